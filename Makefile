@@ -1,0 +1,47 @@
+# `make quickstart` and `make test` work on a fresh machine with Python 3.11 or 3.12: both first build .venv.
+
+SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
+# python3, or python3.12 or python3.11 where python3 is another version; `make PYTHON=...` names one.
+PYTHON ?= $(firstword $(foreach p,python3 python3.12 python3.11,$(shell $(p) -c '$(SUPPORTED)' 2>/dev/null && echo $(p))) python3)
+VENV := .venv/bin/python
+INSTALLED := .venv/.installed
+
+# Real data for the tests that want it; without the folder they are skipped.
+ifneq ($(wildcard ../shared/data),)
+export UNIFIED_DATA ?= $(abspath ../shared/data)
+endif
+export OMP_WAIT_POLICY := PASSIVE
+
+.PHONY: help install test lint quickstart quickstart-long bench
+
+help:
+	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
+	@echo "make quickstart-long  the same with the summarization part that otherwise wants a GPU"
+	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest"
+	@echo "make lint             ruff: rules and format"
+	@echo "make bench            every program in benchmarks/"
+	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
+
+install: $(INSTALLED)
+	@echo "installed in .venv"
+
+$(INSTALLED): setup.py tools/install.py
+	@$(PYTHON) -c "" || { echo "install: '$(PYTHON)' does not run; install Python 3.11 or 3.12, or name one: make install PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) tools/install.py .venv
+	@touch $@
+
+test: $(INSTALLED)
+	$(VENV) -m pytest tests $(ARGS)
+
+lint: $(INSTALLED)
+	$(VENV) -m ruff check .
+	$(VENV) -m ruff format --check .
+
+quickstart: $(INSTALLED)
+	$(VENV) recipes/quickstart/run.py $(ARGS)
+
+quickstart-long: $(INSTALLED)
+	$(VENV) recipes/quickstart/run.py --long $(ARGS)
+
+bench: $(INSTALLED)
+	@set -e; for program in benchmarks/*.py; do echo "== $$program"; $(VENV) $$program; done

@@ -1,0 +1,55 @@
+"""A new objective: read the beginning of a text, predict all the rest, each token from those before it (a prefix LM).
+
+An objective is a frozen dataclass. Its fields are its settings, its call turns a Text into an Example, and its class
+attributes tell the data pipeline what to bring. Used with --objectives 'docs.examples.suffix_objective:Suffix(share=0.3):1'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unified.data.example import Example
+from unified.data.text import Text
+from unified.masks import GIVEN
+from unified.objectives.base import require_share
+from unified.objectives.unilm import SOURCE, TARGET
+
+
+@dataclass(frozen=True)
+class Suffix:
+    """CLS prefix | rest: the prefix sees itself, every place from its last token on predicts the token that follows.
+
+    Attributes:
+        share: share of the tokens that are predicted, at least one.
+    """
+
+    name: ClassVar[str] = "suffix"
+    paired: ClassVar[bool] = False
+    segments: ClassVar[int] = 1
+    wants_random_second: ClassVar[bool] = False
+    special_tokens: ClassVar[int] = 1
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        require_share(self, "share", zero=False)
+
+    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
+        tokens = np.concatenate([[text.special.begin], text.tokens])
+        predicted = max(1, round(self.share * len(text.tokens)))
+        given = len(tokens) - predicted
+        # The last given place sees the prefix alone, and so does everything it is read by: it may predict.
+        ranks = np.concatenate([np.full(given, GIVEN), np.arange(predicted)])
+        return Example(
+            group=self.name,
+            tokens=tokens,
+            positions=np.arange(len(tokens)),
+            token_types=np.repeat((SOURCE, TARGET), (given, predicted)),
+            key_rank=ranks,
+            query_rank=ranks,
+            predicted=np.arange(given - 1, len(tokens) - 1),
+            labels=tokens[given:],
+        )

@@ -1,0 +1,17 @@
+"""fairseq plug-ins: ``fairseq-train DATA --user-dir fairseq_plugins --task unified_lm ...``.
+
+Everything here translates between fairseq and :mod:`unified`; there is no mathematics. fairseq imports the modules
+of ``tasks/`` and ``models/`` itself, the criterions are imported here.
+"""
+
+import argparse
+
+import torch
+
+# fairseq writes its legacy namespace into every checkpoint: the one global that loading safely must allow.
+torch.serialization.add_safe_globals([argparse.Namespace])
+
+from fairseq_plugins import checkpoints  # noqa: E402
+from fairseq_plugins.criterions import unified_lm  # noqa: E402, F401
+
+checkpoints.install()

@@ -1,0 +1,52 @@
+"""The only place that changes fairseq: checkpoint files survive a kill, and a bad one is refused in one line.
+
+fairseq makes ``checkpoint_last.pt`` and ``checkpoint_best.pt`` by copying over the old file, which a kill in
+mid-copy truncates; and it lets the unpickler's traceback through without naming the file.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import zipfile
+
+from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
+
+from fairseq_plugins.refusals import refusal
+
+
+def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
+    """Copy beside the target, flush to disk, rename: the target is the old file or the new one, never a part."""
+    if os.path.exists(target) and not overwrite:
+        raise FileExistsError(f"{target} exists and overwrite is False")
+    part = f"{target}.{os.getpid()}.part"
+    with open(source, "rb") as reader, open(part, "wb") as writer:
+        shutil.copyfileobj(reader, writer, 1 << 22)
+        writer.flush()
+        os.fsync(writer.fileno())
+    os.replace(part, target)
+    return target
+
+
+def _named(load):
+    def load_checkpoint_to_cpu(path, *arguments, **keywords):
+        try:
+            return load(path, *arguments, **keywords)
+        except pickle.UnpicklingError as error:
+            detail = next((line for line in str(error).splitlines() if "Unsupported" in line or "GLOBAL" in line), "")
+            raise refusal(
+                f"{path}: holds more than tensors and plain values, or is damaged; nothing of it was run. {detail}".strip()
+            ) from None
+        except (EOFError, zipfile.BadZipFile, RuntimeError, KeyError, UnicodeDecodeError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise refusal(f"{path}: not a readable checkpoint ({first}); is the file complete?") from None
+
+    return load_checkpoint_to_cpu
+
+
+def install() -> None:
+    """Replace the two functions; fairseq looks both up at every call."""
+    PathManager.copy = staticmethod(copy_atomically)
+    checkpoint_utils.load_checkpoint_to_cpu = _named(checkpoint_utils.load_checkpoint_to_cpu)

@@ -1,0 +1,36 @@
+"""fairseq's flags made from our dataclasses, so that no field is written twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from fairseq.dataclass import FairseqDataclass
+
+
+def mirror(source: type, name: str, without: tuple[str, ...] = (), **more) -> type[FairseqDataclass]:
+    """A FairseqDataclass with the fields, defaults and help sentences of ``source``.
+
+    Args:
+        source: a dataclass of ours whose fields carry ``metadata={"help": ...}``.
+        name: name of the new class.
+        without: fields that are no flags.
+        more: further fields, ``name=(type, default, help)``.
+    """
+    types = typing.get_type_hints(source)
+    fields = [
+        (field.name, types[field.name], dataclasses.field(default=field.default, metadata=dict(field.metadata)))
+        for field in dataclasses.fields(source)
+        if field.name not in without
+    ]
+    fields += [
+        (key, kind, dataclasses.field(default=default, metadata={"help": sentence}))
+        for key, (kind, default, sentence) in more.items()
+    ]
+    return dataclasses.make_dataclass(name, fields, bases=(FairseqDataclass,))
+
+
+def restore(target: type, config, **fixed):
+    """The instance of our dataclass ``target`` that a parsed config stands for."""
+    names = {field.name for field in dataclasses.fields(target)} - set(fixed)
+    return target(**{name: getattr(config, name) for name in names if hasattr(config, name)}, **fixed)

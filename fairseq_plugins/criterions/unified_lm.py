@@ -1,0 +1,87 @@
+"""UniLM's loss as a fairseq criterion: the sum over objectives of their mean losses, each logged under its name."""
+
+import math
+from dataclasses import dataclass, field
+
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.logging import metrics
+
+from fairseq_plugins.dataset import to_batch
+
+
+@dataclass
+class UnifiedLMCriterionConfig(FairseqDataclass):
+    label_smoothing: float = field(
+        default=0.0, metadata={"help": "share of probability spread over all other symbols, at predicted places"}
+    )
+    normalize: ChoiceEnum(["objectives", "tokens"]) = field(
+        default="objectives",
+        metadata={
+            "help": "'objectives': sum over objectives of mean losses (UniLM S3, section 2.4), averaged over "
+            "micro-batches and processes; 'tokens': mean over all predictions"
+        },
+    )
+
+
+@register_criterion("unified_lm", dataclass=UnifiedLMCriterionConfig)
+class UnifiedLMCriterion(FairseqCriterion):
+    """Every objective's loss (bits per prediction), perplexity and accuracy appear under its own name."""
+
+    def __init__(self, task, label_smoothing, normalize):
+        super().__init__(task)
+        self.label_smoothing = label_smoothing
+        self.normalize = str(normalize)
+        self.loss_names = task.loss_names
+        self.pad = task.special.pad
+
+    def forward(self, model, sample, reduce=True):
+        """(loss, sample size, log) of a sample made by :mod:`fairseq_plugins.dataset`."""
+        smoothing = self.label_smoothing if self.training else 0.0
+        losses = model(to_batch(sample), smoothing=smoothing, pad=self.pad)
+        if self.normalize == "tokens":
+            loss = sum(part.total for part in losses.values())
+            sample_size = sum(int(part.count) for part in losses.values())
+        else:
+            loss = sum(part.total / part.count.clamp(min=1) for part in losses.values())
+            sample_size = 1
+        log = {
+            "loss": loss.detach(),
+            "sample_size": sample_size,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"],
+        }
+        for name in self.loss_names:
+            part = losses[name]
+            log.update({f"{name}:nll": part.nll, f"{name}:count": part.count, f"{name}:correct": part.correct})
+        return loss, sample_size, log
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs):
+        """Only Python numbers go into the meters: a checkpoint stores them."""
+        totals: dict[str, float] = {}
+        for log in logging_outputs:
+            for key, value in log.items():
+                totals[key] = totals.get(key, 0.0) + float(value)
+        size = totals.get("sample_size", 0.0)
+        if size:
+            metrics.log_scalar("loss", totals["loss"] / size / math.log(2), size, round=3)
+        for name in (key.removesuffix(":nll") for key in totals if key.endswith(":nll")):
+            _log_objective(name, totals[f"{name}:nll"], totals[f"{name}:count"], totals[f"{name}:correct"])
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+
+def _log_objective(name: str, nll: float, count: float, correct: float) -> None:
+    if not count:
+        return
+    metrics.log_scalar(f"{name}_loss", nll / count / math.log(2), count, round=3)
+    metrics.log_scalar(f"{name}_accuracy", 100.0 * correct / count, count, round=2)
+    metrics.log_derived(f"{name}_ppl", lambda meters: _perplexity(meters[f"{name}_loss"].avg))
+
+
+def _perplexity(bits: float | None) -> float | None:
+    """None where a logging interval held no example of the objective."""
+    return None if bits is None else round(2 ** min(float(bits), 30.0), 2)

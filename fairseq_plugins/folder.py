@@ -1,0 +1,88 @@
+"""What kind of data folder this is: documents to pre-train on, or source/target pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq.data import Dictionary
+
+from unified.data.vocabulary import APPENDED, Vocabulary
+from unified.errors import UnifiedError
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A folder written by ``unified prepare`` or ``fairseq-preprocess``.
+
+    ``source`` and ``target`` name the two sides of pairs; both are None for documents.
+    """
+
+    path: Path
+    source: str | None = None
+    target: str | None = None
+
+    @classmethod
+    def open(cls, path: str, source: str | None, target: str | None) -> DataFolder:
+        """Find out what lies in ``path``; languages are inferred from file names where not given.
+
+        Raises:
+            UnifiedError: no folder, nothing prepared in it, or files of several language pairs.
+        """
+        folder = Path(path)
+        if not folder.is_dir():
+            raise UnifiedError(f"{path}: no such data folder; make one with `unified prepare` or fairseq-preprocess")
+        if source and target:
+            return cls(folder, source, target)
+        pairs = {_languages(file.name) for file in folder.glob("*.*-*.*.idx")} - {None}
+        if len(pairs) > 1:
+            raise UnifiedError(f"{path}: holds several language pairs ({sorted(pairs)}); choose with -s and -t")
+        if pairs:
+            return cls(folder, *pairs.pop())
+        if not list(folder.glob("*.idx")):
+            raise UnifiedError(f"{path}: holds no prepared data (*.idx); make it with `unified prepare`")
+        return cls(folder)
+
+    @property
+    def paired(self) -> bool:
+        return self.source is not None
+
+    def prefixes(self, split: str) -> tuple[str, ...]:
+        """Paths without .bin/.idx of one split: one for documents, source and target for pairs."""
+        if not self.paired:
+            return (str(self.path / split),)
+        for first, second in ((self.source, self.target), (self.target, self.source)):
+            base = self.path / f"{split}.{first}-{second}"
+            if Path(f"{base}.{self.source}.idx").exists():
+                return (f"{base}.{self.source}", f"{base}.{self.target}")
+        raise UnifiedError(f"{self.path}: has no split {split!r} for {self.source}-{self.target}")
+
+    def vocabulary(self) -> Vocabulary:
+        """The dictionary; both sides of pairs must share one, as they share one Transformer."""
+        if not self.paired:
+            return Vocabulary.load(self.path / "dict.txt")
+        sides = [self.path / f"dict.{language}.txt" for language in (self.source, self.target)]
+        first, second = (Vocabulary.load(side) for side in sides)
+        if first.symbols != second.symbols:
+            raise UnifiedError(
+                f"{sides[0].name} and {sides[1].name} in {self.path} differ; one Transformer needs one dictionary: "
+                "use `unified prepare`, or fairseq-preprocess --joined-dictionary"
+            )
+        return first
+
+
+def _languages(name: str) -> tuple[str, str] | None:
+    parts = name.split(".")
+    if len(parts) < 4 or "-" not in parts[-3]:
+        return None
+    source, _, target = parts[-3].partition("-")
+    return (source, target) if parts[-2] in (source, target) else None
+
+
+def fairseq_dictionary(vocabulary: Vocabulary) -> Dictionary:
+    """The same symbols under the same ids in fairseq's class."""
+    dictionary = Dictionary()
+    for symbol, count in zip(vocabulary.symbols[4:], vocabulary.counts[4:], strict=True):
+        dictionary.add_symbol(symbol, n=count)
+    assert len(dictionary) == len(vocabulary) and all(s in dictionary.indices for s in APPENDED)
+    return dictionary

@@ -1,0 +1,143 @@
+"""The one Transformer as a fairseq model: a batch in for training, encoder and decoder to the generator."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+
+import torch
+from fairseq.models import (
+    BaseFairseqModel,
+    FairseqEncoder,
+    FairseqIncrementalDecoder,
+    register_model,
+    register_model_architecture,
+)
+
+from fairseq_plugins.config import mirror, restore
+from fairseq_plugins.refusals import refusal, refuses
+from unified.checkpoints import load_parameters
+from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
+from unified.model import PRESETS, LanguageModel, TransformerConfig
+
+logger = logging.getLogger(__name__)
+
+#: Heads a checkpoint may lack (they start afresh) or bring along unused.
+HEADS = ("token_head.", "next_sentence_head.")
+
+UnifiedLMModelConfig = mirror(
+    TransformerConfig,
+    "UnifiedLMModelConfig",
+    without=("vocabulary_size",),
+    writes=(str, "auto", "how the model writes text: 'cloze' ([MASK] asks), 'next' (last token predicts), 'left_to_right'"
+            " (continues a prompt); 'auto' follows the objectives"),
+)
+
+
+def fingerprint(symbols: list[str]) -> int:
+    """A checksum of a dictionary, kept in the checkpoint: equal sizes do not make equal dictionaries."""
+    return zlib.crc32("\n".join(symbols).encode("utf-8"))
+
+
+@register_model("unified_lm", dataclass=UnifiedLMModelConfig)
+class UnifiedLMModel(BaseFairseqModel):
+    """Wraps :class:`unified.model.LanguageModel` (``core``)."""
+
+    def __init__(self, core: LanguageModel, task, writes: str):
+        super().__init__()
+        self.core = core
+        self.register_buffer("dictionary_fingerprint", torch.tensor(fingerprint(task.target_dictionary.symbols)))
+        decoder = CachedDecoder(core, task.special, SCHEMES[writes])
+        self.encoder = SourceEncoder(task.source_dictionary, decoder)
+        self.decoder = CachingDecoder(task.target_dictionary, decoder)
+
+    @classmethod
+    @refuses
+    def build_model(cls, cfg, task):
+        config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
+        return cls(LanguageModel(config), task, cfg.writes)
+
+    def forward(self, batch, **keywords):
+        """Losses by objective, see :meth:`unified.model.LanguageModel.forward`."""
+        return self.core(batch, **keywords)
+
+    def max_positions(self):
+        return None
+
+    def max_decoder_positions(self) -> int:
+        return self.core.config.max_positions
+
+    @refuses
+    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
+        """Load all parameters; whole heads may be new or unused (both are named), anything else is refused."""
+        state = dict(state_dict)
+        saved = state.pop("dictionary_fingerprint", self.dictionary_fingerprint)
+        parameters = {key.removeprefix("core."): value for key, value in state.items()}
+        new, unused = load_parameters(self.core, parameters, HEADS, HEADS)
+        if int(saved) != int(self.dictionary_fingerprint):
+            raise refusal(
+                "the checkpoint was trained with another dictionary of the same size; prepare this data with "
+                "--tokenizer set to the folder the checkpoint was trained on"
+            )
+        for names, fate in ((new, "new, initialised at random"), (unused, "unused, left out")):
+            if names:
+                logger.info("parameters of the checkpoint that are %s: %s", fate, ", ".join(names))
+
+
+class SourceEncoder(FairseqEncoder):
+    """Runs the source once. Its output is a cache held once per sentence, however many beams read it."""
+
+    def __init__(self, dictionary, decoder: CachedDecoder):
+        super().__init__(dictionary)
+        self.cached = (decoder,)  # a tuple hides the parameters, which ``core`` already owns
+
+    def forward_torchscript(self, net_input):
+        """Mask, positions and types all follow from ``src_tokens``; fairseq-interactive passes nothing else."""
+        return {"cache": self.cached[0].encode(net_input["src_tokens"]), "beam": None}
+
+    def reorder_encoder_out(self, encoder_out, new_order):
+        """Rows stand sentence by sentence, ``beam`` of each, so the cache changes only when sentences leave."""
+        cache, beam = encoder_out["cache"], encoder_out["beam"]
+        sentences = cache.visible.size(0)
+        if beam is None:
+            return {"cache": cache, "beam": new_order.numel() // sentences}
+        if new_order.numel() != sentences * beam:
+            cache = select_sentences(cache, new_order[::beam] // beam)
+        return {"cache": cache, "beam": beam}
+
+
+class CachingDecoder(FairseqIncrementalDecoder):
+    """One step: the last token joins the cache, and the scores of the next place come out."""
+
+    def __init__(self, dictionary, decoder: CachedDecoder):
+        super().__init__(dictionary)
+        self.cached = (decoder,)
+
+    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **unused):
+        """int64 (R, step + 1), whose first column is fairseq's start symbol -> logits (R, 1, V)."""
+        first = prev_output_tokens.size(1) == 1
+        if first:
+            beam = prev_output_tokens.size(0) // encoder_out["cache"].visible.size(0)
+            incremental_state["state"] = self.cached[0].begin(encoder_out["cache"], beam)
+        state = incremental_state["state"]
+        state.source = encoder_out["cache"]
+        logits = self.cached[0].step(None if first else prev_output_tokens[:, -1], state)
+        return logits.unsqueeze(1), None
+
+    def reorder_incremental_state_scripting(self, incremental_state, new_order):
+        incremental_state["state"].reorder(new_order)
+
+    def max_positions(self):
+        return self.cached[0].model.config.max_positions
+
+
+def _register(name: str, preset: TransformerConfig) -> None:
+    def architecture(cfg) -> None:
+        for field in ("layers", "width", "heads"):
+            setattr(cfg, field, getattr(cfg, field, getattr(preset, field)))
+
+    register_model_architecture("unified_lm", name)(architecture)
+
+
+for _name, _preset in PRESETS.items():
+    _register(_name, _preset())

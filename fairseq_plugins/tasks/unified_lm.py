@@ -1,0 +1,243 @@
+"""``--task unified_lm``: every kind of language modelling, on documents or on pairs."""
+
+import json
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq import utils
+from fairseq.data import encoders
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II, MISSING, open_dict
+
+from fairseq_plugins import evaluation
+from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Side
+from fairseq_plugins.folder import DataFolder, fairseq_dictionary
+from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
+from fairseq_plugins.refusals import refuses
+from fairseq_plugins.tokenizer import FolderTokenizer
+from unified.data.documents import DocumentTexts
+from unified.data.dataset import RowDataset
+from unified.data.mmap import TokenFile
+from unified.data.pairs import PairTexts
+from unified.errors import UnifiedError
+from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
+
+
+@dataclass
+class UnifiedLMTaskConfig(FairseqDataclass):
+    data: str = field(default=MISSING, metadata={"help": "folder of `unified prepare` or fairseq-preprocess"})
+    objectives: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "weighted list such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; default: UniLM's mixture "
+            f"({DEFAULT_PRETRAINING}) on documents, {DEFAULT_FINETUNING} on pairs"
+        },
+    )
+    source_lang: Optional[str] = field(
+        default=None, metadata={"help": "source side of pairs; inferred when absent", "argparse_alias": "-s"}
+    )
+    target_lang: Optional[str] = field(
+        default=None, metadata={"help": "target side of pairs; inferred when absent", "argparse_alias": "-t"}
+    )
+    tokens_per_sample: int = field(default=512, metadata={"help": "row length in tokens, special symbols included"})
+    padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
+    max_source: int = field(default=0, metadata={"help": "cut sources of pairs to this many tokens; 0: never"})
+    max_target: int = field(default=0, metadata={"help": "cut targets of pairs to this many tokens; 0: never"})
+    eval_generate: Optional[ChoiceEnum(["rouge", "bleu"])] = field(
+        default=None, metadata={"help": "generate from the validation sources and log this metric"}
+    )
+    eval_generate_args: str = field(
+        default='{"beam": 1}', metadata={"help": "generation options as JSON, fairseq-generate's names"}
+    )
+    length_penalty: ChoiceEnum(["fairseq", "unilm"]) = field(
+        default="fairseq", metadata={"help": "score / length^lenpen, or score / ((5 + length) / 6)^lenpen"}
+    )
+    no_repeat_ngram_ignore: str = field(
+        default="", metadata={"help": "symbols, separated by blanks, that --no-repeat-ngram-size never blocks"}
+    )
+    seed: int = II("common.seed")
+    max_tokens: Optional[int] = II("dataset.max_tokens")
+    best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
+    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
+
+
+@register_task("unified_lm", dataclass=UnifiedLMTaskConfig)
+class UnifiedLMTask(FairseqTask):
+    """Data folder -> rows -> losses by objective; sources -> generated targets."""
+
+    def __init__(self, cfg, folders: list[DataFolder]):
+        super().__init__(cfg)
+        self.folders = folders
+        self.folder = folders[0]
+        self.vocabulary = self.folder.vocabulary()
+        self.dictionary = fairseq_dictionary(self.vocabulary)
+        self.special = self.vocabulary.special
+        default = DEFAULT_FINETUNING if self.folder.paired else DEFAULT_PRETRAINING
+        self.mixture = parse_objectives(cfg.objectives or default)
+        self.tokenizer = FolderTokenizer.of(self.folder.path)
+        self.eval_generator = None
+
+    @classmethod
+    @refuses
+    def setup_task(cls, cfg, **kwargs):
+        paths = utils.split_paths(cfg.data)
+        task = cls(cfg, [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths])
+        task._check(cfg)
+        return task
+
+    def _check(self, cfg) -> None:
+        """Refuse what could only fail later."""
+        if self.mixture.paired != self.folder.paired:
+            kind = "source/target pairs" if self.folder.paired else "documents"
+            raise UnifiedError(f"--objectives {cfg.objectives!r} does not fit {cfg.data}, which holds {kind}")
+        if cfg.max_tokens is not None and cfg.max_tokens < cfg.tokens_per_sample and not cfg.padded:
+            raise UnifiedError(
+                f"--max-tokens {cfg.max_tokens} is less than one row of --tokens-per-sample {cfg.tokens_per_sample}; "
+                "raise the first or lower the second"
+            )
+        if cfg.eval_generate and not self.folder.paired:
+            raise UnifiedError(f"--eval-generate needs source/target pairs, but {cfg.data} holds documents")
+        metric = cfg.best_checkpoint_metric
+        measured = {"loss", *(f"{name}_{kind}" for name in self.loss_names for kind in ("loss", "ppl", "accuracy"))}
+        generated = evaluation.METRICS.get(str(cfg.eval_generate), ()) if cfg.eval_generate else ()
+        if metric not in measured | set(generated):
+            raise UnifiedError(
+                f"--best-checkpoint-metric {metric} is not measured in this run "
+                f"(known: {', '.join(sorted(measured | set(generated)))}); --eval-generate adds rouge or bleu"
+            )
+        grows = metric in generated or metric.endswith("_accuracy")
+        if grows != bool(cfg.maximize_best_checkpoint_metric):
+            word = "needs" if grows else "cannot go with"
+            raise UnifiedError(f"--best-checkpoint-metric {metric} {word} --maximize-best-checkpoint-metric")
+
+    # Names and symbols
+
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """Names under which losses are logged."""
+        pairs = tuple(
+            f"{objective.name}_next_sentence" for objective in self.mixture.objectives if objective.wants_random_second
+        )
+        return self.mixture.names + pairs
+
+    @property
+    def source_dictionary(self):
+        return self.dictionary
+
+    @property
+    def target_dictionary(self):
+        return self.dictionary
+
+    def max_positions(self):
+        return None
+
+    # Data
+
+    def has_sharded_data(self, split):
+        return len(self.folders) > 1
+
+    @refuses
+    def load_dataset(self, split, combine=False, epoch=1, **kwargs):
+        """Rows of a split; for pairs outside training, single pairs that can also be generated from."""
+        folder = self.folders[(epoch - 1) % len(self.folders)] if split == "train" else self.folder
+        files = [TokenFile(prefix) for prefix in folder.prefixes(split)]
+        if any(len(file) == 0 for file in files):
+            raise UnifiedError(f"{folder.path}: split {split!r} is empty")
+        # Training and validation draw different masks even where they hold the same text.
+        seed = self.cfg.seed if split == "train" else self.cfg.seed + 1
+        if not folder.paired:
+            texts = DocumentTexts(files[0], self.special, word_starts=self._word_starts())
+            rows = RowDataset(texts, self.mixture, self.cfg.tokens_per_sample, seed, packed=not self.cfg.padded)
+            self.datasets[split] = RowFairseqDataset(rows, self.special, shuffle=split == "train")
+            return
+        texts = PairTexts(
+            files[0], files[1], self.special, self.cfg.max_source, self.cfg.max_target, word_starts=self._word_starts()
+        )
+        packed = split == "train" and not self.cfg.padded
+        rows = RowDataset(texts, self.mixture, self.cfg.tokens_per_sample, seed, packed=packed)
+        if split == "train":
+            self.datasets[split] = RowFairseqDataset(rows, self.special, shuffle=True)
+        else:
+            sides = Side(files[0], self.cfg.max_source), Side(files[1], self.cfg.max_target)
+            self.datasets[split] = PairFairseqDataset(*sides, self.special, losses=rows)
+
+    def _word_starts(self):
+        return self.tokenizer.word_starts(self.vocabulary) if self.tokenizer else None
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, **kwargs):
+        return PairFairseqDataset([tokens.numpy() for tokens in src_tokens], None, self.special)
+
+    # Model
+
+    @refuses
+    def build_model(self, cfg, from_checkpoint=False):
+        if not from_checkpoint:
+            with open_dict(cfg):
+                if cfg.writes == "auto":
+                    cfg.writes = self._writes()
+            if cfg.max_positions < self.cfg.tokens_per_sample:
+                raise UnifiedError(
+                    f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {cfg.max_positions}"
+                )
+        model = super().build_model(cfg, from_checkpoint)
+        if self.cfg.eval_generate:
+            options = Namespace(**json.loads(self.cfg.eval_generate_args))
+            self.eval_generator = self.build_generator([model], options)
+        return model
+
+    def _writes(self) -> str:
+        if not self.folder.paired:
+            return "left_to_right"
+        return "next" if self.mixture.names[0] == "target_next" else "cloze"
+
+    def valid_step(self, sample, model, criterion):
+        loss, sample_size, log = super().valid_step(sample, model, criterion)
+        if self.eval_generator is not None and sample.get("target") is not None:
+            hypotheses, references = self._generate_texts(sample, model)
+            log.update(evaluation.statistics(str(self.cfg.eval_generate), hypotheses, references))
+        return loss, sample_size, log
+
+    def _generate_texts(self, sample, model) -> tuple[list[str], list[str]]:
+        results = self.inference_step(self.eval_generator, [model], sample)
+        return [self.text(beams[0]["tokens"]) for beams in results], [self.text(row) for row in sample["target"]]
+
+    def text(self, tokens) -> str:
+        """Plain text of a row of ids; symbols joined by blanks where the folder has no tokenizer."""
+        pieces = self.dictionary.string(tokens, extra_symbols_to_ignore={self.special.pad})
+        return self.tokenizer.decode(pieces) if self.tokenizer else pieces
+
+    def reduce_metrics(self, logging_outputs, criterion):
+        super().reduce_metrics(logging_outputs, criterion)
+        if self.eval_generator is not None:
+            evaluation.log_metrics(str(self.cfg.eval_generate), logging_outputs)
+
+    # Generation
+
+    @refuses
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        if getattr(args, "score_reference", False):
+            return ForcedScorer(models)
+        extra = dict(extra_gen_cls_kwargs or {})
+        unilm = str(self.cfg.length_penalty) == "unilm"
+        if unilm:
+            args = Namespace(**{**vars_of(args), "unnormalized": True})
+        extra.update(ngram_ignore=self._ignored_symbols(), unilm_lenpen=unilm)
+        return super().build_generator(models, args, UnifiedSequenceGenerator, extra, **kwargs)
+
+    def _ignored_symbols(self) -> frozenset[int]:
+        symbols = self.cfg.no_repeat_ngram_ignore.split()
+        unknown = [symbol for symbol in symbols if symbol not in self.dictionary]
+        if unknown:
+            raise UnifiedError(f"--no-repeat-ngram-ignore names symbols that dict.txt lacks: {' '.join(unknown)}")
+        return frozenset(self.dictionary.index(symbol) for symbol in symbols)
+
+    def build_bpe(self, args):
+        """fairseq's --bpe where given, else the tokenizer that came with the data folder."""
+        return encoders.build_bpe(args) if args is not None else self.tokenizer
+
+
+def vars_of(args) -> dict:
+    """The options of a parsed namespace or config node, by name."""
+    return dict(vars(args)) if isinstance(args, Namespace) else dict(args)

@@ -1,0 +1,73 @@
+"""Packaging. Tool settings are in pyproject.toml; `make install` (tools/install.py) builds the whole environment."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+
+
+def version() -> str:
+    """The version in unified/__init__.py, read as text: building a wheel must not import torch."""
+    text = (ROOT / "unified" / "__init__.py").read_text(encoding="utf-8")
+    return re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE).group(1)
+
+
+REQUIRED = [
+    "torch>=2.6",  # FlexAttention, and torch.load refusing pickled code unless asked
+    "numpy>=1.26",
+    "sentencepiece>=0.2",
+    "tokenizers>=0.20",  # WordPiece
+    "sacrebleu>=2",
+    "rouge-score>=0.1.2",
+    "zstandard>=0.22",  # `unified prepare` reads .zst
+]
+
+# The training side needs fairseq-fixed==0.12.3.1 (import name fairseq), which is required nowhere in this file: it
+# declares torchaudio, which nothing here uses and which breaks the import of transformers in some combinations, and
+# pip cannot leave one requirement out. So its other requirements, and what compiling it takes, are listed here, and
+# it is installed by itself after them, with --no-deps --no-build-isolation (tools/install.py does both).
+FAIRSEQ = [
+    "bitarray",
+    "cffi",
+    "cython",
+    "hydra-core==1.3.2",
+    "omegaconf==2.3.0",
+    "packaging",
+    "regex",
+    "scikit-learn",
+    "tqdm",
+    "setuptools",
+    "wheel",
+]
+
+TEST = [
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "ruff==0.17.*",  # pinned: another minor version formats differently
+    "transformers>=5",  # a published implementation that tests and benchmarks compare with
+]
+
+setup(
+    name="unified",
+    version=version(),
+    description="Unified language modelling: every pre-training objective is a mask of two integers per token",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    author="UNIFIED contributors",
+    license="MIT",
+    python_requires=">=3.11,<3.13",
+    packages=find_packages(include=["unified", "unified.*", "fairseq_plugins", "fairseq_plugins.*"]),
+    package_data={"unified": ["py.typed"]},
+    install_requires=REQUIRED,
+    extras_require={"fairseq": FAIRSEQ, "test": TEST},
+    entry_points={"console_scripts": ["unified = unified.cli:main"]},
+    zip_safe=False,  # fairseq's --user-dir takes a folder
+    classifiers=[
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Typing :: Typed",
+    ],
+)

@@ -1,0 +1,37 @@
+"""What every test shares: threads, seeds, no network, and the folder of real data."""
+
+import os
+import random
+from pathlib import Path
+
+import numpy
+import pytest
+
+# Read when torch is first imported, here and in every program that a test starts. Tests use tiny models, which one
+# thread serves best, and a fixed number of threads keeps results the same from machine to machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # silences a warning of `tokenizers` after a fork
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+@pytest.fixture(autouse=True)
+def seeds():
+    """Every test starts from the same global seeds, whatever ran before it."""
+    import torch
+
+    random.seed(1)
+    numpy.random.seed(1)
+    torch.manual_seed(1)
+
+
+@pytest.fixture(scope="session")
+def unified_data() -> Path:
+    """The folder of real data; a test that asks for it is skipped where the environment variable does not name one."""
+    value = os.environ.get("UNIFIED_DATA")
+    if not value:
+        pytest.skip("UNIFIED_DATA is not set: it names the folder of real data sets")
+    folder = Path(value)
+    if not folder.is_dir():
+        pytest.fail(f"UNIFIED_DATA={value} is not a folder")
+    return folder

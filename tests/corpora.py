@@ -1,0 +1,62 @@
+"""Random texts, and `unified prepare` run on them inside the test's process."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from unified.cli import main
+from unified.data.mmap import TokenFile
+
+WORDS = "the a red green old new house tree river runs sees makes under over and slowly, quickly. Ünder naïve".split()
+WORDS += ["".join(letters) for letters in np.random.default_rng(9).choice(list("aeioustnrl"), size=(300, 6))]
+
+
+def random_documents(count, seed=0, paragraphs=4):
+    """Lists of paragraphs."""
+    rng = np.random.default_rng(seed)
+    return [
+        [" ".join(rng.choice(WORDS, size=rng.integers(1, 12))) for _ in range(rng.integers(1, paragraphs + 1))]
+        for _ in range(count)
+    ]
+
+
+def raw_text(documents):
+    return "\n\n".join("\n".join(document) for document in documents) + "\n"
+
+
+def json_lines(documents):
+    return "".join(json.dumps({"text": "\n".join(document)}) + "\n" for document in documents)
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return str(path)
+
+
+def run(*arguments):
+    """Exit status of `unified prepare` on one worker, with the small tokenizer of characters."""
+    arguments = [str(argument) for argument in arguments]
+    if "--tokenizer" not in arguments:
+        arguments += ["--tokenizer", "char", "--character-coverage", "1"]
+    if "--workers" not in arguments:
+        arguments += ["--workers", "1"]
+    return main(["prepare", *arguments])
+
+
+def tree(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def items(prefix):
+    file = TokenFile(prefix)
+    return [file[i].tolist() for i in range(len(file))]
+
+
+def expected_items(documents, tokenizer, vocabulary):
+    result = []
+    for i, document in enumerate(documents):
+        if i:
+            result.append([2])
+        result.extend([*vocabulary.encode(tokenizer.encode(line)).tolist(), 2] for line in document)
+    return result

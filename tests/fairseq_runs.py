@@ -1,0 +1,95 @@
+"""Running fairseq's commands in a process of their own, as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+PLUGINS = ("--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm")
+MODULES = {name: f"fairseq_cli.{name}" for name in ("train", "validate", "generate", "interactive", "preprocess")}
+TINY = (
+    "--arch", "unified_lm_tiny", "--criterion", "unified_lm", "--width", 64, "--tokens-per-sample", 64,
+    "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 1e-3, "--log-format", "json",
+    "--no-epoch-checkpoints", "--num-workers", 0, "--cpu", "--seed", 7,
+)  # fmt: skip
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+def start(command: str, *arguments, **keywords) -> subprocess.Popen:
+    words = [sys.executable, "-m", MODULES[command], *map(str, arguments)]
+    return subprocess.Popen(
+        words, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords
+    )
+
+
+def finish(process: subprocess.Popen, check: bool = True, feed: str | None = None) -> subprocess.CompletedProcess:
+    output, errors = process.communicate(feed, timeout=300)
+    result = subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+    if check and result.returncode:
+        raise AssertionError(f"{process.args} ended with {result.returncode}:\n{output[-3000:]}\n{errors[-3000:]}")
+    return result
+
+
+def run(command: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:
+    return finish(start(command, *arguments), check)
+
+
+def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.CompletedProcess:
+    return run("train", data, *PLUGINS, *TINY, "--save-dir", save, *arguments, check=check)
+
+
+def logged(text: str, tag: str) -> list[dict]:
+    """The JSON statistics that fairseq printed under ``tag`` (train_inner, train, valid)."""
+    rows = []
+    for line in text.splitlines():
+        if f"| {tag} | {{" in line:
+            rows.append(json.loads(line[line.index("{") :]))
+    return rows
+
+
+def documents(folder: Path, rng: np.random.Generator, count: int = 40, symbols: int = 30) -> Path:
+    """A folder of plain fairseq-preprocess with random documents: no tokenizer, no [MASK] in its dictionary."""
+    text = folder / "text"
+    text.mkdir(parents=True)
+    for split, documents in (("train", count), ("valid", count // 4)):
+        lines = []
+        for _ in range(documents):
+            for _ in range(rng.integers(2, 8)):
+                lines.append(" ".join(f"w{w}" for w in rng.integers(symbols, size=rng.integers(4, 20))))
+            lines.append("")
+        (text / split).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run("preprocess", "--only-source", "--trainpref", text / "train", "--validpref", text / "valid",
+        "--destdir", folder / "bin", "--workers", 1)  # fmt: skip
+    return folder / "bin"
+
+
+def pairs(folder: Path, rewrite, rng: np.random.Generator, sizes: dict[str, int], symbols: int = 12, lengths=(3, 9)) -> Path:
+    """A source/target folder of plain fairseq-preprocess: random symbols and what ``rewrite`` makes of them."""
+    text = folder / "text"
+    text.mkdir(parents=True)
+    for split, count in sizes.items():
+        sources = [[f"w{w}" for w in rng.integers(symbols, size=rng.integers(*lengths))] for _ in range(count)]
+        for language, rows in (("src", sources), ("tgt", [rewrite(row) for row in sources])):
+            (text / f"{split}.{language}").write_text("".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
+    run("preprocess", "-s", "src", "-t", "tgt", "--joined-dictionary", "--destdir", folder / "bin", "--workers", 1,
+        *(word for split in sizes for word in (f"--{split}pref", text / split)))  # fmt: skip
+    return folder / "bin"
+
+
+def exact_share(generated: str) -> float:
+    """Share of sentences whose hypothesis equals the reference in fairseq-generate's output."""
+    rows: dict[str, dict[str, str]] = {}
+    for line in generated.splitlines():
+        if line[:2] in ("T-", "H-"):
+            number, _, rest = line[2:].partition("\t")
+            rows.setdefault(number, {})[line[0]] = rest.split("\t")[-1]
+    return sum(row["T"] == row["H"] for row in rows.values()) / len(rows)

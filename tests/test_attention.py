@@ -1,0 +1,172 @@
+"""Backends against the definition written out in the test, in values and gradients, on masks of every structure."""
+
+import math
+
+import pytest
+import torch
+
+from unified import masks
+from unified.attention import BACKENDS, attend, choose, prepare
+from unified.errors import UnifiedError
+from unified.masks import GIVEN
+
+HEADS, SIZE = 2, 8
+STEPS = [GIVEN, 2, 0, GIVEN, 1, 3]
+
+ROWS = {
+    "full": lambda: masks.bidirectional(6),
+    "causal": lambda: masks.left_to_right(6),
+    "right_to_left": lambda: masks.right_to_left(6),
+    "seq2seq": lambda: masks.seq2seq(3, 3),
+    "permutation": lambda: masks.permutation(STEPS),
+    "packed with padding": lambda: masks.pack([masks.seq2seq(2, 1), masks.left_to_right(2)], length=6),
+    "without self": lambda: masks.left_to_right(6).without_self(),  # the first row sees nothing
+    "packed without self": lambda: masks.pack([masks.bidirectional(n).without_self() for n in (1, 3, 1)], length=6),
+    "query stream": lambda: masks.permutation(range(6)).query_stream([2, 0, 5]),  # step 0 sees nothing
+    "memory": lambda: masks.left_to_right(6).with_memory(3, filled=2),
+    "memory, query stream": lambda: masks.permutation(STEPS).with_memory(2).query_stream([1, 2]),
+    "one token": lambda: masks.bidirectional(1),
+    "one token without self": lambda: masks.bidirectional(1).without_self(),
+}
+WITH_EMPTY_ROWS = ["without self", "packed without self", "query stream", "one token without self"]
+
+
+def batch(name: str) -> masks.AttentionMask:
+    return masks.batch([ROWS[name](), ROWS[name]()])
+
+
+def tensors(mask: masks.AttentionMask, dtype=torch.float32, device="cpu") -> list[torch.Tensor]:
+    """Query, key, value and a weight for each output, in (B, H, T, K)."""
+    generator = torch.Generator().manual_seed(0)
+    lengths = (mask.query_length, mask.key_length, mask.key_length, mask.query_length)
+    made = [torch.randn(2, HEADS, n, SIZE, generator=generator) * 2 for n in lengths]
+    return [tensor.to(device, dtype).requires_grad_(i < 3) for i, tensor in enumerate(made)]
+
+
+def definition(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: masks.AttentionMask) -> torch.Tensor:
+    """Token by token: a softmax over the keys that may be seen, zero where there is none."""
+    out = (query + key.sum() + value.sum()) * 0  # depends on all three even where nothing is seen
+    for b, h, t in torch.cartesian_prod(*map(torch.arange, query.shape[:3])).tolist():
+        ranks, documents = mask.key_rank[b].tolist(), mask.key_document[b].tolist()
+        seen = [
+            s
+            for s in range(len(ranks))
+            if ranks[s] <= mask.query_rank[b, t]
+            and documents[s] == mask.query_document[b, t]
+            and not (mask.exclude_self and s == mask.query_key[b, t])
+        ]
+        if seen:
+            scores = torch.stack([query[b, h, t] @ key[b, h, s] / math.sqrt(SIZE) for s in seen])
+            out[b, h, t] = torch.softmax(scores, 0) @ value[b, h, seen]
+    return out
+
+
+def gradients(out: torch.Tensor, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    return torch.autograd.grad((out * inputs[3]).sum(), inputs[:3])
+
+
+@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("name", ROWS)
+def test_backends_equal_the_definition_in_values_and_gradients(name, backend):
+    mask = batch(name)
+    assert mask.structure == {"full": "full", "one token": "full", "causal": "causal"}.get(name, "mixed")
+    inputs = tensors(mask, torch.float64)
+    expected = definition(*inputs[:3], mask)
+    prepared = prepare(mask, torch.float64, torch.device("cpu"), backend=backend)
+    out = attend(*inputs[:3], prepared)
+    torch.testing.assert_close(out, expected)
+    for mine, reference in zip(gradients(out, inputs), gradients(expected, inputs), strict=True):
+        torch.testing.assert_close(mine, reference)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("name", WITH_EMPTY_ROWS)
+def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, backend, dtype):
+    mask = batch(name)
+    inputs = tensors(mask, dtype)
+    out = attend(*inputs[:3], prepare(mask, dtype, torch.device("cpu"), backend=backend))
+    empty = ~mask.dense().any(-1)
+    assert empty.any()
+    assert (out.transpose(1, 2)[empty] == 0).all()
+    query, key, value = gradients(out, inputs)
+    assert all(gradient.isfinite().all() for gradient in (query, key, value))
+    assert (query.transpose(1, 2)[empty] == 0).all()
+
+
+@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("name", ["full", "causal", "seq2seq", "packed with padding", "without self"])
+def test_dropout_keeps_the_mean(name, backend):
+    mask = batch(name)
+    query, key, value, _ = (tensor.detach() for tensor in tensors(mask))
+    prepared = prepare(mask, torch.float32, torch.device("cpu"), dropout=0.25, backend=backend)
+    plain = attend(query, key, value, prepared)
+    draws = torch.stack([attend(query, key, value, prepared, dropout=0.25) for _ in range(3000)])
+    assert draws.std(0).max() > 0.1
+    error = (draws.mean(0) - plain).abs() / (draws.std(0) / math.sqrt(len(draws)) + 1e-6)
+    assert error.max() < 5  # standard errors
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_is_hidden_changes_nothing_at_all(name):
+    """Bit for bit: other keys and values at places that nobody sees, or that one query does not see."""
+    mask = batch(name)
+    query, key, value, _ = (tensor.detach() for tensor in tensors(mask))
+    dense = mask.dense()[0]
+    for backend in ("dense", "sdpa"):
+        prepared = prepare(mask, torch.float32, torch.device("cpu"), backend=backend)
+        before = attend(query, key, value, prepared)
+        for s in range(mask.key_length):
+            other_key, other_value = key.clone(), value.clone()
+            other_key[:, :, s] = 7.0
+            other_value[:, :, s] = -9.0
+            after = attend(query, other_key, other_value, prepared)
+            blind = ~dense[:, s]
+            assert torch.equal(after[:, :, blind], before[:, :, blind])
+            assert not dense[:, s].any() or not torch.equal(after[:, :, ~blind], before[:, :, ~blind])
+
+
+# Choosing a backend
+
+
+def test_auto_is_sdpa_on_a_cpu_and_says_so_once(caplog):
+    import unified.attention
+
+    unified.attention._announced.clear()
+    with caplog.at_level("INFO"):
+        for _ in range(3):
+            for name in ("full", "causal", "seq2seq"):
+                assert choose(batch(name), torch.device("cpu"), 0.0) is BACKENDS["sdpa"]
+    assert [record.getMessage() for record in caplog.records] == ["attention backend 'sdpa' on cpu"]
+
+
+def test_backends_say_what_they_cannot_do():
+    mask, cpu, gpu = batch("seq2seq"), torch.device("cpu"), torch.device("cuda")
+    for name in ("dense", "sdpa"):
+        assert BACKENDS[name].unsupported(mask, cpu, 0.1) is None
+    assert "no backward on cpu" in BACKENDS["flex"].unsupported(mask, cpu, 0.0)
+    assert "no attention dropout (got 0.1)" in BACKENDS["flex"].unsupported(mask, gpu, 0.1)
+    assert BACKENDS["flex"].unsupported(mask, gpu, 0.0) is None
+    with pytest.raises(UnifiedError, match="'flex' cannot serve this: FlexAttention has no backward on cpu"):
+        prepare(mask, torch.float32, cpu, backend="flex")
+    with pytest.raises(UnifiedError, match=r"must be 'auto' or one of \['dense', 'flex', 'sdpa'\], got 'fast'"):
+        prepare(mask, torch.float32, cpu, backend="fast")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "flex"])
+@pytest.mark.parametrize("name", ROWS)
+def test_backends_agree_on_a_gpu(name, backend):
+    mask = batch(name)
+    size = 16  # FlexAttention's least
+    generator = torch.Generator().manual_seed(0)
+    lengths = (mask.query_length, mask.key_length, mask.key_length, mask.query_length)
+    made = [torch.randn(2, HEADS, n, size, generator=generator) for n in lengths]
+    cpu = [tensor.requires_grad_(i < 3) for i, tensor in enumerate(made)]
+    gpu = [tensor.detach().cuda().requires_grad_(i < 3) for i, tensor in enumerate(made)]
+    expected = attend(*cpu[:3], prepare(mask, torch.float32, torch.device("cpu"), backend="dense"))
+    there = prepare(mask.to("cuda"), torch.float32, torch.device("cuda"), backend=backend)
+    out = attend(*gpu[:3], there)
+    torch.testing.assert_close(out.cpu(), expected, atol=2e-3, rtol=2e-3)
+    for mine, reference in zip(gradients(out, gpu), gradients(expected, cpu), strict=True):
+        torch.testing.assert_close(mine.cpu(), reference, atol=5e-3, rtol=5e-3)

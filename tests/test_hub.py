@@ -1,0 +1,233 @@
+"""``UnifiedLM`` on checkpoint files: the same numbers as the model in them; and what it refuses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.checkpoint_samples import TEXT, checkpoint, data_folder
+from tests.tiny_models import next_logits
+from unified import UnifiedLM, masks
+from unified.checkpoints import load_checkpoint, save
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.generation import GenerationConfig
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory) -> Path:
+    """``pairs`` and ``documents`` are data folders, ``run/*.pt`` checkpoints of models with the same weights."""
+    folder = tmp_path_factory.mktemp("hub")
+    vocabulary = data_folder(folder / "pairs", pairs=True)
+    data_folder(folder / "documents", pairs=False)
+    for writes in ("cloze", "next", "left_to_right"):
+        checkpoint(folder / "run" / f"{writes}.pt", vocabulary, str(folder / "pairs"), writes)
+    return folder
+
+
+def loaded(samples: Path, writes: str = "cloze") -> UnifiedLM:
+    return UnifiedLM.from_pretrained(samples / "run" / f"{writes}.pt")
+
+
+def greedy(lm: UnifiedLM, scheme: str, text: str, most: int) -> list[int]:
+    """A loop of full forward passes."""
+    special, written = lm.special, []
+    source = torch.tensor([*lm.encode(text), special.separator])
+    while len(written) < most:
+        logits = next_logits(lm.model, special, scheme, source, written)
+        logits[[special.begin, special.pad, special.mask] + [special.separator] * (not written)] = -torch.inf
+        if int(logits.argmax()) == special.separator:
+            break
+        written.append(int(logits.argmax()))
+    return written
+
+
+@pytest.mark.parametrize("writes", ["cloze", "next", "left_to_right"])
+@torch.no_grad()
+def test_greedy_texts_are_those_of_the_model_in_the_file(samples, writes):
+    lm = loaded(samples, writes)
+    assert not lm.model.training
+    written = lm.generate(TEXT, beam=1, max_length=12)
+    for text, result in zip(TEXT, written, strict=True):
+        start = lm.encode(text) if writes == "left_to_right" else []
+        assert result == lm.decode(start + greedy(lm, writes, text, 12))
+    assert len(set(written)) == 3
+
+
+@torch.no_grad()
+def test_any_model_continues_prompts_and_answers_sources_when_asked(samples):
+    for writes, prompt, scheme in (("cloze", True, "left_to_right"), ("next", True, "left_to_right"),
+                                   ("left_to_right", False, "cloze")):  # fmt: skip
+        lm = loaded(samples, writes)
+        (result,) = lm.generate(["the cat"], prompt=prompt, beam=1, max_length=9)
+        start = lm.encode("the cat") if prompt else []
+        assert result == lm.decode(start + greedy(lm, scheme, "the cat", 9))
+        assert not prompt or result.startswith("the cat")
+
+
+def test_batches_do_not_matter_and_n_best_comes_in_order(samples):
+    lm = loaded(samples)
+    options = {"beam": 4, "n_best": 3, "max_length": 10}
+    results = lm.generate(TEXT * 2, batch_size=4, **options)
+    assert results == lm.generate(TEXT * 2, batch_size=1, **options)
+    assert results[:3] == results[3:] and all(len(some) == 3 for some in results)
+    config = GenerationConfig(**options)
+    ids = [lm.encode(text) for text in TEXT]
+    for some in lm.hypotheses(ids, config):
+        assert [h.score for h in some] == sorted((h.score for h in some), reverse=True)
+    assert [some[0] for some in results[:3]] == lm.generate(TEXT, beam=4, max_length=10)
+    assert lm.generate([], beam=2) == []
+
+
+@pytest.mark.parametrize("writes", ["cloze", "left_to_right"])
+@torch.no_grad()
+def test_scores_are_the_models_log_probabilities(samples, writes):
+    lm = loaded(samples, writes)
+    sources, targets = ["the cat", "a", "on monday"], ["The cat.", "A dog", "O"]
+    results = lm.score(sources, targets, batch_size=2)
+    for source, target, values in zip(sources, targets, results, strict=True):
+        ids = lm.encode(target) + ([lm.special.separator] if writes == "cloze" else [])
+        given = torch.tensor([*lm.encode(source), lm.special.separator])
+        assert len(values) == len(ids)
+        for i, value in enumerate(values):
+            log_probs = next_logits(lm.model, lm.special, writes, given, ids[:i]).log_softmax(-1)
+            assert value == pytest.approx(float(log_probs[ids[i]]), abs=1e-4)
+
+
+@torch.no_grad()
+def test_fill_mask_reads_in_both_directions(samples):
+    lm = loaded(samples)
+    results = lm.fill_mask("The <mask>at sat<mask>", top=4)
+    ids = [0, *lm.encode("The "), lm.special.mask, *lm.encode("at sat"), lm.special.mask, 2]
+    places = [i for i, token in enumerate(ids) if token == lm.special.mask]
+    tokens = torch.tensor([ids])
+    mask = masks.batch([masks.bidirectional(len(ids))])
+    states = lm.model.transformer(tokens, torch.arange(len(ids))[None], torch.zeros_like(tokens), mask)
+    expected = lm.model.logits(states[0, places]).softmax(-1)
+    for row, result in zip(expected, results, strict=True):
+        assert [symbol for symbol, _ in result] == [lm.vocabulary.symbols[i] for i in row.topk(4).indices]
+        assert [p for _, p in result] == pytest.approx(row.topk(4).values.tolist(), abs=1e-5)
+    assert lm.fill_mask("<mask> cat") != lm.fill_mask("<mask> dog")
+
+
+def test_encode_and_decode_go_there_and_back(samples):
+    lm = loaded(samples)
+    for text in TEXT:
+        ids = lm.encode(text)
+        assert lm.decode(ids) == text
+        assert lm.decode([lm.special.begin, *ids, lm.special.separator, lm.special.pad]) == text
+
+
+def test_ignored_symbols_may_be_named(samples):
+    lm = loaded(samples)
+    ids = GenerationConfig.of_options(lm.vocabulary, no_repeat_ngram=3, no_repeat_ignore=[".", 7]).no_repeat_ignore
+    assert ids == {lm.vocabulary.index("."), 7}
+    with pytest.raises(UnifiedError, match="no_repeat_ignore: 'xyz' is not a symbol"):
+        lm.generate(["a"], no_repeat_ignore=["xyz"])
+    with pytest.raises(UnifiedError, match="unknown option 'beams'; generation knows beam, max_length"):
+        lm.generate(["a"], beams=3)
+
+
+def test_by_default_texts_may_be_as_long_as_the_positions_allow(samples):
+    lm = loaded(samples)
+    lm.model.token_head.bias.data[lm.special.separator] = -100.0  # never ends by itself
+    ids = lm.encode("the cat")
+    (hypotheses,) = lm.hypotheses([ids], GenerationConfig(beam=1, max_length=96 - 3 - len(ids)))
+    assert len(hypotheses[0].tokens) == 96 - 3 - len(ids)
+    assert lm.generate(["the cat", "a"], beam=1)[0] == lm.decode(hypotheses[0].tokens)
+
+
+# Where the parts come from
+
+
+def test_a_folder_gives_its_best_checkpoint_else_its_last(samples, tmp_path):
+    vocabulary = Vocabulary.load(samples / "documents" / "dict.txt")
+    with pytest.raises(UnifiedError, match=r"holds neither checkpoint_best\.pt nor checkpoint_last\.pt"):
+        UnifiedLM.from_pretrained(tmp_path)
+    for name, layers in (("checkpoint_last.pt", 1), ("checkpoint_best.pt", 3)):
+        checkpoint(tmp_path / name, vocabulary, str(samples / "documents"), layers=layers)
+        assert UnifiedLM.from_pretrained(tmp_path).model.config.layers == layers
+
+
+def test_data_is_given_or_beside_the_checkpoint_or_where_it_was(samples, tmp_path):
+    assert loaded(samples).folder == samples / "pairs"
+    path = samples / "run" / "cloze.pt"
+    assert UnifiedLM.from_pretrained(path, data=samples / "documents").folder == samples / "documents"
+    vocabulary = data_folder(tmp_path / "moved", pairs=False)
+    checkpoint(tmp_path / "moved" / "model.pt", vocabulary, "/nowhere")
+    assert UnifiedLM.from_pretrained(tmp_path / "moved" / "model.pt").folder == tmp_path / "moved"
+    checkpoint(tmp_path / "alone" / "model.pt", vocabulary, "/nowhere")
+    with pytest.raises(UnifiedError, match="was trained on /nowhere, where there is no dictionary now"):
+        UnifiedLM.from_pretrained(tmp_path / "alone" / "model.pt")
+    with pytest.raises(UnifiedError, match=r"holds no dict\.txt"):
+        UnifiedLM.from_pretrained(path, data=tmp_path)
+
+
+def test_a_folder_without_tokenizer_takes_symbols_separated_by_blanks(tmp_path):
+    vocabulary = Vocabulary(["the", "cat"])
+    (tmp_path / "data").mkdir()
+    vocabulary.save(tmp_path / "data" / "dict.txt")
+    checkpoint(tmp_path / "model.pt", vocabulary, str(tmp_path / "data"))
+    lm = UnifiedLM.from_pretrained(tmp_path / "model.pt")
+    assert lm.encode("the  cat dog") == [4, 5, 3] and lm.decode([4, 5]) == "the cat"
+
+
+def test_another_dictionary_is_refused(samples, tmp_path):
+    path = samples / "run" / "cloze.pt"
+    vocabulary = Vocabulary.load(samples / "documents" / "dict.txt")
+    ordinary = vocabulary.symbols[4:-101]
+    for symbols, message in ((ordinary[:-1], "has .* symbols, but the dictionary in"),
+                             (ordinary[::-1], "was trained with another dictionary .* of the same size")):  # fmt: skip
+        Vocabulary(symbols).save(tmp_path / "dict.txt")
+        with pytest.raises(UnifiedError, match=message):
+            UnifiedLM.from_pretrained(path, data=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("cfg"), "not a checkpoint of a unified_lm model"),
+        (lambda c: c.pop("model"), "not a checkpoint of a unified_lm model"),
+        (lambda c: c["cfg"]["model"].pop("writes"), r"does not say how the model writes \(writes=None\)"),
+        (lambda c: c["model"].pop("core.token_head.bias"), "missing: token_head.bias"),
+        (lambda c: c["model"].update({"core.extra": torch.zeros(1)}), "unknown: extra"),
+        (lambda c: c["cfg"]["model"].update(width=16), "shape .*, the model has"),
+        (lambda c: c["cfg"]["model"].update(heads=5), "width must be a multiple of heads, got width 32 and heads 5"),
+    ],
+)
+def test_checkpoints_that_do_not_fit_are_refused(samples, tmp_path, change, message):
+    content = load_checkpoint(samples / "run" / "cloze.pt")
+    change(content)
+    save(content, tmp_path / "model.pt")
+    with pytest.raises(UnifiedError, match=message):
+        UnifiedLM.from_pretrained(tmp_path / "model.pt", data=samples / "pairs")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda lm: lm.fill_mask("no gap"), "at least one <mask>, got 'no gap'"),
+        (lambda lm: lm.fill_mask("<mask>" + "a " * 60), "tokens with its special symbols, the model takes 96"),
+        (lambda lm: lm.generate("a text"), "texts: expected a list of texts, got one text"),
+        (lambda lm: lm.generate(["a", "b" * 90], max_length=20), "sentence 1: 91 tokens, .* leave room for 73"),
+        (lambda lm: lm.generate(["a"], batch_size=0), "batch_size must be at least 1, got 0"),
+        (lambda lm: lm.generate(["a" * 96]), "sentence 0: 97 tokens, but with max_length 1 .* leave room for 92"),
+        (lambda lm: lm.score(["a"], ["b", "c"]), "1 sources but 2 targets"),
+        (lambda lm: lm.score(["a" * 60], ["b" * 60]), "positions are needed"),
+    ],
+)
+def test_input_that_cannot_be_used_is_refused(samples, call, message):
+    with pytest.raises(UnifiedError, match=message):
+        call(loaded(samples))
+
+
+def test_fairseq_is_never_imported(samples):
+    program = f"""
+import sys
+from unified import UnifiedLM
+UnifiedLM.from_pretrained({str(samples / "run" / "cloze.pt")!r}).generate(["a"], beam=2, max_length=3)
+sys.exit("fairseq" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

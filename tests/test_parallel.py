@@ -1,0 +1,82 @@
+"""Work in several processes, choices that do not depend on their number, and progress lines."""
+
+import io
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from unified.data.parallel import ordered_map
+from unified.data.progress import Progress
+from unified.data.sampling import TextSample, hashes, uniform
+from unified.errors import UnifiedError
+
+
+def test_uniform_numbers_are_uniform_and_independent():
+    draws = np.stack([uniform(seed, np.arange(100_000)) for seed in (0, 1, -1)])
+    for row in draws:
+        counts = np.histogram(row, bins=100, range=(0, 1))[0]
+        assert ((counts - 1000) ** 2 / 1000).sum() < 160  # chi-square, 99 degrees: exceeded once in 10,000
+    assert np.abs(np.corrcoef(draws) - np.eye(3)).max() < 0.015
+    assert np.abs(np.corrcoef(draws[0, :-1], draws[0, 1:])[0, 1]) < 0.015
+
+
+def test_sample_is_the_lines_of_smallest_keys_in_any_order():
+    rng = np.random.default_rng(2)
+    lines = ["x" * rng.integers(1, 50) + str(i) for i in range(500)]
+    keys = hashes(3, np.arange(500)).tolist()
+    by_key = [line for _, line in sorted(zip(keys, lines, strict=True))]
+    reached = np.cumsum([len(line) for line in by_key])
+    expected = by_key[: int(np.searchsorted(reached, 2000)) + 1]
+    for _ in range(5):
+        sample = TextSample(2000)
+        for i in rng.permutation(500):
+            if keys[i] < sample.threshold:
+                sample.add(keys[i], lines[i])
+        assert sample.lines() == expected
+    assert TextSample(10).lines() == []
+
+
+def slow_square(number):
+    time.sleep(0.02 * (number % 3 == 0))
+    return os.getpid(), number * number
+
+
+def test_results_come_in_order_and_little_is_taken_ahead():
+    taken = []
+
+    def numbers():
+        for number in range(60):
+            taken.append(number)
+            yield number
+
+    processes = set()
+    for i, (process, square) in enumerate(ordered_map(slow_square, numbers(), workers=2)):
+        assert square == i * i and len(taken) <= i + 6
+        processes.add(process)
+    assert os.getpid() not in processes and len(taken) == 60
+
+
+def die_at_seven(number):
+    if number == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_reported():
+    with pytest.raises(UnifiedError, match="a worker process was killed; is there enough memory"):
+        list(ordered_map(die_at_seven, range(100), workers=2))
+
+
+def test_progress_says_how_far_and_no_more_than_once_an_interval():
+    stream = io.StringIO()
+    progress = Progress("train", stream=stream, interval=3600)
+    for i in range(100):
+        progress.add(1_000_000, f"{i} documents")
+    assert stream.getvalue() == ""
+    progress.finish("100 documents")
+    assert stream.getvalue().startswith("train: 100 documents, 100.0 MB, ")
+    often = Progress("train", stream=stream, interval=0)
+    often.add(10, "1 document")
+    assert len(stream.getvalue().splitlines()) == 2

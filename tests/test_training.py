@@ -1,0 +1,156 @@
+"""fairseq-train with the plug-ins: resuming, several processes, validation, fine-tuning, refusals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from tests import fairseq_runs as fairseq
+
+MIXTURE = ("--objectives", "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return fairseq.documents(tmp_path_factory.mktemp("documents"), np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def pretrained(data, tmp_path_factory):
+    """A finished short pre-training run: (save folder, its output)."""
+    save = tmp_path_factory.mktemp("pretrained")
+    result = fairseq.train(data, save, *MIXTURE, "--batch-size", 4, "--max-epoch", 2, "--log-interval", 1)
+    return save, result.stdout + result.stderr
+
+
+def losses(text: str) -> list[tuple]:
+    """Everything deterministic that a run logged, update by update."""
+    volatile = ("wps", "ups", "wall", "train_wall", "gb_free", "epoch", "update")
+    return [tuple(sorted((k, v) for k, v in row.items() if k not in volatile)) for row in fairseq.logged(text, "train_inner")]
+
+
+def test_every_objective_is_logged_under_its_own_name(pretrained):
+    rows = fairseq.logged(pretrained[1], "train")
+    for name in ("bidirectional", "seq2seq", "left_to_right", "right_to_left", "bidirectional_next_sentence"):
+        assert all(f"train_{name}_{kind}" in rows[-1] for kind in ("loss", "ppl", "accuracy")), rows[-1].keys()
+    assert "train_seq2seq_next_sentence_loss" not in rows[-1]
+
+
+def test_loss_is_the_sum_of_the_objectives_means(pretrained):
+    names = ("bidirectional", "seq2seq", "left_to_right", "right_to_left", "bidirectional_next_sentence")
+    row = fairseq.logged(pretrained[1], "train_inner")[0]
+    total = sum(float(row.get(f"{name}_loss", 0.0)) for name in names)
+    assert float(row["loss"]) == pytest.approx(total, abs=5e-3)
+
+
+def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained, tmp_path):
+    arguments = (*MIXTURE, "--batch-size", 4, "--max-epoch", 2, "--log-interval", 1, "--save-interval-updates", 3)
+    process = fairseq.start("train", data, *fairseq.PLUGINS, *fairseq.TINY, "--save-dir", tmp_path, *arguments)
+    deadline = time.time() + 120
+    while not list(tmp_path.glob("checkpoint_1_*.pt")) and time.time() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert list(tmp_path.glob("checkpoint_1_*.pt")), "the run ended or hung before its first checkpoint"
+    resumed = fairseq.train(data, tmp_path, *arguments)
+    after = losses(resumed.stdout + resumed.stderr)
+    whole = losses(pretrained[1])
+    assert 0 < len(after) < len(whole)
+    assert after == whole[-len(after) :]
+    one, two = (torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
+                for folder in (pretrained[0], tmp_path))  # fmt: skip
+    assert all(torch.equal(one[key], two[key]) for key in one)
+
+
+def test_two_processes_equal_one_with_twice_the_update_frequency(data, tmp_path):
+    shared = (*MIXTURE, "--batch-size", 2, "--max-update", 20, "--log-interval", 1, "--disable-validation", "--no-save")
+    one = fairseq.train(data, tmp_path / "one", *shared, "--update-freq", 2)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    parallel = (
+        "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn",
+        "--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-world-size", 2,
+    )  # fmt: skip
+    words = [data, *fairseq.PLUGINS, *fairseq.TINY, "--save-dir", tmp_path / "two", *shared, *parallel]
+    second = fairseq.start("train", *words, "--distributed-rank", 1)
+    first = fairseq.finish(fairseq.start("train", *words, "--distributed-rank", 0))
+    fairseq.finish(second)
+    expected, got = (fairseq.logged(r.stdout + r.stderr, "train_inner") for r in (one, first))
+    assert len(expected) == len(got) == 20
+    for a, b in zip(expected, got, strict=True):
+        assert float(b["loss"]) == pytest.approx(float(a["loss"]), abs=1e-3)  # logged with three digits
+        assert float(b["gnorm"]) == pytest.approx(float(a["gnorm"]), rel=1e-3)
+
+
+def test_validation_gives_the_same_losses_twice(data, pretrained):
+    arguments = (data, *fairseq.PLUGINS, "--path", pretrained[0] / "checkpoint_last.pt", "--batch-size", 4, "--cpu",
+                 "--log-format", "json")  # fmt: skip
+    first, second = (fairseq.run("validate", *arguments) for _ in range(2))
+    rows = [fairseq.logged(result.stdout + result.stderr, "valid") for result in (first, second)]
+    assert rows[0] and rows[0] == rows[1]
+    trained = fairseq.logged(pretrained[1], "valid")[-1]
+    assert float(rows[0][-1]["left_to_right_loss"]) == pytest.approx(float(trained["valid_left_to_right_loss"]), abs=2e-3)
+
+
+def test_pretrained_to_fine_tuned_to_generated(data, pretrained, tmp_path):
+    pairs = fairseq.pairs(
+        tmp_path, lambda row: row, np.random.default_rng(1), {"train": 200, "valid": 20, "test": 20}, symbols=30
+    )
+    for language in ("src", "tgt"):  # the dictionary the checkpoint was trained with
+        (pairs / f"dict.{language}.txt").write_text((data / "dict.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    result = fairseq.train(
+        pairs, tmp_path / "model", "--finetune-from-model", pretrained[0] / "checkpoint_last.pt", "--batch-size", 4,
+        "--max-epoch", 2, "--eval-generate", "rouge", "--best-checkpoint-metric", "rouge",
+        "--maximize-best-checkpoint-metric", "--label-smoothing", 0.1,
+    )  # fmt: skip
+    rows = fairseq.logged(result.stdout + result.stderr, "valid")
+    assert rows and all("valid_rouge1" in row and "valid_rouge" in row for row in rows)
+    best = tmp_path / "model" / "checkpoint_best.pt"
+    last = tmp_path / "model" / "checkpoint_last.pt"
+    generate = (pairs, *fairseq.PLUGINS, "--batch-size", 8, "--cpu", "--beam", 3, "--max-len-b", 10)
+    alone = fairseq.run("generate", *generate, "--path", best).stdout
+    assert sum(line.startswith("H-") for line in alone.splitlines()) == 20
+    ensemble = fairseq.run("generate", *generate, "--path", f"{best}:{last}").stdout
+    assert sum(line.startswith("H-") for line in ensemble.splitlines()) == 20
+    interactive = fairseq.finish(
+        fairseq.start("interactive", pairs, *fairseq.PLUGINS, "--path", best, "--cpu", "--beam", 2, stdin=-1),
+        feed="w1 w2 w3\nw4 w5\n",
+    )
+    assert sum(line.startswith("H-") for line in interactive.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--best-checkpoint-metric", "rouge"), "rouge"),
+        (("--objectives", "bidirectionl"), "bidirectional"),
+        (("--objectives", "target_cloze"), "documents"),
+        (("--eval-generate", "rouge"), "pairs"),
+        (("--max-tokens", 32), "--tokens-per-sample"),
+        (("--tokens-per-sample", 1024, "--max-tokens", 2048), "--max-positions"),
+        (("--heads", 7), "heads"),
+    ],
+)
+def test_refusals_are_one_line_without_traceback(data, tmp_path, arguments, says):
+    batch = () if "--max-tokens" in arguments else ("--batch-size", 4)
+    result = fairseq.train(data, tmp_path, *batch, *arguments, "--max-update", 1, check=False)
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr + result.stdout
+    message = [line for line in result.stderr.splitlines() if line.startswith("unified_lm: error:")]
+    assert len(message) == 1 and says in message[0], result.stderr[-500:]
+
+
+def test_a_checkpoint_of_another_dictionary_is_refused(pretrained, tmp_path):
+    other = fairseq.documents(tmp_path, np.random.default_rng(5), symbols=31)
+    result = fairseq.train(
+        other, tmp_path / "model", "--finetune-from-model", pretrained[0] / "checkpoint_last.pt", "--batch-size", 4,
+        "--max-update", 1, check=False,
+    )  # fmt: skip
+    assert result.returncode != 0 and "Traceback" not in result.stderr

@@ -1,0 +1,83 @@
+"""Vocabularies against fairseq's Dictionary, and what is refused."""
+
+import numpy as np
+import pytest
+
+from unified.data.vocabulary import APPENDED, MASK, SENTINELS, Vocabulary
+from unified.errors import UnifiedError
+
+Dictionary = pytest.importorskip("fairseq.data").Dictionary
+
+SYMBOLS = ["▁the", "##s", "é", "…", "<0x0A>", "#fairseq", "a" * 50, "12"]
+
+
+def test_fairseq_gives_every_symbol_the_same_id(tmp_path):
+    ours = Vocabulary(SYMBOLS, counts=list(range(8, 0, -1)))
+    ours.save(tmp_path / "dict.txt")
+    theirs = Dictionary.load(str(tmp_path / "dict.txt"))
+    assert theirs.symbols == ours.symbols
+    assert theirs.count[4:] == ours.counts[4:]
+    assert (theirs.bos(), theirs.pad(), theirs.eos(), theirs.unk()) == (0, 1, 2, 3)
+    for symbol in [*ours.symbols, "missing"]:
+        assert ours.index(symbol) == theirs.index(symbol)
+
+
+def test_dictionaries_of_fairseq_preprocess_get_mask_and_sentinels_at_the_end(tmp_path):
+    theirs = Dictionary()
+    for symbol in SYMBOLS:
+        theirs.add_symbol(symbol, n=3)
+    theirs.finalize(padding_factor=8)
+    theirs.save(str(tmp_path / "dict.txt"))
+    ours = Vocabulary.load(tmp_path / "dict.txt")
+    assert ours.symbols == theirs.symbols + list(APPENDED)
+    assert ours.special.mask == len(theirs) and ours.special.first_sentinel == len(theirs) + 1
+    assert len(SENTINELS) == ours.special.sentinel_count == 100
+
+
+def test_loading_what_was_saved_changes_nothing(tmp_path):
+    first = Vocabulary(SYMBOLS, counts=[5] * 8)
+    first.save(tmp_path / "dict.txt")
+    second = Vocabulary.load(tmp_path / "dict.txt")
+    assert (second.symbols, second.counts) == (first.symbols, first.counts)
+    assert second.special == first.special
+
+
+def test_ordinary_symbols_are_exactly_those_that_are_not_special():
+    vocabulary = Vocabulary(SYMBOLS)
+    special = vocabulary.special
+    assert vocabulary.symbols[special.ordinary_start : special.ordinary_stop] == SYMBOLS
+    assert vocabulary.symbols[special.mask] == MASK
+    for i, sentinel in enumerate(SENTINELS):
+        assert vocabulary.symbols[special.first_sentinel + i] == sentinel
+    names = [vocabulary.symbols[i] for i in (special.begin, special.pad, special.separator, special.unknown)]
+    assert names == ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+def test_encode_is_index_of_each_piece():
+    vocabulary = Vocabulary(SYMBOLS)
+    ids = vocabulary.encode(["é", "nowhere", "<mask>", "</s>"])
+    assert ids.dtype == np.int64
+    assert ids.tolist() == [6, 3, 12, 2]
+    assert vocabulary.encode([]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a 1\nb\n", "line 2: expected 'symbol count'"),
+        (b"a 1\n\nb 2\n", "line 2: expected 'symbol count'"),
+        (b"a one\n", "line 1: expected 'symbol count', got 'a one'"),
+        (b"a 1\na 2\n", "'a' twice"),
+        (b"<pad> 1\n", "'<pad>' twice"),
+        (b"a 1\n\xff 2\n", "not UTF-8 at byte 4"),
+    ],
+)
+def test_damaged_dictionaries(tmp_path, content, message):
+    (tmp_path / "dict.txt").write_bytes(content)
+    with pytest.raises(UnifiedError, match=message):
+        Vocabulary.load(tmp_path / "dict.txt")
+
+
+def test_missing_dictionary(tmp_path):
+    with pytest.raises(UnifiedError, match=r"dict\.txt: no such dictionary"):
+        Vocabulary.load(tmp_path / "dict.txt")

@@ -1,0 +1,85 @@
+"""A small random language model over a small vocabulary, for tests of models and of generation."""
+
+from __future__ import annotations
+
+import torch
+
+from unified import masks
+from unified.data.vocabulary import SpecialTokens, Vocabulary
+from unified.generation import SCHEMES, CachedDecoder
+from unified.model import LanguageModel, TransformerConfig
+
+
+def vocabulary(words: int = 12) -> Vocabulary:
+    return Vocabulary([f"w{i}" for i in range(words)])
+
+
+def model(words: int = 12, seed: int = 0, **changes) -> LanguageModel:
+    """Weights are drawn wide (deviation 0.3), so that predictions differ clearly from place to place."""
+    torch.manual_seed(seed)
+    shape = {"layers": 2, "width": 32, "heads": 4, "max_positions": 48, "initializer_range": 0.3}
+    built = LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary(words)), **{**shape, **changes})).eval()
+    for parameter in built.parameters():  # biases too: zeros would hide mistakes
+        parameter.data += 0.05 * torch.randn_like(parameter)
+    return built
+
+
+def decoder(scheme: str = "cloze", words: int = 12, seed: int = 0, **changes) -> CachedDecoder:
+    return CachedDecoder(model(words, seed, **changes), vocabulary(words).special, SCHEMES[scheme])
+
+
+def sources(
+    lengths: list[int], words: int = 12, left: bool = False, width: int = 0, separator: bool = True, seed: int = 3
+):
+    """int64 (N, S): random words, the separator, padding on one side."""
+    special = vocabulary(words).special
+    generator = torch.Generator().manual_seed(seed)
+    width = max(width, max(lengths) + int(separator))
+    rows = torch.full((len(lengths), width), special.pad)
+    for row, length in zip(rows, lengths, strict=True):
+        tokens = torch.randint(4, 4 + words, (length,), generator=generator).tolist()
+        tokens += [special.separator] if separator else []
+        start = width - len(tokens) if left else 0
+        row[start : start + len(tokens)] = torch.tensor(tokens)
+    return rows
+
+
+def next_logits(model: LanguageModel, special: SpecialTokens, scheme: str, source: torch.Tensor, written: list[int]):
+    """Logits (V,) of the next token by one full forward pass over one sentence, as the papers draw it."""
+    source = source[source != special.pad].tolist()
+    if scheme == "left_to_right":
+        given = [special.begin, *(token for token in source if token != special.separator)]
+        tokens = [*given, *written, special.mask]
+        types = [2] * len(tokens)
+        mask = masks.left_to_right(len(tokens))
+    else:
+        given = [special.begin, *source]
+        block = [*written, special.mask] if scheme == "cloze" else [special.begin, *written]
+        tokens = given + block
+        types = [4] * len(given) + [5] * len(block)
+        mask = masks.seq2seq(len(given), len(block))
+    places = torch.arange(len(tokens))
+    states = model.transformer(torch.tensor([tokens]), places[None], torch.tensor([types]), masks.batch([mask]))
+    return model.logits(states[0, -1:])[0]
+
+
+#: Eight symbols: begin, padding, separator, unknown, mask and the words 5, 6, 7; small enough to enumerate all texts.
+EIGHT = SpecialTokens(
+    begin=0,
+    pad=1,
+    separator=2,
+    unknown=3,
+    mask=4,
+    first_sentinel=8,
+    sentinel_count=0,
+    ordinary_start=5,
+    ordinary_stop=8,
+)
+
+
+def eight_symbols(scheme: str = "cloze", seed: int = 0, **changes) -> CachedDecoder:
+    """A decoder over :data:`EIGHT`."""
+    torch.manual_seed(seed)
+    shape = {"layers": 2, "width": 16, "heads": 2, "max_positions": 32, "initializer_range": 0.4}
+    built = LanguageModel(TransformerConfig(vocabulary_size=8, **{**shape, **changes})).eval()
+    return CachedDecoder(built, EIGHT, SCHEMES[scheme])

@@ -1,0 +1,82 @@
+"""Small corpora as token files, and the simplest objectives that read them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unified.data.example import Example
+from unified.data.mmap import TokenFile, TokenFileWriter
+from unified.data.vocabulary import Vocabulary
+
+SPECIAL = Vocabulary([f"w{i}" for i in range(20000)]).special
+SEPARATOR = SPECIAL.separator
+
+
+def write(prefix, items) -> TokenFile:
+    """One item per entry of ``items``, written as it is."""
+    with TokenFileWriter(prefix, np.int32) as writer:
+        for item in items:
+            writer.add(np.asarray(item, dtype=np.int64))
+    return TokenFile(prefix)
+
+
+def write_documents(prefix, documents) -> TokenFile:
+    """Documents, lists of sentences, lists of tokens: each sentence gets its ``</s>``, each document its empty line."""
+    items = []
+    for sentences in documents:
+        items += [[*sentence, SEPARATOR] for sentence in sentences] + [[SEPARATOR]]
+    return write(prefix, items)
+
+
+def numbered_documents(sizes) -> list[list[list[int]]]:
+    """Documents of sentences of the given ``sizes``; the tokens 10, 11, 12, … tell every place of the corpus."""
+    tokens = iter(range(10, 20000))
+    return [[[next(tokens) for _ in range(size)] for size in sentences] for sentences in sizes]
+
+
+def random_sizes(rng, documents, sentences, mean):
+    """Sizes of log-normal sentences in documents of 1 to ``2 * sentences`` sentences."""
+    draw = rng.integers(1, 2 * sentences + 1, documents)
+    return [np.maximum(1, rng.lognormal(np.log(mean) - 0.18, 0.6, n)).astype(int).tolist() for n in draw]
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Wants texts as its fields say, and returns them as CLS a SEP (b SEP) with one predicted place at random."""
+
+    segments: int = 1
+    wants_random_second: bool = False
+    paired: bool = False
+    name: str = "reads"
+
+    @property
+    def special_tokens(self) -> int:
+        return 1 + self.segments
+
+    def __call__(self, text, rng) -> Example:
+        parts = [[SPECIAL.begin], text.tokens, [SEPARATOR]]
+        if self.segments == 2:
+            parts += [text.second, [SEPARATOR]]
+        tokens = np.concatenate(parts).astype(np.int64)
+        place = rng.integers(len(tokens), size=1)
+        ranks = np.arange(len(tokens)) if self.segments == 1 else np.full(len(tokens), -1)
+        is_next = -1 if text.is_next is None else int(text.is_next)
+        return Example(
+            self.name, tokens, np.arange(len(tokens)), ranks * 0, ranks, ranks, place, tokens[place], is_next
+        )
+
+
+@dataclass(frozen=True)
+class Greedy(Reads):
+    """Breaks its promise: makes more tokens than ``special_tokens`` allows."""
+
+    special_tokens: ClassVar[int] = 1
+
+
+def equal(one: Example, other: Example) -> bool:
+    """True where two examples agree in every field."""
+    return one.group == other.group and all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("tokens", "positions", "token_types", "key_rank", "query_rank", "predicted", "labels", "is_next")
+    )

@@ -1,0 +1,33 @@
+"""The definition: scores, mask, softmax, weighted sum, in as many lines."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch.nn import functional
+
+from unified.masks import AttentionMask
+
+
+def masked_softmax(scores: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+    """Softmax over the last axis among visible keys; a row that sees nothing gives zeros, its gradient is finite."""
+    lowest = torch.finfo(scores.dtype).min
+    weights = torch.softmax(scores.masked_fill(~visible, lowest), dim=-1)
+    return weights.masked_fill(~visible, 0.0)
+
+
+class DenseAttention:
+    """Explicit T x S scores. Every device, every mask, dropout, any order of derivatives; quadratic memory."""
+
+    @staticmethod
+    def unsupported(mask: AttentionMask, device: torch.device, dropout: float) -> str | None:
+        return None
+
+    def __init__(self, mask: AttentionMask, dtype: torch.dtype):
+        self.visible = mask.dense().unsqueeze(-3)  # (B, 1, T, S)
+
+    def __call__(self, query, key, value, dropout=0.0):
+        scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
+        weights = functional.dropout(masked_softmax(scores, self.visible), dropout)
+        return weights @ value

@@ -1,0 +1,34 @@
+"""torch's FlexAttention: skips the blocks a mask hides, needs a GPU and a compiler, knows no dropout."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+from unified.masks import AttentionMask
+
+
+@cache
+def _compiled():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention, dynamic=False)
+
+
+class FlexAttention:
+    """One BlockMask, built from ranks without looking at token pairs, serves all layers."""
+
+    @staticmethod
+    def unsupported(mask: AttentionMask, device: torch.device, dropout: float) -> str | None:
+        if device.type != "cuda":
+            return f"FlexAttention has no backward on {device.type}; use 'sdpa'"
+        if dropout:
+            return f"FlexAttention has no attention dropout (got {dropout}); set --attention-dropout 0 or use 'sdpa'"
+        return None
+
+    def __init__(self, mask: AttentionMask, dtype: torch.dtype):
+        self.block_mask = mask.block_mask()
+
+    def __call__(self, query, key, value, dropout=0.0):
+        return _compiled()(query, key, value, block_mask=self.block_mask)

@@ -1,0 +1,27 @@
+"""torch's scaled_dot_product_attention: the fast path on a CPU, and on a GPU for masks without structure."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from unified.masks import AttentionMask
+
+
+class SdpaAttention:
+    """One boolean T x S matrix a row at most; none where the row is full or causal throughout."""
+
+    @staticmethod
+    def unsupported(mask: AttentionMask, device: torch.device, dropout: float) -> str | None:
+        return None
+
+    def __init__(self, mask: AttentionMask, dtype: torch.dtype):
+        self.causal = mask.structure == "causal"
+        self.visible = mask.dense().unsqueeze(-3) if mask.structure == "mixed" else None
+        # Only these masks can leave a query with nothing to see; kernels differ in what they return there.
+        hollow = mask.exclude_self or mask.query_key is None or mask.query_length != mask.key_length
+        self.empty = ~self.visible.any(-1, keepdim=True) if self.visible is not None and hollow else None
+
+    def __call__(self, query, key, value, dropout=0.0):
+        out = scaled_dot_product_attention(query, key, value, self.visible, dropout_p=dropout, is_causal=self.causal)
+        return out if self.empty is None else out.masked_fill(self.empty, 0.0)

@@ -1,0 +1,91 @@
+"""Reading and writing checkpoint files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from unified.errors import UnifiedError
+
+#: Besides tensors and plain Python values, the one class that fairseq's checkpoints hold.
+ALLOWED = [argparse.Namespace]
+
+# What torch's restricted unpickler raises on damaged streams; each was met while damaging files at random.
+_DAMAGE = (RuntimeError, EOFError, KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError)
+
+
+def load_checkpoint(path: str | os.PathLike) -> dict:
+    """The dictionary in ``path``, tensors on the CPU.
+
+    Raises:
+        UnifiedError: the file is missing, truncated or damaged, or holds anything but tensors, plain Python values and
+            ``argparse.Namespace``; nothing in it is executed.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UnifiedError(f"{path}: no such checkpoint file")
+    _check_archive(path)
+    try:
+        with torch.serialization.safe_globals(ALLOWED):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise UnifiedError(
+            f"{path}: refused, because it holds more than tensors and plain values ({_culprit(error)}); "
+            "nothing in it was executed"
+        ) from None
+    except _DAMAGE as error:
+        raise UnifiedError(f"{path}: damaged, its content cannot be read ({type(error).__name__})") from None
+    if not isinstance(content, dict):
+        raise UnifiedError(f"{path}: expected a dictionary, got {type(content).__name__}; not a checkpoint")
+    return content
+
+
+def _check_archive(path: Path) -> None:
+    """torch's format is a zip archive whose checksums torch does not read; a flipped bit would become a weight."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UnifiedError(f"{path}: not a checkpoint, or a truncated or damaged one ({reason})") from None
+    if damaged is not None:
+        raise UnifiedError(f"{path}: damaged, the checksum of {damaged!r} inside it does not fit")
+
+
+def _culprit(error: pickle.UnpicklingError) -> str:
+    """The name or opcode that torch's long message is about."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    named = [line for line in lines if "GLOBAL" in line or "Unsupported" in line]
+    return (named or lines or ["unknown"])[0][:120]
+
+
+def save(content: dict, path: str | os.PathLike) -> None:
+    """Write ``content`` to ``path`` so that a kill at any moment leaves the old file or the new one, never a part."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            torch.save(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself must reach the disk
+    finally:
+        os.close(folder)
+
+
+def fingerprint(symbols: Sequence[str]) -> int:
+    """Checksum of a dictionary's symbols in id order: dictionaries of one size need not be the same."""
+    return zlib.crc32("\n".join(symbols).encode("utf-8"))

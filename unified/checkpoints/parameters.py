@@ -1,0 +1,73 @@
+"""From a file's parameters to a module's, with no silence about what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+from torch import nn
+
+from unified.errors import UnifiedError
+from unified.model.embeddings import extend_positions
+
+#: End of the name of a table that may be shorter or longer than the module's.
+POSITIONS = "embeddings.positions.weight"
+_SHOWN = 8
+
+
+def load_parameters(
+    module: nn.Module,
+    state_dict: Mapping[str, torch.Tensor],
+    new_allowed_prefixes: Iterable[str] = (),
+    unused_allowed_prefixes: Iterable[str] = (),
+) -> tuple[list[str], list[str]]:
+    """Copy ``state_dict`` into ``module``; only whole heads may be missing or left over.
+
+    A position table of another length is cut, or continued cyclically, to the module's rows.
+
+    Args:
+        new_allowed_prefixes: a part of the module whose names start so may be missing as a whole; it stays as it is.
+        unused_allowed_prefixes: a part of the file whose names start so may be left over as a whole.
+
+    Returns:
+        Names of the module's parameters that were not in the file, and names in the file that were not used.
+
+    Raises:
+        UnifiedError: names are missing or unknown, or shapes differ; one message lists them, the module is untouched.
+    """
+    own = module.state_dict()
+    new = [name for name in own if name not in state_dict]
+    unused = [name for name in state_dict if name not in own]
+    problems = [f"missing: {name}" for name in new if not _whole(name, new_allowed_prefixes, present=state_dict)]
+    problems += [f"unknown: {name}" for name in unused if not _whole(name, unused_allowed_prefixes, present=own)]
+    fitting = {}
+    for name, wanted in own.items():
+        if name in state_dict:
+            value, problem = _fit(name, state_dict[name], wanted)
+            fitting[name] = value
+            problems += [problem] if problem else []
+    if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise UnifiedError(f"the checkpoint's parameters do not fit the model: {'; '.join(problems[:_SHOWN])}{more}")
+    module.load_state_dict(fitting, strict=False)
+    return new, unused
+
+
+def _whole(name: str, prefixes: Iterable[str], present: Iterable[str]) -> bool:
+    """Whether ``name`` belongs to an allowed part of which the other side has nothing at all."""
+    return any(name.startswith(prefix) and not any(p.startswith(prefix) for p in present) for prefix in prefixes)
+
+
+def _fit(name: str, value: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor | None, str | None]:
+    """The value to load, or why there is none."""
+    if not isinstance(value, torch.Tensor):
+        return None, f"{name}: expected a tensor, got {type(value).__name__}"
+    if name.endswith(POSITIONS) and value.dim() == 2 and value.shape[1:] == wanted.shape[1:] and len(value):
+        return extend_positions(value, len(wanted)), None
+    if value.shape != wanted.shape:
+        return None, f"{name}: shape {_shape(value.shape)}, the model has {_shape(wanted.shape)}"
+    return value, None
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"

@@ -1,0 +1,1 @@
+"""What `unified generate` is made of."""

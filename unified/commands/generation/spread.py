@@ -1,0 +1,154 @@
+"""A long list of sentences over several processes, chunk by chunk, so that a rerun goes on where a crash stopped it.
+
+Beside the output stands a folder ``OUTPUT.parts``: ``settings.json`` says what decides the output, ``000007.txt`` is a
+finished chunk. At the end the chunks are joined in order and the folder goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from unified.commands.generation.output import lines
+from unified.commands.generation.sentences import FileSentences, FolderSentences
+from unified.data.parallel import ordered_map
+from unified.errors import UnifiedError
+from unified.generation.config import GenerationConfig
+from unified.hub import UnifiedLM
+
+
+@dataclass
+class ChunkWriter:
+    """Generates one chunk of sentences and writes it; a process loads the model when its first chunk arrives.
+
+    Attributes:
+        checkpoint, data: as :meth:`UnifiedLM.from_pretrained` takes them.
+        sentences: what to write from.
+        config: settings of the search.
+        prompt: continue the sentences instead of answering them; None as the model was trained.
+        max_source: tokens kept from the front of each source, 0 keeps all.
+        chunk: sentences per chunk.
+        batch_size: sentences that are generated together.
+        threads: of each process.
+        device: "cpu", "cuda", ...
+        parts: folder of the chunks.
+    """
+
+    checkpoint: Path
+    data: Path
+    sentences: FolderSentences | FileSentences
+    config: GenerationConfig
+    prompt: bool | None
+    max_source: int
+    chunk: int
+    batch_size: int
+    threads: int
+    device: str
+    parts: Path
+
+    def __call__(self, number: int) -> int:
+        """Write chunk ``number``; returns how many sentences it holds."""
+        lm = _loaded(self)
+        indices = range(number * self.chunk, min((number + 1) * self.chunk, len(self.sentences)))
+        sources = [self.sentences.source(lm, i) for i in indices]
+        sources = [source[: self.max_source or None] for source in sources]
+        found = lm.hypotheses(
+            sources, self.config, prompt=self.prompt, batch_size=self.batch_size, indices=list(indices)
+        )
+        is_prompt = lm.scheme(self.prompt) == "left_to_right"
+        text = "".join(
+            lines(lm, i, *self.sentences.texts(lm, i), source if is_prompt else [], hypotheses)
+            for i, source, hypotheses in zip(indices, sources, found, strict=True)
+        )
+        write_atomically(self.path(number), [text.encode("utf-8")])
+        return len(indices)
+
+    def path(self, number: int) -> Path:
+        """File of a chunk."""
+        return self.parts / f"{number:06d}.txt"
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are."""
+        return -(-len(self.sentences) // self.chunk)
+
+    @property
+    def settings(self) -> dict:
+        """All that decides what a chunk holds; files by the hash of their content."""
+        vocabulary = [file for name in ("dict*.txt", "tokenizer.model", "vocab.txt") for file in self.data.glob(name)]
+        files = [self.checkpoint, *self.sentences.files, *sorted(vocabulary)]
+        config = {**asdict(self.config), "no_repeat_ignore": sorted(self.config.no_repeat_ignore)}
+        return {
+            "files": [[file.name, _hash(file)] for file in files],
+            "generation": config,
+            "prompt": self.prompt,
+            "max_source": self.max_source,
+            "chunk": self.chunk,
+        }
+
+
+_models: dict[tuple, UnifiedLM] = {}
+
+
+def _loaded(job: ChunkWriter) -> UnifiedLM:
+    """The model, loaded once in each process."""
+    key = (job.checkpoint, job.data, job.device, os.getpid())
+    if key not in _models:
+        torch.set_num_threads(job.threads)
+        _models.clear()
+        _models[key] = UnifiedLM.from_pretrained(job.checkpoint, job.data, job.device)
+    return _models[key]
+
+
+def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], None]) -> None:
+    """Generate what is missing of ``output`` and put it together.
+
+    Raises:
+        UnifiedError: ``output`` exists, its parts come from other settings, or a process was killed (run it again).
+    """
+    if output.exists():
+        raise UnifiedError(f"{output}: exists already; move it away or give another --output")
+    _open_parts(job)
+    missing = [number for number in range(job.chunks) if not job.path(number).exists()]
+    if len(missing) < job.chunks:
+        say(f"{job.parts}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
+    done = 0
+    for count in ordered_map(job, missing, min(processes, max(len(missing), 1))):
+        done += count
+        say(f"{done:,} of {len(job.sentences):,} sentences written")
+    write_atomically(output, (job.path(number).read_bytes() for number in range(job.chunks)))
+    shutil.rmtree(job.parts)
+
+
+def _open_parts(job: ChunkWriter) -> None:
+    settings = json.dumps(job.settings, indent=1)
+    file = job.parts / "settings.json"
+    if file.exists() and file.read_text(encoding="utf-8") != settings:
+        raise UnifiedError(
+            f"{job.parts}: holds chunks made with other settings or files; remove it or give another --output"
+        )
+    if not file.exists():
+        job.parts.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, [settings.encode("utf-8")])
+
+
+def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write beside ``path``, flush to disk, rename: ``path`` is whole or not there."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with open(partial, "wb") as stream:
+        stream.writelines(pieces)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(partial, path)
+
+
+def _hash(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,106 @@
+"""``unified objectives``: the list of training objectives, and one example of any of them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+
+import numpy as np
+import torch
+
+from unified.data.example import NO_PAIR_LABEL, Example
+from unified.data.text import Text
+from unified.data.vocabulary import APPENDED, Vocabulary
+from unified.errors import UnifiedError
+from unified.masks import GIVEN, AttentionMask
+from unified.objectives import OBJECTIVES, Objective, parse_objectives
+
+NAME = "objectives"
+HELP = "list the training objectives, or show one example of an objective"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="show")
+    show = actions.add_parser("show", help="print one example, with its mask")
+    show.add_argument(
+        "objective", metavar="NAME", help="an objective, with settings if you like: 'seq2seq(mask_share=0.3)'"
+    )
+    show.add_argument("--text", required=True, help="the text; words between spaces are its tokens")
+    show.add_argument("--second", metavar="TEXT", help="second segment, or target (the second half of --text)")
+    show.add_argument("--seed", type=int, default=1, help="seed of the random choices (1)")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.action == "show":
+        print(_shown(args))
+    else:
+        print("\n".join(_listed()))
+    return 0
+
+
+def _listed() -> list[str]:
+    lines = []
+    for name, kind in OBJECTIVES.items():
+        lines.append(f"{name}: {kind.__doc__.splitlines()[0]}")
+        lines += [f"    {field.name}={field.default!r}" for field in fields(kind)]
+    return lines
+
+
+def _shown(args: argparse.Namespace) -> str:
+    objectives = parse_objectives(args.objective).objectives
+    if len(objectives) != 1:
+        raise UnifiedError(f"show takes one objective, got {len(objectives)} in {args.objective!r}")
+    if args.seed < 0:
+        raise UnifiedError(f"--seed must be at least 0, got {args.seed}")
+    words = args.text.split()
+    if not words:
+        raise UnifiedError("--text is empty; give at least one word")
+    vocabulary = Vocabulary(sorted({*words, *(args.second or "").split()} - set(APPENDED)))
+    text = _text(objectives[0], words, args.second, vocabulary)
+    example = objectives[0](text, np.random.default_rng(args.seed))
+    return "\n".join([*_table(example, vocabulary), "", str(_mask(example))])
+
+
+def _text(objective: Objective, words: list[str], second: str | None, vocabulary: Vocabulary) -> Text:
+    if objective.segments == 1:
+        if second is not None:
+            raise UnifiedError(f"{objective.name} reads one segment; leave --second out")
+        first, rest = words, []
+    elif second is None:
+        first, rest = words[: len(words) // 2], words[len(words) // 2 :]
+    else:
+        first, rest = words, second.split()
+    return Text(
+        tokens=vocabulary.encode(first),
+        special=vocabulary.special,
+        second=vocabulary.encode(rest) if objective.segments == 2 else None,
+        is_next=True if objective.wants_random_second else None,
+        word_starts=np.ones(len(first) + len(rest), dtype=bool),
+    )
+
+
+def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
+    """One line a token: place, symbol, token type, step at which it becomes visible, what is predicted there."""
+    labels = dict(zip(example.predicted.tolist(), example.labels.tolist(), strict=True))
+    rows = [("place", "token", "type", "visible", "predict")]
+    for place, token in enumerate(example.tokens.tolist()):
+        rank = int(example.key_rank[place])
+        visible = "given" if rank == GIVEN else f"step {rank}"
+        label = vocabulary.symbols[labels[place]] if place in labels else ""
+        rows.append((str(place), vocabulary.symbols[token], str(example.token_types[place]), visible, label))
+    if example.is_next != NO_PAIR_LABEL:
+        rows.append(("", "", "", "", f"is_next={example.is_next} from place 0"))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _mask(example: Example) -> AttentionMask:
+    places = torch.arange(len(example.tokens))
+    one_document = torch.zeros_like(places)
+    return AttentionMask(
+        query_rank=torch.from_numpy(example.query_rank),
+        key_rank=torch.from_numpy(example.key_rank),
+        query_document=one_document,
+        key_document=one_document,
+        query_key=places,
+    )

@@ -1,0 +1,93 @@
+"""A folder that appears under its name only when it is complete, and the manifest that says what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from unified.errors import UnifiedError
+
+MANIFEST = "manifest.json"
+
+
+@contextmanager
+def new_folder(destination: str | Path, overwrite: bool) -> Iterator[Path]:
+    """A temporary folder beside ``destination``, renamed to it when the block ends well, removed when it does not.
+
+    Raises:
+        UnifiedError: ``destination`` is there and not empty, and either ``overwrite`` is False or it holds anything
+            that its manifest does not list.
+    """
+    destination = Path(destination).resolve()
+    check_destination(destination, overwrite)
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
+    partial.mkdir()
+    try:
+        yield partial
+        _sync(partial)
+        _replace(partial, destination)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_destination(destination: Path, overwrite: bool) -> None:
+    """The refusals of :func:`new_folder`, to be had before any work."""
+    if not destination.exists():
+        return
+    if not destination.is_dir():
+        raise UnifiedError(f"{destination}: a file, where the new folder should be")
+    names = sorted(entry.name for entry in destination.iterdir())
+    if not names:
+        return
+    if not overwrite:
+        raise UnifiedError(
+            f"{destination}: not empty; give another --destination, or --overwrite to replace the folder"
+        )
+    listed = {MANIFEST, *_outputs(destination)}
+    foreign = [name for name in names if name not in listed]
+    if foreign:
+        raise UnifiedError(
+            f"{destination}: holds {foreign[0]}, which `unified prepare` did not write, so it will not be replaced; "
+            "move it away or give another --destination"
+        )
+
+
+def write_manifest(folder: Path, content: dict) -> None:
+    """Write ``manifest.json``: ``content`` and the size and hash of every other file in ``folder``."""
+    outputs = {path.name: describe(path) for path in sorted(folder.iterdir())}
+    text = json.dumps({**content, "outputs": outputs}, indent=2, ensure_ascii=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def describe(path: str | Path) -> dict:
+    """Bytes and SHA-256 of a file."""
+    with open(path, "rb") as stream:
+        return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def _outputs(folder: Path) -> list[str]:
+    try:
+        return list(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # no manifest of ours: every file is foreign
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.iterdir():
+        with open(path, "rb") as stream:
+            os.fsync(stream.fileno())
+
+
+def _replace(partial: Path, destination: Path) -> None:
+    old = partial.with_suffix(".old")
+    if destination.exists() and any(destination.iterdir()):
+        os.rename(destination, old)
+    os.rename(partial, destination)
+    if old.exists():
+        shutil.rmtree(old)

@@ -1,0 +1,137 @@
+"""Running text from a token file: documents, their sentences, and the texts that objectives receive.
+
+Every item of the file is a sentence that ends with ``</s>``; an item of ``</s>`` alone (an empty line of the corpus)
+stands between two documents. Places in the text count the tokens of all sentences one after another, the final ``</s>``
+of each left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unified.data import randomness
+from unified.data.mmap import TokenFile
+from unified.data.rows import RowPlan, plan_documents, plan_single_blocks
+from unified.data.sources import require_final_separator, word_starts_of
+from unified.data.text import Text
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.objectives.base import Objective
+
+#: Share of second segments drawn from another document, where an objective wants some (BERT, section 3.1).
+RANDOM_SECOND_SHARE = 0.5
+#: Places drawn for a random second segment, to find one with enough text before its document ends.
+_DRAWS = 10
+
+
+class DocumentTexts:
+    """Blocks of whole sentences of one document each; a :class:`unified.data.sources.TextSource`.
+
+    The plan depends on the seed alone: every epoch has the same blocks, split and corrupted anew.
+
+    Args:
+        file: sentences and document ends as above.
+        special: ids of the special symbols.
+        word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
+
+    Raises:
+        UnifiedError: the file holds no sentence, or an item without ``</s>``.
+    """
+
+    paired = False
+    plans_each_epoch = False
+
+    def __init__(self, file: TokenFile, special: SpecialTokens, word_starts: np.ndarray | None = None):
+        self.file, self.special, self.word_starts = file, special, word_starts
+        self.name = file.prefix
+        sizes = np.asarray(file.sizes)
+        if sizes.size and sizes.min() < 1:
+            raise UnifiedError(f"{self.name}: item {int(sizes.argmin())} is empty; every item must end with </s>")
+        #: int64 (S,), the item that holds each sentence.
+        self.items = np.flatnonzero(sizes > 1)
+        if self.items.size == 0:
+            raise UnifiedError(f"{self.name}: holds no sentence, only {len(sizes)} empty lines")
+        #: int64 (S + 1,), the place where each sentence begins, and the end.
+        self.bounds = np.zeros(len(self.items) + 1, dtype=np.int64)
+        np.cumsum(sizes[self.items] - 1, out=self.bounds[1:])
+        # Items that are no sentence stand between documents, so their number before a sentence tells its document.
+        ends_before = self.items - np.arange(len(self.items))
+        first = np.flatnonzero(np.diff(ends_before, prepend=-1))
+        #: int64 (D + 1,), the first sentence of each document, and the end.
+        self.document_starts = np.append(first, len(self.items))
+
+    @property
+    def document_count(self) -> int:
+        return len(self.document_starts) - 1
+
+    def plan(self, row_length: int, special_tokens: int, packed: bool, seed: int, epoch: int) -> RowPlan:
+        """Blocks of at most ``row_length - special_tokens`` tokens, the same ones in every epoch."""
+        if packed:
+            rng = randomness.generator(seed, 0, randomness.PLAN)
+            return plan_documents(self.bounds, self.document_starts, row_length, special_tokens, rng)
+        return plan_single_blocks(self.bounds, self.document_starts, row_length, special_tokens)
+
+    def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
+        """The block of ``length`` tokens from place ``start`` on as ``objective`` wants it.
+
+        Two segments are cut where a sentence ends, each of these places equally likely (google-research/bert,
+        create_pretraining_data.py); a block without one, a single sentence, is cut at any token. A block of one token
+        has an empty second segment, and that one is never replaced. An objective that wants random second segments gets
+        one half of the time: as many tokens, or fewer if need be, from the start of a random sentence of another
+        document on.
+        """
+        tokens, sentence_ends = self._read(start, start + length)
+        if objective.segments == 1:
+            return self._text(tokens, None, None)
+        cut = self._cut(len(tokens), sentence_ends, rng)
+        first, second = tokens[:cut], tokens[cut:]
+        if not objective.wants_random_second:
+            return self._text(first, second, None)
+        if len(second) == 0 or rng.random() >= RANDOM_SECOND_SHARE:
+            return self._text(first, second, True)
+        return self._text(first, self._elsewhere(start, len(second), rng), False)
+
+    def _text(self, first: np.ndarray, second: np.ndarray | None, is_next: bool | None) -> Text:
+        both = first if second is None else np.concatenate([first, second])
+        starts = word_starts_of(both, self.word_starts, self.special, self.name)
+        return Text(first, self.special, second=second, is_next=is_next, word_starts=starts)
+
+    @staticmethod
+    def _cut(count: int, sentence_ends: np.ndarray, rng: np.random.Generator) -> int:
+        """Length of the first segment of ``count`` tokens."""
+        if len(sentence_ends):
+            return int(sentence_ends[rng.integers(len(sentence_ends))])
+        return int(rng.integers(1, count)) if count > 1 else count
+
+    def _elsewhere(self, place: int, length: int, rng: np.random.Generator) -> np.ndarray:
+        """Up to ``length`` tokens from a random sentence on, in a random document that does not hold ``place``.
+
+        Of ten draws the first that is long enough is taken, else the longest; otherwise the shortness of second
+        segments would tell that they are random, and rows would have more padding.
+        """
+        sentence = self.bounds.searchsorted(place, side="right") - 1
+        own = self.document_starts.searchsorted(sentence, side="right") - 1
+        others = rng.integers(self.document_count - 1, size=_DRAWS)
+        others += others >= own
+        begins = self.bounds[rng.integers(self.document_starts[others], self.document_starts[others + 1])]
+        lengths = np.minimum(self.bounds[self.document_starts[others + 1]] - begins, length)
+        best = lengths.argmax()
+        return self._read(int(begins[best]), int(begins[best] + lengths[best]))[0]
+
+    def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens from place ``start`` to ``stop - 1``, int64, and how many of them precede each inner sentence end.
+
+        Both places lie in one document. A ``</s>`` within a sentence is left out too.
+        """
+        first = int(self.bounds.searchsorted(start, side="right")) - 1
+        last = int(self.bounds.searchsorted(stop, side="left")) - 1
+        items = np.asarray(self.file.slice(int(self.items[first]), int(self.items[last]) + 1))
+        ends = self.bounds[first + 1 : last + 2] - self.bounds[first] + np.arange(last + 1 - first)
+        require_final_separator(items[ends], int(self.items[first]), self.special, self.name)
+        skipped = int(start - self.bounds[first])
+        items = items[skipped : stop - self.bounds[first] + last - first]
+        kept = items != self.special.separator
+        tokens = items[kept].astype(np.int64)
+        if len(tokens) == 0:
+            raise UnifiedError(f"{self.name}: item {int(self.items[first])} holds nothing but </s>; remove that line")
+        return tokens, np.cumsum(kept)[ends[:-1] - skipped]

@@ -1,0 +1,180 @@
+"""Chunks of text to token ids in the layout of the folders that ``unified prepare`` makes; runs in worker processes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unified.data.mmap import token_dtype
+from unified.data.readers import JsonChunk, JsonPairChunk, PairChunk, TextChunk
+from unified.data.sampling import hashes, uniform
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.tokenization import Tokenizer
+
+#: Training text for a tokenizer is cut into lines of at most this many characters.
+SAMPLED_LINE = 4000
+# Documents are numbered from 0; the keys of sampled lines come from numbers no document has.
+_FIRST_SAMPLE_NUMBER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items one after another: tokens (sum of sizes,), sizes int64 (items,)."""
+
+    tokens: np.ndarray
+    sizes: np.ndarray
+
+
+@dataclass(frozen=True)
+class EncodedDocuments:
+    """Paragraphs of one or more documents, each closed by ``</s>``; an item of ``</s>`` alone between two documents.
+
+    ``first`` and ``last`` are the numbers of the first and the last document, ``documents`` how many there are.
+    """
+
+    items: Items
+    first: int
+    last: int
+    documents: int
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Sources and targets, each closed by ``</s>``; ``skipped`` pairs had an empty side."""
+
+    source: Items
+    target: Items
+    skipped: int
+
+
+class TokenEncoder:
+    """Texts to items in the ids of a vocabulary."""
+
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary):
+        self._tokenizer = tokenizer
+        self._ids = vocabulary.encode(tokenizer.native_symbols()).astype(token_dtype(len(vocabulary)))
+        self._end = vocabulary.special.separator
+
+    def pieces(self, texts: list[str]) -> Items:
+        """One item a text, without ``</s>``."""
+        native, sizes = self._tokenizer.encode_ids(texts)
+        return Items(self._ids[native], sizes)
+
+    def close(self, pieces: Items, separators: np.ndarray) -> Items:
+        """``</s>`` after every item, and an item of ``</s>`` alone before each of the items ``separators``."""
+        sizes = np.insert(pieces.sizes + 1, separators, 1)
+        tokens = np.full(sizes.sum(), self._end, dtype=self._ids.dtype)
+        is_piece = np.ones(len(tokens), dtype=bool)
+        is_piece[np.cumsum(sizes) - 1] = False
+        tokens[is_piece] = pieces.tokens
+        return Items(tokens, sizes)
+
+
+_NO_SEPARATORS = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class DocumentEncoder:
+    """Encodes a chunk of documents; a share of them, chosen by seed and number, goes to the validation part."""
+
+    encoder: TokenEncoder
+    seed: int
+    valid_share: float
+
+    def __call__(self, chunk: TextChunk | JsonChunk) -> tuple[int, EncodedDocuments | None, EncodedDocuments | None]:
+        """Bytes of text, the training part, the validation part (None where it is empty)."""
+        train, valid = split(chunk.documents(), self.seed, self.valid_share)
+        return chunk.size, self._encode(train), self._encode(valid)
+
+    def _encode(self, documents: list[tuple[int, list[str]]]) -> EncodedDocuments | None:
+        pieces = self.encoder.pieces([paragraph for _, paragraphs in documents for paragraph in paragraphs])
+        numbers = [number for number, paragraphs in documents for _ in paragraphs]
+        # A paragraph of control characters may have no pieces; closed by </s> it would look like the end of a document.
+        kept = pieces.sizes > 0
+        numbers = np.array(numbers, dtype=np.int64)[kept]
+        if not len(numbers):
+            return None
+        changes = np.flatnonzero(np.diff(numbers)) + 1
+        items = self.encoder.close(_select(pieces, kept), changes)
+        return EncodedDocuments(items, int(numbers[0]), int(numbers[-1]), len(changes) + 1)
+
+
+@dataclass(frozen=True)
+class PairEncoder:
+    """Encodes a chunk of pairs; a share of them goes to the validation part as in :class:`DocumentEncoder`."""
+
+    encoder: TokenEncoder
+    seed: int
+    valid_share: float
+    skip_empty: bool
+
+    def __call__(self, chunk: PairChunk | JsonPairChunk) -> tuple[int, EncodedPairs | None, EncodedPairs | None]:
+        """As :meth:`DocumentEncoder.__call__`.
+
+        Raises:
+            UnifiedError: a source or target is empty and ``skip_empty`` is False.
+        """
+        train, valid = split(chunk.pairs(), self.seed, self.valid_share)
+        return chunk.size, self._encode(chunk, train), self._encode(chunk, valid)
+
+    def _encode(self, chunk: PairChunk | JsonPairChunk, pairs: list[tuple[int, str, str]]) -> EncodedPairs | None:
+        if not pairs:
+            return None
+        source = self.encoder.pieces([pair[1] for pair in pairs])
+        target = self.encoder.pieces([pair[2] for pair in pairs])
+        kept = (source.sizes > 0) & (target.sizes > 0)
+        if not kept.all() and not self.skip_empty:
+            first = int(np.argmin(kept))
+            side = "target" if source.sizes[first] else "source"
+            raise UnifiedError(
+                f"{chunk.place(pairs[first][0], side)}: the {side} of a pair is empty; "
+                "mend it, or leave such pairs out with --skip-empty"
+            )
+        closed = (self.encoder.close(_select(side, kept), _NO_SEPARATORS) for side in (source, target))
+        return EncodedPairs(*closed, skipped=int((~kept).sum()))
+
+
+@dataclass(frozen=True)
+class LineSampler:
+    """Gives the lines of a chunk keys for :class:`unified.data.sampling.TextSample`; validation parts stay out."""
+
+    seed: int
+    valid_share: float
+
+    def __call__(
+        self, task: tuple[int, TextChunk | JsonChunk | PairChunk | JsonPairChunk, int]
+    ) -> tuple[int, int, list[tuple[int, str]]]:
+        """Bytes of text, number of lines, and (key, line) of each line whose key is below a threshold.
+
+        ``task`` is the number of the chunk, the chunk and the threshold.
+        """
+        index, chunk, threshold = task
+        paired = isinstance(chunk, PairChunk | JsonPairChunk)
+        train, _ = split(chunk.pairs() if paired else chunk.documents(), self.seed, self.valid_share)
+        texts = itertools.chain.from_iterable(item[1:] if paired else item[1] for item in train)
+        lines = [text[i : i + SAMPLED_LINE] for text in texts for i in range(0, len(text), SAMPLED_LINE)]
+        first = _FIRST_SAMPLE_NUMBER + (index << 32)
+        keys = hashes(self.seed, np.arange(first, first + len(lines))).tolist()
+        return chunk.size, len(lines), [(key, line) for key, line in zip(keys, lines, strict=True) if key < threshold]
+
+
+def split(numbered: Iterable[tuple], seed: int, valid_share: float) -> tuple[list[tuple], list[tuple]]:
+    """Training and validation part of documents or pairs, whose numbers come first; the number and the seed decide."""
+    numbered = list(numbered)
+    if valid_share == 0:
+        return numbered, []
+    is_valid = uniform(seed, np.array([item[0] for item in numbered], dtype=np.int64)) < valid_share
+    parts: tuple[list, list] = ([], [])
+    for item, valid in zip(numbered, is_valid.tolist(), strict=True):
+        parts[valid].append(item)
+    return parts
+
+
+def _select(items: Items, kept: np.ndarray) -> Items:
+    if kept.all():
+        return items
+    return Items(items.tokens[np.repeat(kept, items.sizes)], items.sizes[kept])

@@ -1,0 +1,89 @@
+"""One sequence after an objective (:class:`Example`, numpy) and packed rows of them (:class:`Batch`, torch)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+
+from unified.masks import AttentionMask
+
+#: ``Example.is_next`` where the objective predicts no next sentence.
+NO_PAIR_LABEL = -1
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sequence of T tokens as an objective leaves it; all arrays int64.
+
+    Attributes:
+        group: name of the objective, under which its loss is summed and logged.
+        tokens: (T,) input ids, special symbols and corruption included.
+        positions: (T,) position ids.
+        token_types: (T,) token-type ids (UniLM's also name the objective).
+        key_rank, query_rank: (T,) the attention mask, see :mod:`unified.masks`.
+        predicted: (N,) increasing places of ``tokens`` whose original token is predicted.
+        labels: (N,) the tokens to predict there.
+        is_next: 1 where the second segment follows the first, 0 where it is random, -1 where nobody asks.
+            It is predicted from the first token.
+    """
+
+    group: str
+    tokens: np.ndarray
+    positions: np.ndarray
+    token_types: np.ndarray
+    key_rank: np.ndarray
+    query_rank: np.ndarray
+    predicted: np.ndarray
+    labels: np.ndarray
+    is_next: int = NO_PAIR_LABEL
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B rows of T places; each row holds one or more examples, numbered as documents, and padding.
+
+    Attributes:
+        tokens, positions, token_types: int64 (B, T).
+        documents: int64 (B, T), number of the example within its row, ``PADDING`` (-1) where there is none.
+        key_rank, query_rank: int64 (B, T).
+        predicted: int64 (N,), places to predict as flat indices into B x T.
+        labels: int64 (N,).
+        label_groups: int64 (N,), index into ``groups``.
+        pair_places: int64 (M,), flat indices of the first tokens that answer "does the second segment follow?".
+        pair_labels: int64 (M,), 1 = it follows, 0 = it was drawn at random.
+        pair_groups: int64 (M,), index into ``groups``.
+        groups: names of the objectives; the same tuple in every batch of a run.
+        structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
+    """
+
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    token_types: torch.Tensor
+    documents: torch.Tensor
+    key_rank: torch.Tensor
+    query_rank: torch.Tensor
+    predicted: torch.Tensor
+    labels: torch.Tensor
+    label_groups: torch.Tensor
+    pair_places: torch.Tensor
+    pair_labels: torch.Tensor
+    pair_groups: torch.Tensor
+    groups: tuple[str, ...]
+    structure: str = "mixed"
+
+    @property
+    def mask(self) -> AttentionMask:
+        """The attention mask of the rows, (B, T) queries by (B, T) keys."""
+        return AttentionMask.of_rows(
+            key_rank=self.key_rank, query_rank=self.query_rank, documents=self.documents, structure=self.structure
+        )
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensor fields by name; with ``groups`` and ``structure`` they make the batch again."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("groups", "structure")}
+
+    def to(self, device: torch.device | str) -> Batch:
+        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in self.tensors().items()}
+        return Batch(**moved, groups=self.groups, structure=self.structure)

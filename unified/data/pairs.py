@@ -1,0 +1,100 @@
+"""Source/target pairs from two token files."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unified.data import randomness
+from unified.data.mmap import TokenFile
+from unified.data.rows import RowPlan, group_rows, pack_windows
+from unified.data.sources import require_final_separator, word_starts_of
+from unified.data.text import Text
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.objectives.base import Objective
+
+
+class PairTexts:
+    """Item i of one file with item i of the other; a :class:`unified.data.sources.TextSource`.
+
+    The final ``</s>`` of each item is left out: objectives add their own. Either text may be empty. Rows are planned
+    anew in every epoch, so that other pairs share a row.
+
+    Args:
+        source, target: one item per pair, each ending with ``</s>``.
+        special: ids of the special symbols.
+        max_source, max_target: tokens that are kept from the front of each text; 0 keeps all.
+        word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
+
+    Raises:
+        UnifiedError: the files hold different numbers of items, none, or an empty item; a maximum is negative.
+    """
+
+    paired = True
+    plans_each_epoch = True
+    document_count = 0
+
+    def __init__(
+        self,
+        source: TokenFile,
+        target: TokenFile,
+        special: SpecialTokens,
+        max_source: int = 0,
+        max_target: int = 0,
+        word_starts: np.ndarray | None = None,
+    ):
+        self.source, self.target, self.special, self.word_starts = source, target, special, word_starts
+        self.name = f"{source.prefix} and {target.prefix}"
+        if len(source) != len(target):
+            raise UnifiedError(
+                f"{source.prefix} holds {len(source)} items, {target.prefix} {len(target)}; pairs need as many of each"
+            )
+        if len(source) == 0:
+            raise UnifiedError(f"{source.prefix}: holds no pair")
+        self.max_source, self.max_target = max_source, max_target
+        #: int64 (n,), tokens of each pair, special symbols not counted.
+        self.lengths = self._kept(source, "max_source", max_source) + self._kept(target, "max_target", max_target)
+
+    @staticmethod
+    def _kept(file: TokenFile, option: str, maximum: int) -> np.ndarray:
+        """Tokens kept of each item, int64 (n,)."""
+        if maximum < 0:
+            raise UnifiedError(f"{option} must be 0 (keep all) or a number of tokens, got {maximum}")
+        lengths = file.sizes.astype(np.int64) - 1
+        if lengths.min() < 0:
+            raise UnifiedError(f"{file.prefix}: item {int(lengths.argmin())} is empty; every item must end with </s>")
+        return np.minimum(lengths, maximum) if maximum else lengths
+
+    def plan(self, row_length: int, special_tokens: int, packed: bool, seed: int, epoch: int) -> RowPlan:
+        """Pairs packed best-fit decreasing within windows of a random order.
+
+        Raises:
+            UnifiedError: pairs are longer than a row; says how many and how long the longest is.
+        """
+        places = self.lengths + special_tokens
+        longest = int(places.max())
+        if longest > row_length:
+            raise UnifiedError(
+                f"{self.name}: {int((places > row_length).sum())} of {len(places)} pairs are longer than a row of "
+                f"{row_length} tokens, the longest has {longest} with its {special_tokens} special tokens; lengthen "
+                "the rows or shorten the texts (max_source, max_target)"
+            )
+        if packed:
+            rng = randomness.generator(seed, epoch, randomness.PLAN)
+            members, offsets = group_rows(pack_windows(places, row_length, rng)[0], rng)
+        else:
+            members, offsets = np.arange(len(places)), np.arange(len(places) + 1)
+        return RowPlan(np.arange(len(places)), self.lengths, members, offsets)
+
+    def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
+        """Pair number ``start``; nothing is drawn at random."""
+        source = self._read(self.source, start, self.max_source)
+        target = self._read(self.target, start, self.max_target)
+        starts = word_starts_of(np.concatenate([source, target]), self.word_starts, self.special, self.name)
+        return Text(source, self.special, second=target, word_starts=starts)
+
+    def _read(self, file: TokenFile, item: int, maximum: int) -> np.ndarray:
+        tokens = np.asarray(file[item])
+        require_final_separator(tokens[-1:], item, self.special, file.prefix)
+        stop = len(tokens) - 1
+        return tokens[: min(stop, maximum) if maximum else stop].astype(np.int64)

@@ -1,0 +1,70 @@
+"""A function over a stream of items in several processes, results in order, memory bounded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection, parent_process
+from typing import TypeVar
+
+from unified.errors import UnifiedError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_function: Callable | None = None
+
+
+def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
+    """``function(item)`` of each item, in order, by ``workers`` processes (this one where ``workers`` is 1).
+
+    ``function`` reaches each process once. No more than three items per worker are under way.
+
+    Raises:
+        UnifiedError: a process was killed.
+    """
+    if workers == 1:
+        yield from map(function, items)
+        return
+    waiting: deque = deque()
+    executor = ProcessPoolExecutor(workers, initializer=_start, initargs=(function,))
+    try:
+        for item in items:
+            waiting.append(executor.submit(_call, item))
+            if len(waiting) >= 3 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise UnifiedError("a worker process was killed; is there enough memory? Fewer --workers need less") from None
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start(function: Callable) -> None:
+    global _function
+    _function = function
+    # Ctrl-C reaches every process of the terminal; the first one decides. If it dies, nobody waits for our results.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    # One process is one core here; the library `tokenizers` would start a thread per core in each.
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+def _die_with_parent() -> None:
+    connection.wait([parent_process().sentinel])
+    os._exit(1)
+
+
+def _call(item):
+    return _function(item)

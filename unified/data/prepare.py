@@ -1,0 +1,191 @@
+"""From text to a folder that fairseq and this library train from.
+
+Documents: ``train.bin/.idx`` (and ``valid``, ``test``) hold one item a paragraph, each closed by ``</s>``, and an
+item of ``</s>`` alone between two documents, which is what ``fairseq-preprocess`` writes for a blank line.
+Pairs: ``train.source-target.source.bin/.idx`` and ``….target.…``.
+Both: ``dict.txt``, for pairs ``dict.source.txt`` and an equal ``dict.target.txt``; the tokenizer's own
+file, ``word_starts.npy`` (bool, one per id) and ``manifest.json``.
+
+The folder depends on the text and the settings alone, not on the number of workers.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+import unified
+from unified.data.destination import check_destination, describe, new_folder, write_manifest
+from unified.data.encode import DocumentEncoder, LineSampler, PairEncoder, TokenEncoder
+from unified.data.parallel import ordered_map
+from unified.data.parts import SOURCE, TARGET, DocumentPart, PairPart
+from unified.data.progress import Progress
+from unified.data.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus
+from unified.data.sampling import TextSample
+from unified.data.streams import require_file
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
+from unified.tokenization.source import TokenizerSource
+
+Corpus = DocumentCorpus | ParallelCorpus | JsonPairCorpus
+Parts = Mapping[str, DocumentPart | PairPart]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a prepared folder is made from.
+
+    Attributes:
+        train, valid, test: the texts, all documents or all pairs; the latter two may be None.
+        valid_share: share of the training documents or pairs that become the validation part, in place of ``valid``.
+        tokenizer: how to get the tokenizer.
+        skip_empty: leave pairs with an empty side out instead of refusing them.
+        seed: of the validation share and of the sample the tokenizer is trained on.
+    """
+
+    train: Corpus
+    valid: Corpus | None = None
+    test: Corpus | None = None
+    valid_share: float = 0.0
+    tokenizer: TokenizerSource = TokenizerSource()
+    skip_empty: bool = False
+    seed: int = 1
+
+    def __post_init__(self):
+        if not 0 <= self.valid_share < 1:
+            raise UnifiedError(f"--valid-share is at least 0 and below 1, got {self.valid_share}")
+        if self.valid_share and self.valid:
+            raise UnifiedError("--valid and --valid-share both say what the validation part is; give one of them")
+
+    @property
+    def corpora(self) -> dict[str, Corpus]:
+        """The texts by the name of their part."""
+        named = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {name: corpus for name, corpus in named.items() if corpus is not None}
+
+    @property
+    def part_names(self) -> list[str]:
+        """The parts of the folder."""
+        return [*self.corpora, *(["valid"] if self.valid_share else [])]
+
+    @property
+    def is_pairs(self) -> bool:
+        return not isinstance(self.train, DocumentCorpus)
+
+
+def prepare(settings: Settings, destination: str | Path, workers: int = 1, overwrite: bool = False) -> dict:
+    """Make the folder ``destination``; returns what its manifest says (without ``outputs``).
+
+    Progress goes to stderr. Nothing appears at ``destination`` before everything is done.
+
+    Raises:
+        UnifiedError: the text, the settings or the destination cannot be used; the message says what and where.
+    """
+    if workers < 1:
+        raise UnifiedError(f"--workers must be at least 1, got {workers}")
+    check_destination(Path(destination).resolve(), overwrite)
+    for corpus in settings.corpora.values():
+        for path in corpus.paths:
+            require_file(path)
+    with new_folder(destination, overwrite) as folder:
+        tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
+        parts = _encode_all(settings, folder, TokenEncoder(tokenizer, vocabulary), vocabulary, workers)
+        if dictionary is None:
+            stop = vocabulary.special.ordinary_stop
+            vocabulary = Vocabulary(vocabulary.symbols[4:stop], parts["train"].counts[4:stop].tolist())
+        _write_dictionaries(folder, settings.is_pairs, vocabulary, dictionary)
+        tokenizer.save(folder)
+        np.save(folder / "word_starts.npy", word_starts(tokenizer, vocabulary))
+        manifest = _manifest(settings, vocabulary, parts)
+        write_manifest(folder, manifest)
+    return manifest
+
+
+def _tokenizer(settings: Settings, workers: int) -> tuple[Tokenizer, Vocabulary, bytes | None]:
+    """Tokenizer, vocabulary, and the dictionary file they came with, if any."""
+    source = settings.tokenizer
+    if not source.is_trained:
+        return source.load()
+    sample = TextSample(source.sample_megabytes * 1_000_000)
+    progress, seen = Progress("reading"), 0
+    # Made while the pass goes on: the more is read, the lower the threshold, the less is sent back.
+    tasks = ((i, chunk, sample.threshold) for i, chunk in enumerate(settings.train.chunks()))
+    for size, lines, keyed_lines in ordered_map(LineSampler(settings.seed, settings.valid_share), tasks, workers):
+        for key, line in keyed_lines:
+            sample.add(key, line)
+        seen += lines
+        progress.add(size, f"{seen:,} lines")
+    progress.finish(f"{seen:,} lines")
+    chosen = sample.lines()
+    if not chosen:
+        raise UnifiedError(_no_text(settings, "train"))
+    Progress.say(f"training the {source.name} tokenizer on {len(chosen):,} lines")
+    tokenizer = source.train(chosen)
+    return tokenizer, Vocabulary(ordinary_symbols(tokenizer)), None
+
+
+def _encode_all(settings: Settings, folder: Path, encoder: TokenEncoder, vocabulary: Vocabulary, workers: int) -> Parts:
+    new_part = PairPart if settings.is_pairs else DocumentPart
+    with ExitStack() as open_parts:
+        parts = {name: open_parts.enter_context(new_part(folder, name, vocabulary)) for name in settings.part_names}
+        for name, corpus in settings.corpora.items():
+            _encode(settings, name, corpus, parts, encoder, workers)
+        for name, part in parts.items():
+            if not part.counts.any():
+                raise UnifiedError(_no_text(settings, name))
+    return parts
+
+
+def _encode(settings: Settings, name: str, corpus: Corpus, parts: Parts, encoder: TokenEncoder, workers: int) -> None:
+    share = settings.valid_share if name == "train" else 0.0
+    function: Callable = DocumentEncoder(encoder, settings.seed, share)
+    if settings.is_pairs:
+        function = PairEncoder(encoder, settings.seed, share, settings.skip_empty)
+    progress = Progress(name)
+    for size, encoded, encoded_valid in ordered_map(function, corpus.chunks(), workers):
+        if encoded is not None:
+            parts[name].add(encoded)
+        if encoded_valid is not None:
+            parts["valid"].add(encoded_valid)
+        progress.add(size, parts[name].summary)
+    progress.finish(parts[name].summary)
+
+
+def _no_text(settings: Settings, name: str) -> str:
+    if settings.valid_share and name in ("train", "valid"):
+        unit = "pairs" if settings.is_pairs else "documents (blank lines divide raw text into documents)"
+        return (
+            f"--valid-share {settings.valid_share} leaves the {name} part empty: {', '.join(settings.train.paths)} has "
+            f"too few {unit}; give another share or seed, or a file with --valid"
+        )
+    return f"{', '.join(settings.corpora[name].paths)}: no text"
+
+
+def _write_dictionaries(folder: Path, is_pairs: bool, vocabulary: Vocabulary, ready_made: bytes | None) -> None:
+    for name in (f"dict.{SOURCE}.txt", f"dict.{TARGET}.txt") if is_pairs else ("dict.txt",):
+        if ready_made is None:
+            vocabulary.save(folder / name)
+        else:
+            (folder / name).write_bytes(ready_made)
+
+
+def _manifest(settings: Settings, vocabulary: Vocabulary, parts: Parts) -> dict:
+    return {
+        "kind": "pairs" if settings.is_pairs else "documents",
+        "symbols": len(vocabulary),
+        "parts": {name: part.statistics for name, part in parts.items()},
+        "settings": asdict(settings),
+        "inputs": {path: describe(path) for corpus in settings.corpora.values() for path in corpus.paths},
+        "versions": {
+            "unified": unified.__version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "sentencepiece", "tokenizers")},
+        },
+    }

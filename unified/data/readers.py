@@ -1,0 +1,242 @@
+"""Corpora as chunks of paragraphs or of pairs, small enough to send to a worker process.
+
+A corpus is a list of files. Reading is split in two: ``chunks()`` runs in one process and cuts the files into chunks,
+which depend on the files alone; ``chunk.documents()`` or ``chunk.pairs()`` does the parsing, in any process.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unified.data.streams import Block, LineReader, without_compression
+from unified.errors import UnifiedError
+
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """Lines of raw text, one paragraph each; blank lines end documents.
+
+    ``first_document`` is the number of the document that the first paragraph belongs to.
+    """
+
+    block: Block
+    first_document: int
+
+    def documents(self) -> Iterator[tuple[int, list[str]]]:
+        """(number, paragraphs) of each document that has a paragraph here."""
+        document, paragraphs = self.first_document, []
+        for line in self.block.lines:
+            if not _is_blank(line):
+                paragraphs.append(line)
+            elif paragraphs:
+                yield document, paragraphs
+                document, paragraphs = document + 1, []
+        if paragraphs:
+            yield document, paragraphs
+
+    @property
+    def size(self) -> int:
+        """Bytes of text."""
+        return self.block.size
+
+
+@dataclass(frozen=True)
+class JsonChunk:
+    """JSON lines, one document each, whose paragraphs are the lines of its text; a document's number counts lines."""
+
+    block: Block
+    first_document: int
+    text_field: str
+
+    def documents(self) -> Iterator[tuple[int, list[str]]]:
+        """As :meth:`TextChunk.documents`."""
+        for offset, record in _records(self.block):
+            text = _field(self.block, offset, record, self.text_field)
+            paragraphs = [line for line in text.split("\n") if not _is_blank(line)]
+            if paragraphs:
+                yield self.first_document + offset, paragraphs
+
+    @property
+    def size(self) -> int:
+        return self.block.size
+
+
+@dataclass(frozen=True)
+class PairChunk:
+    """Two blocks with the same number of lines; a pair is the same line of both."""
+
+    source: Block
+    target: Block
+    first_pair: int
+
+    def pairs(self) -> Iterator[tuple[int, str, str]]:
+        """(number, source, target) of each pair."""
+        for offset, (source, target) in enumerate(zip(self.source.lines, self.target.lines, strict=True)):
+            yield self.first_pair + offset, source, target
+
+    def place(self, number: int, side: str) -> str:
+        """Where pair ``number`` has its "source" or "target", for messages."""
+        return _place(self.source if side == "source" else self.target, number - self.first_pair)
+
+    @property
+    def size(self) -> int:
+        return self.source.size + self.target.size
+
+
+@dataclass(frozen=True)
+class JsonPairChunk:
+    """JSON lines with one pair each; a pair's number counts lines."""
+
+    block: Block
+    first_pair: int
+    source_field: str
+    target_field: str
+
+    def pairs(self) -> Iterator[tuple[int, str, str]]:
+        """As :meth:`PairChunk.pairs`."""
+        for offset, record in _records(self.block):
+            source = _field(self.block, offset, record, self.source_field)
+            target = _field(self.block, offset, record, self.target_field)
+            yield self.first_pair + offset, source, target
+
+    def place(self, number: int, side: str) -> str:
+        """As :meth:`PairChunk.place`."""
+        field = self.source_field if side == "source" else self.target_field
+        return f"{_place(self.block, number - self.first_pair)}, field {field!r}"
+
+    @property
+    def size(self) -> int:
+        return self.block.size
+
+
+@dataclass(frozen=True)
+class DocumentCorpus:
+    """Files of raw text or of JSON lines (their names say which); a document never spans two files."""
+
+    paths: tuple[str, ...]
+    text_field: str = "text"
+
+    def chunks(self) -> Iterator[TextChunk | JsonChunk]:
+        document = 0
+        for path in self.paths:
+            inside = False  # does the last line read belong to document number `document`?
+            for block in LineReader(path).blocks():
+                if is_json(path):
+                    yield JsonChunk(block, document, self.text_field)
+                    document += len(block.lines)
+                    continue
+                if inside and _is_blank(block.lines[0]):
+                    document, inside = document + 1, False
+                yield TextChunk(block, document)
+                document, inside = _last_document(block.lines, document, inside)
+            document += inside
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """Pairs of files of raw text: line i of a target file belongs to line i of its source file."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.sources + self.targets
+
+    def chunks(self) -> Iterator[PairChunk]:
+        """
+        Raises:
+            UnifiedError: the files of a pair differ in their number of lines.
+        """
+        pair = 0
+        for source_path, target_path in zip(self.sources, self.targets, strict=True):
+            targets = LineReader(target_path)
+            lines = 0
+            for source in LineReader(source_path).blocks():
+                target = targets.take(len(source.lines))
+                found = len(target.lines) if target else 0
+                if found < len(source.lines):
+                    raise UnifiedError(
+                        f"{target_path}: ends after line {lines + found}, but {source_path} goes on; "
+                        "parallel files need the same number of lines"
+                    )
+                yield PairChunk(source, target, pair)
+                lines += found
+                pair += found
+            if targets.take(1):
+                raise UnifiedError(
+                    f"{source_path}: ends after line {lines}, but {target_path} goes on; "
+                    "parallel files need the same number of lines"
+                )
+
+
+@dataclass(frozen=True)
+class JsonPairCorpus:
+    """Files of JSON lines whose objects hold a source and a target."""
+
+    paths: tuple[str, ...]
+    source_field: str
+    target_field: str
+
+    def chunks(self) -> Iterator[JsonPairChunk]:
+        pair = 0
+        for path in self.paths:
+            for block in LineReader(path).blocks():
+                yield JsonPairChunk(block, pair, self.source_field, self.target_field)
+                pair += len(block.lines)
+
+
+def is_json(path: str) -> bool:
+    """True where the name says JSON lines, compressed or not."""
+    return without_compression(path).endswith(_JSON_SUFFIXES)
+
+
+def _is_blank(line: str) -> bool:
+    return not line or line.isspace()
+
+
+def _last_document(lines: list[str], document: int, inside: bool) -> tuple[int, bool]:
+    """Number of the document that the next paragraph would belong to, and whether it has begun."""
+    for line in lines:
+        if not _is_blank(line):
+            inside = True
+        elif inside:
+            document, inside = document + 1, False
+    return document, inside
+
+
+def _place(block: Block, offset: int) -> str:
+    return f"{block.path}, line {block.first_line + offset}"
+
+
+def _records(block: Block) -> Iterator[tuple[int, dict]]:
+    """(offset of the line, object) of each line that is not blank."""
+    for offset, line in enumerate(block.lines):
+        if _is_blank(line):
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UnifiedError(f"{_place(block, offset)}: not JSON ({error}); each line holds one object") from None
+        if not isinstance(record, dict):
+            raise UnifiedError(f"{_place(block, offset)}: a JSON {type(record).__name__}; each line holds one object")
+        yield offset, record
+
+
+def _field(block: Block, offset: int, record: dict, name: str) -> str:
+    if name not in record:
+        fields = ", ".join(map(repr, list(record)[:8])) or "none"
+        raise UnifiedError(f"{_place(block, offset)}: no field {name!r} (its fields: {fields})")
+    text = record[name]
+    if not isinstance(text, str):
+        raise UnifiedError(f"{_place(block, offset)}: field {name!r} is a {type(text).__name__}, not a string")
+    # JSON can escape half of a character, which no encoding can write. Only escapes can, so few lines are searched.
+    if "\\u" in block.lines[offset] and _LONE_SURROGATE.search(text):
+        raise UnifiedError(f"{_place(block, offset)}: field {name!r} holds half of a surrogate pair")
+    return text

@@ -1,0 +1,57 @@
+"""Random choices that depend on a seed and a number alone, never on who makes them or in which order."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def hashes(seed: int, numbers: np.ndarray) -> np.ndarray:
+    """uint64, as many as ``numbers``: uniform, and independent between seeds (SplitMix64, Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        return _mix(
+            _mix(np.asarray(numbers).astype(np.uint64)) ^ _mix(np.array([seed], dtype=np.int64).astype(np.uint64))
+        )
+
+
+def uniform(seed: int, numbers: np.ndarray) -> np.ndarray:
+    """float64 in [0, 1), as many as ``numbers``."""
+    return (hashes(seed, numbers) >> np.uint64(11)) * 2.0**-53
+
+
+def _mix(state: np.ndarray) -> np.ndarray:
+    state = state + _INCREMENT
+    state = (state ^ (state >> np.uint64(30))) * _FACTORS[0]
+    state = (state ^ (state >> np.uint64(27))) * _FACTORS[1]
+    return state ^ (state >> np.uint64(31))
+
+
+class TextSample:
+    """A uniform sample of lines of at most ``limit`` characters in all; what it keeps does not depend on their order.
+
+    The lines with the smallest keys stay, as many as fit.
+    """
+
+    def __init__(self, limit: int):
+        self._limit = limit
+        self._characters = 0
+        self._heap: list[tuple[int, str]] = []  # (-key, line): the largest key on top
+
+    @property
+    def threshold(self) -> int:
+        """Keys from here on cannot enter any more."""
+        return -self._heap[0][0] if self._characters >= self._limit else 1 << 64
+
+    def add(self, key: int, line: str) -> None:
+        heapq.heappush(self._heap, (-key, line))
+        self._characters += len(line)
+        while self._characters - len(self._heap[0][1]) >= self._limit:
+            self._characters -= len(heapq.heappop(self._heap)[1])
+
+    def lines(self) -> list[str]:
+        """The kept lines, by key."""
+        return [line for _, line in sorted(self._heap, key=lambda item: (-item[0], item[1]))]

@@ -1,0 +1,72 @@
+"""What a source of texts offers to :class:`unified.data.dataset.RowDataset`, and checks that all sources share."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from unified.data.rows import RowPlan
+from unified.data.text import Text
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.objectives.base import Objective
+
+
+class TextSource(Protocol):
+    """Blocks of a document folder, or pairs of a source and a target file.
+
+    Attributes:
+        name: what error messages call it, the path of its files.
+        paired: True for source/target pairs, False for running text.
+        document_count: documents that a random second segment may come from; 0 for pairs.
+        plans_each_epoch: True where the plan depends on the epoch.
+    """
+
+    name: str
+    paired: bool
+    document_count: int
+    plans_each_epoch: bool
+
+    def plan(self, row_length: int, special_tokens: int, packed: bool, seed: int, epoch: int) -> RowPlan:
+        """Which texts exist and which rows they share; ``packed=False`` gives every text a row of its own."""
+        ...
+
+    def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
+        """The text of a planned block, given its entries in :attr:`RowPlan.starts` and :attr:`RowPlan.lengths`."""
+        ...
+
+
+def word_starts_of(
+    tokens: np.ndarray, table: np.ndarray | None, special: SpecialTokens, name: str
+) -> np.ndarray | None:
+    """Where words begin, bool (n,), from the table per vocabulary entry; None without a table.
+
+    Raises:
+        UnifiedError: a token is in no vocabulary, or the table is too short for it.
+    """
+    highest = int(tokens.max(initial=0))
+    size = special.first_sentinel + special.sentinel_count
+    if highest >= size:
+        raise UnifiedError(f"{name}: holds token {highest}, but the dictionary has {size} entries; they do not match")
+    if table is None:
+        return None
+    if highest >= len(table):
+        raise UnifiedError(
+            f"{name}: holds token {highest}, but the table of word starts has {len(table)} entries; they do not match"
+        )
+    return table[tokens]
+
+
+def require_final_separator(last_tokens: np.ndarray, first_item: int, special: SpecialTokens, name: str) -> None:
+    """Refuse items that do not end with ``</s>``; ``last_tokens`` (n,) are the last tokens of items in a row.
+
+    Raises:
+        UnifiedError: names the first such item.
+    """
+    wrong = np.flatnonzero(last_tokens != special.separator)
+    if wrong.size:
+        raise UnifiedError(
+            f"{name}: item {first_item + int(wrong[0])} ends with token {int(last_tokens[wrong[0]])}, not with </s> "
+            f"({special.separator}); make the folder again with `unified prepare` or `fairseq-preprocess`"
+        )

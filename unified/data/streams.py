@@ -1,0 +1,178 @@
+"""Text files, compressed or not, as blocks of whole lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from unified.errors import UnifiedError
+
+BLOCK_BYTES = 1 << 20
+#: A longer line is a mistake (another kind of file, a missing newline) and would fill the memory.
+LONGEST_LINE_BYTES = 1 << 28
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive lines of a file.
+
+    Attributes:
+        path: the file, as the user wrote it.
+        first_line: number of the first line, from 1.
+        lines: the lines without their line feeds.
+        size: bytes of the uncompressed text.
+    """
+
+    path: str
+    first_line: int
+    lines: list[str]
+    size: int
+
+
+class LineReader:
+    """Reads blocks of lines from one file, never the whole of it.
+
+    Args:
+        path: a file of UTF-8 text, plain or ``.gz``, ``.xz``, ``.zst``.
+
+    Raises (here and from the methods):
+        UnifiedError: there is no such file, it is not UTF-8, its compressed data are damaged, or a line is longer than
+            :data:`LONGEST_LINE_BYTES`.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        require_file(path)
+        self._stream = _open(path)
+        self._next_line = 1
+
+    def blocks(self) -> Iterator[Block]:
+        """The rest of the file in blocks of about a MiB, cut at line ends; the cuts depend on the file alone."""
+        while block := self._block(self._read_block()):
+            yield block
+
+    def take(self, count: int) -> Block | None:
+        """The next ``count`` lines, fewer at the end of the file, None there."""
+        return self._block(self._read(lambda: b"".join(islice(iter(self._read_line, b""), count))))
+
+    def _block(self, data: bytes) -> Block | None:
+        if not data:
+            return None
+        first = self._next_line
+        text = self._decode(data)
+        if first == 1:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
+        # Not splitlines(): that would cut at form feeds and Unicode line separators too.
+        lines = text.removesuffix("\n").split("\n")
+        self._next_line += len(lines)
+        return Block(self.path, first, lines, len(data))
+
+    def _decode(self, data: bytes) -> str:
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = self._next_line + data.count(b"\n", 0, error.start)
+            column = error.start - data.rfind(b"\n", 0, error.start)
+            raise UnifiedError(
+                f"{self.path}, line {line}: not UTF-8 (byte {data[error.start]:#04x} at byte {column} of the line); "
+                "convert the file to UTF-8"
+            ) from None
+
+    def _read_block(self) -> bytes:
+        data = self._read(lambda: self._stream.read(BLOCK_BYTES))
+        if data and not data.endswith(b"\n"):
+            data += self._read(self._read_line)
+        return data
+
+    def _read_line(self) -> bytes:
+        line = self._stream.readline(LONGEST_LINE_BYTES)
+        if len(line) == LONGEST_LINE_BYTES:
+            raise UnifiedError(
+                f"{self.path}: a line after line {self._next_line} is longer than {LONGEST_LINE_BYTES >> 20} MiB; "
+                "write one sentence or paragraph a line"
+            )
+        return line
+
+    def _read(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            return read()
+        except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
+            reason = str(error) or type(error).__name__
+            raise UnifiedError(f"{self.path}: the compressed data are damaged or cut off ({reason})") from None
+
+
+def require_file(path: str) -> None:
+    """Raises UnifiedError where ``path`` is not a file."""
+    if not Path(path).exists():
+        raise UnifiedError(f"{path}: no such file")
+    if not Path(path).is_file():
+        raise UnifiedError(f"{path}: not a file; list the files themselves")
+
+
+def without_compression(path: str) -> str:
+    """``path`` without ``.gz``, ``.xz`` or ``.zst``."""
+    stem, dot, suffix = path.rpartition(".")
+    return stem if dot and suffix in ("gz", "xz", "zst") else path
+
+
+def _open(path: str) -> BinaryIO:
+    if path.endswith(".gz"):
+        return gzip.open(path, "rb")
+    if path.endswith(".xz"):
+        return lzma.open(path, "rb")
+    if path.endswith(".zst"):
+        return io.BufferedReader(_ZstdStream(open(path, "rb")), BLOCK_BYTES)
+    return open(path, "rb")
+
+
+class _ZstdStream(io.RawIOBase):
+    """Zstandard frames one after another. zstandard's own reader ends in silence where a frame is cut off."""
+
+    def __init__(self, stream: BinaryIO):
+        self._stream = stream
+        self._frame = None
+        self._input = b""
+        self._output = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        while not self._output:
+            if not self._fill():
+                return 0
+        count = min(len(buffer), len(self._output))
+        buffer[:count] = self._output[:count]
+        self._output = self._output[count:]
+        return count
+
+    def _fill(self) -> bool:
+        """Decompress some more; False at the end of the file."""
+        if not self._input:
+            self._input = self._stream.read(1 << 16)
+            if not self._input:
+                if self._frame is not None:
+                    raise EOFError("the file ends inside a Zstandard frame")
+                return False
+        if self._frame is None:
+            self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._output = memoryview(self._frame.decompress(self._input))
+        self._input = b""
+        if self._frame.eof:
+            self._input = self._frame.unused_data
+            self._frame = None
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

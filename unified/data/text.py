@@ -1,0 +1,31 @@
+"""What an objective receives: token ids of one text, or of two that belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unified.data.vocabulary import SpecialTokens
+
+
+@dataclass(frozen=True)
+class Text:
+    """One or two segments of token ids without special symbols.
+
+    Which blocks and pairs exist is decided before a ``Text`` is made, never in an objective.
+
+    Attributes:
+        tokens: int64 (n,), the only segment, or the first of two (the source of a pair).
+        special: ids of the special symbols.
+        second: int64 (m,), the text that follows (the target of a pair), or None.
+        is_next: False where ``second`` was drawn from another document, True where it follows; None where
+            nobody asked (no next-sentence prediction).
+        word_starts: bool (n + m,), True where a token begins a word, over both segments; None when unknown.
+    """
+
+    tokens: np.ndarray
+    special: SpecialTokens
+    second: np.ndarray | None = None
+    is_next: bool | None = None
+    word_starts: np.ndarray | None = None

@@ -1,0 +1,111 @@
+"""Symbols and their ids, stored in fairseq's ``dict.txt`` format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unified.errors import UnifiedError
+
+BEGIN, PAD, SEPARATOR, UNKNOWN = "<s>", "<pad>", "</s>", "<unk>"
+MASK = "<mask>"
+SENTINELS = tuple(f"<sentinel_{i}>" for i in range(100))
+#: Symbols that every vocabulary of this library ends with, in this order.
+APPENDED = (MASK, *SENTINELS)
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """Ids an objective needs to know; everything else about a vocabulary is its own business.
+
+    ``ordinary_start`` to ``ordinary_stop`` (exclusive) are the ids that may replace a token at random:
+    words and pieces, never a special symbol.
+    """
+
+    begin: int  # [CLS], fairseq's <s>
+    pad: int
+    separator: int  # [SEP], fairseq's </s>
+    unknown: int
+    mask: int
+    first_sentinel: int
+    sentinel_count: int
+    ordinary_start: int
+    ordinary_stop: int
+
+
+class Vocabulary:
+    """Symbols in id order. Ids 0 to 3 are ``<s> <pad> </s> <unk>``, as in fairseq.
+
+    ``dict.txt`` holds one ``symbol count`` pair a line without those four; :data:`APPENDED` closes the list and
+    is added in that order where a file (one made by plain ``fairseq-preprocess``) lacks it.
+    """
+
+    def __init__(self, symbols: list[str], counts: list[int] | None = None):
+        self.symbols = [BEGIN, PAD, SEPARATOR, UNKNOWN, *symbols]
+        self.counts = [1] * 4 + list(counts if counts is not None else [1] * len(symbols))
+        self._index = {symbol: i for i, symbol in enumerate(self.symbols)}
+        if len(self._index) != len(self.symbols):
+            seen: set[str] = set()
+            twice = next(s for s in self.symbols if s in seen or seen.add(s))
+            raise UnifiedError(f"the vocabulary lists {twice!r} twice; each symbol may appear once")
+        for symbol in APPENDED:
+            if symbol not in self._index:
+                self._index[symbol] = len(self.symbols)
+                self.symbols.append(symbol)
+                self.counts.append(1)
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def index(self, symbol: str) -> int:
+        """Id of ``symbol``, the id of ``<unk>`` where it is not listed."""
+        return self._index.get(symbol, self._index[UNKNOWN])
+
+    @property
+    def special(self) -> SpecialTokens:
+        appended = sorted(self._index[s] for s in APPENDED)
+        return SpecialTokens(
+            begin=self._index[BEGIN],
+            pad=self._index[PAD],
+            separator=self._index[SEPARATOR],
+            unknown=self._index[UNKNOWN],
+            mask=self._index[MASK],
+            first_sentinel=self._index[SENTINELS[0]],
+            sentinel_count=len(SENTINELS),
+            ordinary_start=4,
+            ordinary_stop=appended[0],
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Vocabulary:
+        """Read ``dict.txt``.
+
+        Raises:
+            UnifiedError: the file is missing, is not UTF-8, or a line is not ``symbol count``.
+        """
+        symbols: list[str] = []
+        counts: list[int] = []
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            raise UnifiedError(f"{path}: no such dictionary; `unified prepare` or `fairseq-preprocess` makes one") from None
+        except UnicodeDecodeError as error:
+            raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; a dictionary is a UTF-8 text file") from None
+        for number, line in enumerate(lines, 1):
+            symbol, _, count = line.rstrip().removesuffix(" #fairseq:overwrite").rpartition(" ")
+            if not symbol or not count.lstrip("-").isdigit():
+                raise UnifiedError(f"{path}, line {number}: expected 'symbol count', got {line[:60]!r}")
+            symbols.append(symbol)
+            counts.append(int(count))
+        return cls(symbols, counts)
+
+    def save(self, path: str | Path) -> None:
+        """Write ``dict.txt``, readable by ``fairseq.data.Dictionary.load``."""
+        lines = (f"{symbol} {count}\n" for symbol, count in zip(self.symbols[4:], self.counts[4:], strict=True))
+        Path(path).write_text("".join(lines), encoding="utf-8")
+
+    def encode(self, pieces: list[str]) -> np.ndarray:
+        """Ids of ``pieces``, int64 (n,)."""
+        return np.fromiter((self.index(piece) for piece in pieces), dtype=np.int64, count=len(pieces))

@@ -1,0 +1,305 @@
+"""Writing one token at a time with a cache: the source once per sentence, the written tokens once per row.
+
+Letters: N sentences, R = N x beam rows (sentence-major), S source places, t written places, q queries of a step,
+H heads, K head size, V vocabulary.
+
+A step costs one or two queries. Where the model was trained by cloze (UniLM S3, section 2.3), a [MASK] at the next
+place asks for the next token; only the token before it enters the cache, so that the cached states are those of a full
+recomputation of ``begin source separator y_1 .. y_t [MASK]`` under the sequence-to-sequence mask.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from unified.attention import Attention, prepare
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.masks import GIVEN, PADDING, AttentionMask
+from unified.model.language_model import LanguageModel
+
+
+@dataclass(frozen=True)
+class DecodingScheme:
+    """How a model writes.
+
+    Attributes:
+        mask_query: True where a [MASK] asks for the next token (UniLM); False where the last token predicts the next.
+        source_type, target_type: token types of what is given and of what is written.
+        causal_source: True where the given text is itself read left to right (a prompt), False where it is a source
+            that sees all of itself and ends with the separator.
+    """
+
+    mask_query: bool
+    source_type: int
+    target_type: int
+    causal_source: bool
+
+
+#: By name: fine-tuned by cloze, fine-tuned on the next token, continuation of a prompt by a pre-trained model.
+SCHEMES = {
+    "cloze": DecodingScheme(mask_query=True, source_type=4, target_type=5, causal_source=False),
+    "next": DecodingScheme(mask_query=False, source_type=4, target_type=5, causal_source=False),
+    "left_to_right": DecodingScheme(mask_query=True, source_type=2, target_type=2, causal_source=True),
+}
+
+
+@dataclass(frozen=True)
+class SourceCache:
+    """What decoding needs to know of N sources, held once per sentence whatever the beam.
+
+    Attributes:
+        keys, values: per layer (N, H, S, K).
+        visible: bool (N, S), False at padding.
+        next_position: int64 (N,), position of the first generated token: the number of real places before it.
+        longest: the greatest of ``next_position``, on the host.
+    """
+
+    keys: list[torch.Tensor]
+    values: list[torch.Tensor]
+    visible: torch.Tensor
+    next_position: torch.Tensor
+    longest: int
+
+    @property
+    def bytes(self) -> int:
+        """Size of the keys and values."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.keys + self.values)
+
+
+def select_sentences(source: SourceCache, keep: torch.Tensor) -> SourceCache:
+    """The sentences ``keep`` (int64 indices or bool (N,)), in that order; used when sentences leave the batch."""
+    next_position = source.next_position[keep]
+    return SourceCache(
+        keys=[key[keep] for key in source.keys],
+        values=[value[keep] for value in source.values],
+        visible=source.visible[keep],
+        next_position=next_position,
+        longest=int(next_position.max()) if len(next_position) else 0,
+    )
+
+
+@dataclass
+class DecodingState:
+    """Sources and what R = N x beam rows have written so far.
+
+    Attributes:
+        source: cache of the N sentences; replace it by :func:`select_sentences` when some leave.
+        beam: rows per sentence.
+        keys, values: per layer (R, H, t, K).
+    """
+
+    source: SourceCache
+    beam: int
+    keys: list[torch.Tensor]
+    values: list[torch.Tensor]
+
+    @property
+    def length(self) -> int:
+        """t, the number of places in the target cache."""
+        return self.keys[0].size(2)
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Row i continues the old row ``rows[i]`` (int64 (R',)); the source cache is not touched."""
+        self.keys = [key.index_select(0, rows) for key in self.keys]
+        self.values = [value.index_select(0, rows) for value in self.values]
+
+
+class RecordingAttention:
+    """An attention that remembers the keys and values it was given."""
+
+    def __init__(self, inner: Attention):
+        self.inner = inner
+        self.key = self.value = None
+
+    def __call__(self, query, key, value, dropout=0.0):
+        self.key, self.value = key, value
+        return self.inner(query, key, value, dropout)
+
+
+class CachedAttention:
+    """Queries of R rows over their sentence's source, what the row has written, and the queries' own places.
+
+    The source is read once per sentence: the rows of a sentence are put side by side as queries (N, H, beam x q, K).
+    Both score matrices meet in one softmax. Every query sees at least itself, so no row is empty.
+    """
+
+    def __init__(self, state: DecodingState, layer: int, visible: torch.Tensor):
+        """``visible`` bool (q, t + q): which written and new places each query sees."""
+        self.state, self.layer, self.visible = state, layer, visible
+        self.key = self.value = None
+
+    def __call__(self, query, key, value, dropout=0.0):
+        source, layer, beam = self.state.source, self.layer, self.state.beam
+        self.key = torch.cat([self.state.keys[layer], key], dim=2)
+        self.value = torch.cat([self.state.values[layer], value], dim=2)
+        query = query / math.sqrt(query.size(-1))
+        lowest = torch.finfo(query.dtype).min
+        hidden = ~source.visible[:, None, None, :]
+        source_scores = group_rows(query, beam) @ source.keys[layer].transpose(-1, -2)
+        source_scores = split_rows(source_scores.masked_fill(hidden, lowest), beam)
+        target_scores = (query @ self.key.transpose(-1, -2)).masked_fill(~self.visible, lowest)
+        weights = torch.softmax(torch.cat([source_scores, target_scores], dim=-1), dim=-1)
+        from_source, from_target = weights.split([source_scores.size(-1), target_scores.size(-1)], dim=-1)
+        read = split_rows(group_rows(from_source, beam) @ source.values[layer], beam)
+        return read + from_target @ self.value
+
+
+def group_rows(rows: torch.Tensor, beam: int) -> torch.Tensor:
+    """(N x beam, H, q, X) -> (N, H, beam x q, X)."""
+    return rows.unflatten(0, (-1, beam)).transpose(1, 2).flatten(2, 3)
+
+
+def split_rows(groups: torch.Tensor, beam: int) -> torch.Tensor:
+    """(N, H, beam x q, X) -> (N x beam, H, q, X); undoes :func:`group_rows`."""
+    return groups.unflatten(2, (beam, -1)).transpose(1, 2).flatten(0, 1)
+
+
+class CachedDecoder:
+    """Step function over a language model; the same one serves our search and fairseq's.
+
+    It computes under the caller's grad mode and expects ``model.eval()``.
+
+    Raises:
+        UnifiedError: the model has too few token types for the scheme.
+    """
+
+    def __init__(self, model: LanguageModel, special: SpecialTokens, scheme: DecodingScheme):
+        needed = max(scheme.source_type, scheme.target_type) + 1
+        if model.config.token_types < needed:
+            raise UnifiedError(
+                f"this decoding scheme needs {needed} token types, the model has {model.config.token_types}"
+            )
+        self.model, self.special, self.scheme = model, special, scheme
+        self.max_positions = model.config.max_positions
+
+    def encode(self, source_tokens: torch.Tensor) -> SourceCache:
+        """Run the sources once.
+
+        Args:
+            source_tokens: int64 (N, S), padded on either side, without a begin symbol (it is put in front here).
+                A source ends with the separator; behind a prompt (``causal_source``) separators count as padding.
+
+        Raises:
+            UnifiedError: a source does not end with the separator, or is longer than the position table.
+        """
+        begin = source_tokens.new_full((len(source_tokens), 1), self.special.begin)
+        tokens = torch.cat([begin, source_tokens], dim=1)
+        visible = self._real_places(tokens)
+        count = visible.sum(1)
+        longest = int(count.max()) if len(count) else 0
+        self.check_positions(longest)
+        positions = (visible.cumsum(1) - 1).masked_fill(~visible, 0)
+        token_types = visible.long() * self.scheme.source_type
+        tokens = tokens.masked_fill(~visible, self.special.pad)
+        attention = self._source_attention(positions, visible)
+        recorders = [RecordingAttention(attention) for _ in self.model.transformer.blocks]
+        self.model.transformer.run(tokens, positions, token_types, recorders)
+        return SourceCache([r.key for r in recorders], [r.value for r in recorders], visible, count, longest)
+
+    def begin(self, source: SourceCache, beam: int) -> DecodingState:
+        """The state of ``beam`` rows per sentence that have written nothing yet."""
+        sentences, heads, _, size = source.keys[0].shape
+        empty = [key.new_empty(sentences * beam, heads, 0, size) for key in source.keys]
+        return DecodingState(source, beam, empty, list(empty))
+
+    def step(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:
+        """Logits (R, V) for the next place.
+
+        Args:
+            last_tokens: int64 (R,), what each row wrote last; None at the first step.
+            state: advanced in place by one token (a [MASK] never enters it).
+
+        Raises:
+            UnifiedError: the next place lies beyond the position table.
+        """
+        rows = len(state.source.next_position) * state.beam
+        first = self.special.mask if self.scheme.mask_query else self.special.begin
+        query = state.source.next_position.new_full((rows, 1), first)
+        kept = 0 if self.scheme.mask_query else 1
+        if last_tokens is not None:
+            last = last_tokens.unsqueeze(1)
+            query = torch.cat([last, query], dim=1) if self.scheme.mask_query else last
+            kept = 1
+        size = query.size(1)
+        self.check_positions(state.source.longest + state.length + size)
+        visible = torch.ones(size, state.length + size, dtype=torch.bool, device=query.device).tril(state.length)
+        offsets = state.length + torch.arange(size, device=query.device)
+        states = self._run(query, offsets, visible, state, keep=state.length + kept)
+        return self.model.logits(states[:, -1])
+
+    def forced_states(self, source: SourceCache, targets: torch.Tensor) -> torch.Tensor:
+        """Hidden states (N, m, D) that predict each place of given targets int64 (N, m), all places in one pass.
+
+        Place i sees the source and the targets before i. With ``mask_query`` m [MASK]s stand beside the targets, each
+        at its place, none visible to another; ``model.logits`` of the states are the numbers of m steps.
+
+        Raises:
+            UnifiedError: source and targets together exceed the position table.
+        """
+        length = targets.size(1)
+        self.check_positions(source.longest + length)
+        given, device = targets[:, :-1], targets.device
+        before = torch.ones(length, length, dtype=torch.bool, device=device).tril()
+        places = torch.arange(length, device=device)
+        if self.scheme.mask_query:
+            queries = torch.cat([given, torch.full_like(targets, self.special.mask)], dim=1)
+            offsets = torch.cat([places[:-1], places])
+            own = torch.eye(length, dtype=torch.bool, device=device)
+            of_given = torch.cat([before[:-1, :-1], torch.zeros_like(own[:-1])], dim=1)
+            of_masks = torch.cat([before.tril(-1)[:, :-1], own], dim=1)
+            visible = torch.cat([of_given, of_masks])
+        else:
+            queries = torch.cat([torch.full_like(targets[:, :1], self.special.begin), given], dim=1)
+            offsets, visible = places, before
+        states = self._run(queries, offsets, visible, self.begin(source, beam=1), keep=0)
+        return states[:, -length:]
+
+    def _run(
+        self, tokens: torch.Tensor, offsets: torch.Tensor, visible: torch.Tensor, state: DecodingState, keep: int
+    ) -> torch.Tensor:
+        """Hidden states (R, q, D) of queries at target places ``offsets`` (q,); ``keep`` places stay in the cache."""
+        start = state.source.next_position.repeat_interleave(state.beam)
+        positions = start.unsqueeze(1) + offsets
+        token_types = torch.full_like(tokens, self.scheme.target_type)
+        attentions = [CachedAttention(state, layer, visible) for layer in range(len(state.keys))]
+        states = self.model.transformer.run(tokens, positions, token_types, attentions)
+        state.keys = [attention.key[:, :, :keep] for attention in attentions]
+        state.values = [attention.value[:, :, :keep] for attention in attentions]
+        return states
+
+    def _real_places(self, tokens: torch.Tensor) -> torch.Tensor:
+        """bool (N, S), False at padding and, behind a prompt, at separators; checks how sources end."""
+        real = tokens != self.special.pad
+        content = real & (tokens != self.special.separator)
+        if self.scheme.causal_source:
+            return content.flip(1).cumsum(1).flip(1).bool() & real
+        places = torch.arange(tokens.size(1), device=tokens.device)
+        last = (real * places).argmax(1, keepdim=True)
+        ends = tokens.gather(1, last).squeeze(1) == self.special.separator
+        if not bool(ends.all()):
+            row = int((~ends).nonzero()[0])
+            raise UnifiedError(f"source_tokens[{row}] must end with the separator (id {self.special.separator})")
+        return real
+
+    def _source_attention(self, positions: torch.Tensor, visible: torch.Tensor) -> Attention:
+        ranks = positions if self.scheme.causal_source else torch.full_like(positions, GIVEN)
+        documents = torch.zeros_like(positions).masked_fill(~visible, PADDING)
+        mask = AttentionMask.of_rows(key_rank=ranks, query_rank=ranks, documents=documents, structure="mixed")
+        weight = self.model.transformer.embeddings.tokens.weight
+        config = self.model.config
+        dropout = config.attention_dropout if self.model.training else 0.0
+        # Source lengths differ from batch to batch, and FlexAttention would compile a kernel for each.
+        backend = "dense" if config.attention_backend == "dense" else "sdpa"
+        return prepare(mask, weight.dtype, weight.device, dropout, backend)
+
+    def check_positions(self, needed: int) -> None:
+        """Raise UnifiedError unless the position table has ``needed`` rows."""
+        if needed > self.max_positions:
+            raise UnifiedError(
+                f"{needed} positions are needed (source and generated tokens together), "
+                f"the model's table has {self.max_positions}; shorten the source or what is generated"
+            )

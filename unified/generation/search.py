@@ -1,0 +1,238 @@
+"""Greedy search, beam search and sampling over a cached decoder.
+
+Letters: N sentences still being written, B beam, R = N x B rows (sentence-major), C candidates, V vocabulary, t tokens
+written so far.
+
+Beam search keeps fairseq's rules, so that both find the same hypotheses: of the 2 x beam best continuations those among
+the first ``beam`` that end are finished hypotheses, the best ones that do not end go on, and a sentence is done when it
+has ``beam`` finished hypotheses. A sentence that is done leaves the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from unified.errors import UnifiedError
+from unified.generation.config import GenerationConfig
+from unified.generation.decoder import CachedDecoder, select_sentences
+from unified.generation.ngrams import NgramBlocker
+from unified.generation.penalties import PENALTIES
+from unified.generation.sampling import draw, trim, uniforms
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished text.
+
+    Attributes:
+        tokens: int64 (m,) on the CPU, without the end symbol.
+        log_probs: float32 (m + 1,) in nats, the end symbol's last; after temperature, before top-k and top-p.
+        score: their sum divided by the length penalty of m + 1.
+    """
+
+    tokens: torch.Tensor
+    log_probs: torch.Tensor
+    score: float
+
+
+@torch.no_grad()
+def generate(
+    decoder: CachedDecoder,
+    source_tokens: torch.Tensor,
+    config: GenerationConfig,
+    prefix: torch.Tensor | None = None,
+    indices: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """Write a text for each source: ``n_best`` hypotheses, best first (fewer where no more exist).
+
+    Args:
+        source_tokens: int64 (N, S), see :meth:`CachedDecoder.encode`.
+        prefix: int64 (N, P), right-padded: how the texts of each sentence must begin. Length limits and n-gram blocking
+            do not apply to forced tokens; an end symbol in it ends the text.
+        indices: identity of each sentence for the random draws of sampling; default 0, 1, ...
+
+    Raises:
+        UnifiedError: source and ``max_length`` together exceed the position table, the prefix cannot be written, or the
+            model's scores are not numbers.
+    """
+    if len(source_tokens) == 0:
+        return []
+    return _Search(decoder, source_tokens, config, prefix, indices).run()
+
+
+class _Search:
+    """State of one call: rows that are being written, and what is finished."""
+
+    def __init__(self, decoder, source_tokens, config, prefix, indices):
+        self.decoder, self.config = decoder, config
+        count, self.device = len(source_tokens), source_tokens.device
+        self.end = decoder.special.separator
+        # No text holds these; fairseq bans the padding alone, and the others are never labels in training.
+        special = decoder.special
+        self.never = torch.tensor([special.begin, special.pad, special.mask], device=self.device)
+        self.blocker = NgramBlocker(config.no_repeat_ngram, config.no_repeat_ignore) if config.no_repeat_ngram else None
+        self.prefix = None if prefix is None else self._checked_prefix(prefix, count)
+        self.uniforms = None
+        if config.sampling:
+            indices = range(count) if indices is None else indices
+            self.uniforms = uniforms(config.seed, indices, config.max_length + 1, config.beam).to(self.device)
+        source = decoder.encode(source_tokens)
+        decoder.check_positions(source.longest + config.max_length + 1)
+        self.state = decoder.begin(source, config.beam)
+        self.sentences = list(range(count))
+        self.finished: list[list[Hypothesis]] = [[] for _ in range(count)]
+        self.tokens = torch.zeros(count * config.beam, 0, dtype=torch.long, device=self.device)
+        self.log_probs = torch.zeros(count * config.beam, 0, device=self.device)
+        # All rows of a sentence begin alike, so a search starts from one of them; samples are independent.
+        self.totals = torch.zeros(count, config.beam, device=self.device)
+        if not config.sampling:
+            self.totals[:, 1:] = -torch.inf
+
+    def run(self) -> list[list[Hypothesis]]:
+        last = None
+        for step in range(self.config.max_length + 1):
+            log_probs = self._allowed(self.decoder.step(last, self.state), step)
+            log_probs = log_probs.unflatten(0, (-1, self.config.beam))
+            rows, tokens = self._sampled(log_probs, step) if self.config.sampling else self._best(log_probs)
+            self._advance(log_probs, rows, tokens)
+            if not self.sentences:
+                break
+            last = self.tokens[:, -1]
+        if not all(self.finished):
+            raise UnifiedError("the model's scores are not numbers; its parameters seem to be damaged")
+        return [sorted(some, key=lambda h: -h.score)[: self.config.n_best] for some in self.finished]
+
+    # What may come next
+
+    def _allowed(self, logits: torch.Tensor, step: int) -> torch.Tensor:
+        """Log-probabilities (R, V), -inf where a token may not follow."""
+        free = torch.log_softmax(logits.float() / self.config.temperature, dim=-1)
+        if step >= self.config.max_length:
+            return _only(free, torch.full_like(self.tokens[:, 0], self.end))
+        allowed = free.index_fill(1, self.never, -torch.inf)
+        if self.blocker is not None:
+            allowed = self.blocker(self.tokens, allowed)
+        if step < self.config.min_length:
+            allowed[:, self.end] = -torch.inf
+            # Where blocking leaves nothing else, ending early is the lesser evil.
+            stuck = torch.isneginf(allowed).all(-1)
+            allowed[:, self.end] = torch.where(stuck, free[:, self.end], -torch.inf)
+        if self.prefix is not None and step < self.prefix.size(1):
+            given = self.prefix[:, step].repeat_interleave(self.config.beam)
+            forced = given != self.decoder.special.pad
+            allowed = torch.where(forced.unsqueeze(1), _only(free, given), allowed)
+        return allowed
+
+    # Candidates: rows int64 (N, C) within the sentence and their next tokens int64 (N, C), best first
+
+    def _best(self, log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The 2 x beam best continuations of each sentence: enough even if every row would end."""
+        vocabulary = log_probs.size(-1)
+        joint = (self.totals.unsqueeze(-1) + log_probs).flatten(1)
+        best = joint.topk(min(2 * self.config.beam, joint.size(1)), dim=1).indices
+        return best // vocabulary, best % vocabulary
+
+    def _sampled(self, log_probs: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """One continuation of each row."""
+        trimmed = trim(log_probs, self.config.top_k, self.config.top_p)
+        tokens = draw(trimmed, self.uniforms[:, step])
+        return torch.arange(self.config.beam, device=self.device).expand_as(tokens), tokens
+
+    # From candidates to rows
+
+    def _advance(self, log_probs: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor) -> None:
+        """Finish hypotheses that end, choose the rows that go on, let sentences leave that are done."""
+        beam = self.config.beam
+        gained = log_probs.flatten(1).gather(1, rows * log_probs.size(-1) + tokens)
+        totals = self.totals.gather(1, rows) + gained
+        ends = tokens == self.end
+        self._finish(ends[:, :beam] & totals[:, :beam].isfinite(), rows, gained)
+        going = ends.long().argsort(dim=1, stable=True)[:, :beam]  # those that do not end, in order
+        totals = totals.masked_fill(ends, -torch.inf).gather(1, going)
+        alive = totals.isfinite().any(1).tolist()
+        keep = [i for i, s in enumerate(self.sentences) if alive[i] and len(self.finished[s]) < beam]
+        rows, tokens, gained = rows.gather(1, going), tokens.gather(1, going), gained.gather(1, going)
+        rows = rows + beam * torch.arange(len(rows), device=self.device).unsqueeze(1)
+        if len(keep) < len(rows):
+            index = torch.tensor(keep, dtype=torch.long, device=self.device)
+            rows, tokens, gained, totals = rows[index], tokens[index], gained[index], totals[index]
+            self._leave(index, keep)
+        self.totals = totals
+        # A single row per sentence goes on in place; only then is there nothing to gather.
+        if beam > 1 or len(rows) < len(self.tokens):
+            self.state.reorder(rows.flatten())
+        self.tokens = torch.cat([self.tokens[rows.flatten()], tokens.reshape(-1, 1)], dim=1)
+        self.log_probs = torch.cat([self.log_probs[rows.flatten()], gained.reshape(-1, 1)], dim=1)
+
+    def _leave(self, index: torch.Tensor, keep: list[int]) -> None:
+        self.sentences = [self.sentences[i] for i in keep]
+        self.state.source = select_sentences(self.state.source, index)
+        self.prefix = None if self.prefix is None else self.prefix[index]
+        self.uniforms = None if self.uniforms is None else self.uniforms[index]
+
+    def _finish(self, finishing: torch.Tensor, rows: torch.Tensor, gained: torch.Tensor) -> None:
+        """Keep the hypotheses where ``finishing`` (N, B), no more than ``beam`` per sentence, best first."""
+        places = finishing.nonzero()
+        if not len(places):
+            return
+        sentence, candidate = places.unbind(1)
+        row = sentence * self.config.beam + rows[sentence, candidate]
+        tokens = self.tokens[row].cpu()
+        log_probs = torch.cat([self.log_probs[row], gained[sentence, candidate].unsqueeze(1)], dim=1).cpu()
+        length = log_probs.size(1)
+        penalty = PENALTIES[self.config.length_penalty](length, self.config.length_exponent)
+        scores = (log_probs.double().sum(1) / penalty).tolist()
+        for i, where in enumerate(sentence.tolist()):
+            hypotheses = self.finished[self.sentences[where]]
+            if len(hypotheses) < self.config.beam:
+                hypotheses.append(Hypothesis(tokens[i], log_probs[i], scores[i]))
+
+    def _checked_prefix(self, prefix: torch.Tensor, count: int) -> torch.Tensor:
+        if prefix.dim() != 2 or len(prefix) != count:
+            raise UnifiedError(f"prefix must be (N, P) for {count} sources, got shape {tuple(prefix.shape)}")
+        if prefix.size(1) > self.config.max_length:
+            raise UnifiedError(f"prefix of {prefix.size(1)} tokens exceeds max_length {self.config.max_length}")
+        size = self.decoder.model.config.vocabulary_size
+        if prefix.numel() and not 0 <= int(prefix.min()) <= int(prefix.max()) < size:
+            raise UnifiedError(
+                f"prefix must hold ids from 0 to {size - 1}, got {int(prefix.min())} .. {int(prefix.max())}"
+            )
+        return prefix.to(self.device)
+
+
+def _only(log_probs: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """(R, V) with -inf everywhere but at ``tokens`` (R,)."""
+    columns = tokens.unsqueeze(1)
+    return torch.full_like(log_probs, -torch.inf).scatter(1, columns, log_probs.gather(1, columns))
+
+
+#: Places whose vocabulary scores are computed at once; their logits alone take V x 4 bytes each.
+_PLACES = 1024
+
+
+@torch.no_grad()
+def score(decoder: CachedDecoder, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Log-probability in nats of every token of given targets, float32 (N, m), 0 at padding.
+
+    Forced decoding: each token is predicted from the source and the tokens before it, as in generation.
+
+    Args:
+        sources: int64 (N, S), see :meth:`CachedDecoder.encode`.
+        targets: int64 (N, m), right-padded; ends with the separator where ending is to be scored too.
+
+    Raises:
+        UnifiedError: source and target together exceed the position table, or padding stands before a target.
+    """
+    real = targets != decoder.special.pad
+    if bool((real[:, 1:] & ~real[:, :-1]).any()):
+        raise UnifiedError("targets must be padded on the right")
+    states = decoder.forced_states(decoder.encode(sources), targets).flatten(0, 1)
+    labels = targets.flatten()
+    scores = torch.zeros(len(labels), device=targets.device)
+    for places in real.flatten().nonzero().squeeze(1).split(_PLACES):
+        log_probs = torch.log_softmax(decoder.model.logits(states[places]).float(), dim=-1)
+        scores[places] = log_probs.gather(1, labels[places].unsqueeze(1)).squeeze(1)
+    return scores.unflatten(0, targets.shape)

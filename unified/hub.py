@@ -1,0 +1,258 @@
+"""``UnifiedLM``: a trained model for Python users, straight from fairseq's checkpoint file, without fairseq."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+
+from unified import masks
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.trained import find_checkpoint, find_data, restore
+from unified.data.vocabulary import MASK, Vocabulary
+from unified.errors import UnifiedError
+from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
+from unified.model import LanguageModel
+from unified.tokenization import load_tokenizer
+
+TOKENIZERS = ("tokenizer.model", "vocab.txt")
+
+
+class SymbolTokenizer:
+    """Text as its symbols separated by blanks: what folders of plain ``fairseq-preprocess`` hold."""
+
+    def encode(self, text: str) -> list[str]:
+        return text.split()
+
+    def decode(self, pieces: list[str]) -> str:
+        return " ".join(pieces)
+
+
+class UnifiedLM:
+    """A language model with its vocabulary and tokenizer.
+
+    Attributes:
+        model: the :class:`LanguageModel`, in eval mode.
+        vocabulary, tokenizer: from the data folder it was trained on.
+        writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`.
+        folder: where vocabulary and tokenizer came from.
+    """
+
+    def __init__(self, model: LanguageModel, vocabulary: Vocabulary, tokenizer, writes: str, folder: Path):
+        self.model, self.vocabulary, self.tokenizer = model.eval(), vocabulary, tokenizer
+        self.writes, self.folder = writes, folder
+        self.special = vocabulary.special
+
+    @classmethod
+    def from_pretrained(
+        cls, path: str | os.PathLike, data: str | os.PathLike | None = None, device: str | torch.device = "cpu"
+    ) -> UnifiedLM:
+        """Load a checkpoint of ``fairseq-train --task unified_lm``.
+
+        Args:
+            path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``.
+            data: folder with dictionary and tokenizer; default: the checkpoint's own folder if it has a dictionary,
+                else the data folder it was trained on.
+
+        Raises:
+            UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together.
+        """
+        path = find_checkpoint(path)
+        content = load_checkpoint(path)
+        folder = find_data(path, content, data)
+        model, vocabulary, writes = restore(path, content, folder)
+        has_tokenizer = any((folder / name).is_file() for name in TOKENIZERS)
+        tokenizer = load_tokenizer(folder) if has_tokenizer else SymbolTokenizer()
+        return cls(model.to(device), vocabulary, tokenizer, writes, folder)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.token_head.bias.device
+
+    def eval(self) -> UnifiedLM:
+        """Switch dropout off (it is off after loading)."""
+        self.model.eval()
+        return self
+
+    def to(self, device: str | torch.device) -> UnifiedLM:
+        """Move the model."""
+        self.model.to(device)
+        return self
+
+    # Text and ids
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, without special symbols."""
+        return self.vocabulary.encode(self.tokenizer.encode(text)).tolist()
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Symbols of ids; begin, separator and padding are left out."""
+        silent = (self.special.begin, self.special.separator, self.special.pad)
+        return [self.vocabulary.symbols[i] for i in map(int, ids) if i not in silent]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text that ids stand for."""
+        return self.tokenizer.decode(self.pieces(ids))
+
+    # Predicting hidden tokens
+
+    @torch.no_grad()
+    def fill_mask(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
+        """For each ``<mask>`` in ``text`` the ``top`` most probable symbols with their probabilities, best first.
+
+        The text is read in both directions, as by the bidirectional objective.
+
+        Raises:
+            UnifiedError: there is no ``<mask>`` in the text, or it is longer than the position table.
+        """
+        parts = text.split(MASK)
+        if len(parts) == 1:
+            raise UnifiedError(f"fill_mask needs a text with at least one {MASK}, got {text[:60]!r}")
+        ids = [self.special.begin, *self.encode(parts[0])]
+        for part in parts[1:]:
+            ids += [self.special.mask, *self.encode(part)]
+        ids.append(self.special.separator)
+        if len(ids) > self.model.config.max_positions:
+            raise UnifiedError(
+                f"the text has {len(ids)} tokens with its special symbols, the model takes "
+                f"{self.model.config.max_positions}"
+            )
+        tokens = torch.tensor([ids], device=self.device)
+        positions = torch.arange(len(ids), device=self.device).unsqueeze(0)
+        mask = masks.batch([masks.bidirectional(len(ids))]).to(self.device)
+        states = self.model.transformer(tokens, positions, torch.zeros_like(tokens), mask)
+        logits = self.model.logits(states[tokens == self.special.mask])
+        best = logits.float().softmax(-1).topk(min(top, logits.size(-1)))
+        return [
+            [(self.vocabulary.symbols[i], p) for i, p in zip(row_ids, row, strict=True)]
+            for row_ids, row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    # Writing
+
+    def generate(
+        self, texts: Sequence[str], *, prompt: bool | None = None, batch_size: int = 32, **options
+    ) -> list[str] | list[list[str]]:
+        """Write a target for each source, or continue each prompt (the prompt is then part of what is returned).
+
+        Args:
+            prompt: continue the texts from left to right; default: what the model was trained for last (False after
+                fine-tuning on pairs, True after pre-training alone).
+            options: fields of :class:`GenerationConfig`; ``no_repeat_ignore`` may hold symbols instead of ids.
+                ``max_length`` is 128 by default, or less where the longest text leaves fewer positions.
+
+        Returns:
+            One text per input; with ``n_best`` above 1 a list of them per input, best first.
+        """
+        ids = [self.encode(text) for text in _several("texts", texts)]
+        if "max_length" not in options:
+            options["max_length"] = max(1, min(GenerationConfig.max_length, self._room(max(map(len, ids), default=0))))
+        config = GenerationConfig.of_options(self.vocabulary, **options)
+        given = ids if self.scheme(prompt) == "left_to_right" else [[]] * len(ids)
+        found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size)
+        written = [
+            [self.decode(start + h.tokens.tolist()) for h in some] for start, some in zip(given, found, strict=True)
+        ]
+        return written if config.n_best > 1 else [some[0] for some in written]
+
+    def hypotheses(
+        self,
+        sources: Sequence[Sequence[int]],
+        config: GenerationConfig,
+        *,
+        prompt: bool | None = None,
+        batch_size: int = 32,
+        indices: Sequence[int] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The same on ids without special symbols, with scores; sentences of like length share a batch.
+
+        Args:
+            indices: numbers of the sentences, in messages and for the draws of sampling; default 0, 1, ...
+
+        Raises:
+            UnifiedError: a source with ``max_length`` generated tokens exceeds the position table.
+        """
+        indices = range(len(sources)) if indices is None else indices
+        decoder = self.decoder(prompt)
+        self._check_lengths(sources, indices, config)
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for batch in _by_length(sources, batch_size):
+            rows = self._rows([sources[i] for i in batch])
+            results = generate(decoder, rows, config, indices=[indices[i] for i in batch])
+            for i, hypotheses in zip(batch, results, strict=True):
+                found[i] = hypotheses
+        return found
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, prompt: bool | None = None, batch_size: int = 32
+    ) -> list[list[float]]:
+        """Log-probabilities in nats of the tokens of each target given its source, the end symbol's last.
+
+        Behind a prompt no end symbol is scored: pre-training on running text never predicts one.
+
+        Raises:
+            UnifiedError: unequal numbers of sources and targets, or a pair exceeds the position table.
+        """
+        if len(_several("sources", sources)) != len(_several("targets", targets)):
+            raise UnifiedError(f"{len(sources)} sources but {len(targets)} targets; they must pair one to one")
+        decoder = self.decoder(prompt)
+        end = [] if decoder.scheme.causal_source else [self.special.separator]
+        pairs = [(self.encode(s), self.encode(t) + end) for s, t in zip(sources, targets, strict=True)]
+        found: list[list[float]] = [[] for _ in pairs]
+        for batch in _by_length([s + t for s, t in pairs], batch_size):
+            rows = self._rows([pairs[i][0] for i in batch])
+            labels = self._padded([pairs[i][1] for i in batch])
+            for i, values in zip(batch, score(decoder, rows, labels).tolist(), strict=True):
+                found[i] = values[: len(pairs[i][1])]
+        return found
+
+    def scheme(self, prompt: bool | None = None) -> str:
+        """Name of the decoding scheme for sources, or for prompts."""
+        if prompt is None:
+            return self.writes
+        if prompt:
+            return "left_to_right"
+        return "cloze" if self.writes == "left_to_right" else self.writes
+
+    def decoder(self, prompt: bool | None = None) -> CachedDecoder:
+        return CachedDecoder(self.model, self.special, SCHEMES[self.scheme(prompt)])
+
+    def _rows(self, sources: Sequence[Sequence[int]]) -> torch.Tensor:
+        """int64 (N, S), each closed by the separator and padded on the right."""
+        return self._padded([[*source, self.special.separator] for source in sources])
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        width = max(map(len, rows))
+        padded = [[*row, *[self.special.pad] * (width - len(row))] for row in rows]
+        return torch.tensor(padded, dtype=torch.long, device=self.device)
+
+    def _room(self, length: int) -> int:
+        """Positions left beside ``length`` tokens, begin, separator, and the place that asks for the end symbol."""
+        return self.model.config.max_positions - length - 3
+
+    def _check_lengths(
+        self, sources: Sequence[Sequence[int]], indices: Sequence[int], config: GenerationConfig
+    ) -> None:
+        room = max(self._room(config.max_length), 0)
+        for index, source in zip(indices, sources, strict=True):
+            if len(source) > room:
+                raise UnifiedError(
+                    f"sentence {index}: {len(source)} tokens, but with max_length {config.max_length} the model's "
+                    f"{self.model.config.max_positions} positions leave room for {room}; shorten one of the two"
+                )
+
+
+def _several(name: str, texts: Sequence[str]) -> Sequence[str]:
+    if isinstance(texts, str):
+        raise UnifiedError(f"{name}: expected a list of texts, got one text; put it in a list")
+    return texts
+
+
+def _by_length(rows: Sequence[Sequence[int]], size: int) -> list[list[int]]:
+    """Indices of rows, longest first, in batches of at most ``size``."""
+    if size < 1:
+        raise UnifiedError(f"batch_size must be at least 1, got {size}")
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    return [order[i : i + size] for i in range(0, len(order), size)]

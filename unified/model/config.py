@@ -1,0 +1,86 @@
+"""Everything that decides a Transformer's shape, in one frozen dataclass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from unified.errors import UnifiedError
+
+NORMS = ("post", "pre")
+
+
+def _option(default, sentence: str):
+    return field(default=default, metadata={"help": sentence})
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Shape and regularization of one Transformer; the defaults are UniLM's base size (S3, section 2.2).
+
+    Raises:
+        UnifiedError: two fields contradict each other; the message names both values.
+    """
+
+    vocabulary_size: int = _option(0, "number of symbols; taken from the data folder when training with fairseq")
+    layers: int = _option(12, "number of blocks")
+    width: int = _option(768, "size of hidden states")
+    heads: int = _option(12, "attention heads per block; width must be a multiple of it")
+    feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
+    max_positions: int = _option(512, "rows of the position table; longer than a checkpoint's, it is extended cyclically")
+    token_types: int = _option(6, "rows of the token-type table; UniLM names its objectives with six")
+    dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer")
+    attention_dropout: float = _option(0.1, "dropout on attention weights")
+    norm: str = _option("post", "where LayerNorm stands: 'post' (BERT, UniLM) or 'pre'")
+    norm_epsilon: float = _option(1e-12, "epsilon of LayerNorm")
+    initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)")
+    attention_backend: str = _option("auto", "'auto', 'dense', 'sdpa' or 'flex'; 'auto' logs its choice once")
+
+    def __post_init__(self) -> None:
+        if self.feed_forward == 0:
+            object.__setattr__(self, "feed_forward", 4 * self.width)
+        for name in ("layers", "width", "heads", "feed_forward", "max_positions", "token_types"):
+            if getattr(self, name) < 1:
+                raise UnifiedError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.width % self.heads:
+            raise UnifiedError(f"width must be a multiple of heads, got width {self.width} and heads {self.heads}")
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UnifiedError(f"{name} must be in [0, 1), got {getattr(self, name)}")
+        if self.norm not in NORMS:
+            raise UnifiedError(f"norm must be one of {NORMS}, got {self.norm!r}")
+
+    def with_vocabulary(self, size: int) -> TransformerConfig:
+        """The same shape over ``size`` symbols."""
+        return replace(self, vocabulary_size=size)
+
+
+def unified_lm_tiny(**changes) -> TransformerConfig:
+    """2 x 128, 2 heads: tests and teaching."""
+    return TransformerConfig(**{"layers": 2, "width": 128, "heads": 2, **changes})
+
+
+def unified_lm_mini(**changes) -> TransformerConfig:
+    """4 x 256, 4 heads."""
+    return TransformerConfig(**{"layers": 4, "width": 256, "heads": 4, **changes})
+
+
+def unified_lm_small(**changes) -> TransformerConfig:
+    """6 x 384, 12 heads."""
+    return TransformerConfig(**{"layers": 6, "width": 384, "heads": 12, **changes})
+
+
+def unified_lm_base(**changes) -> TransformerConfig:
+    """12 x 768, 12 heads: BERT-base's size."""
+    return TransformerConfig(**{"layers": 12, "width": 768, "heads": 12, **changes})
+
+
+def unified_lm_large(**changes) -> TransformerConfig:
+    """24 x 1024, 16 heads: BERT-large's size, the one UniLM was published in (S3, section 2.4)."""
+    return TransformerConfig(**{"layers": 24, "width": 1024, "heads": 16, **changes})
+
+
+#: Architecture name -> function that returns its configuration.
+PRESETS = {
+    preset.__name__: preset
+    for preset in (unified_lm_tiny, unified_lm_mini, unified_lm_small, unified_lm_base, unified_lm_large)
+}

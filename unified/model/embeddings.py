@@ -1,0 +1,34 @@
+"""Tokens, positions and token types, summed and normalized (BERT; UniLM S3, section 2.1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from unified.model.config import TransformerConfig
+
+
+class Embeddings(nn.Module):
+    """Three tables whose rows are added: what a token is, where it stands, which segment and task it belongs to."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.tokens = nn.Embedding(config.vocabulary_size, config.width)
+        self.positions = nn.Embedding(config.max_positions, config.width)
+        self.token_types = nn.Embedding(config.token_types, config.width)
+        # A pre-norm stack normalizes inside its blocks and once at the end.
+        self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "post" else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
+        """int64 (B, T) three times -> (B, T, D)."""
+        summed = self.tokens(tokens) + self.positions(positions) + self.token_types(token_types)
+        return self.dropout(self.norm(summed))
+
+
+def extend_positions(table: torch.Tensor, rows: int) -> torch.Tensor:
+    """A position table of ``rows`` rows from a trained one: cut, or continued cyclically from its first row.
+
+    UniLM goes from 512 to 768 this way: row 512 + k is row k (facts of the v1 code, section 1.5).
+    """
+    return table[torch.arange(rows, device=table.device) % table.size(0)]

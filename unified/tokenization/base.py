@@ -1,0 +1,65 @@
+"""What every tokenizer of the library can do, and the table of word starts made from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from unified.data.vocabulary import APPENDED, BEGIN, PAD, SEPARATOR, UNKNOWN, Vocabulary
+from unified.errors import UnifiedError
+
+SPECIAL_SYMBOLS = frozenset((BEGIN, PAD, SEPARATOR, UNKNOWN, *APPENDED))
+
+
+class Tokenizer(Protocol):
+    """Text to pieces and back. Every run of Unicode whitespace in a text counts as one space.
+
+    A *native id* is the tokenizer's own number of a piece; ids of a vocabulary come from
+    ``vocabulary.encode(tokenizer.native_symbols())[native_id]``.
+    """
+
+    def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``; one that is not in :meth:`native_symbols` is unknown to the vocabulary."""
+
+    def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts, one after another, int32 (sum of sizes,), and the sizes, int64 (texts,)."""
+
+    def decode(self, pieces: list[str]) -> str:
+        """The text that pieces stand for, up to whitespace and the tokenizer's Unicode normalisation."""
+
+    def native_symbols(self) -> list[str]:
+        """Symbol of each native id; special ones under the vocabulary's names (``<s> <pad> </s> <unk> <mask>``)."""
+
+    def word_start(self, symbol: str) -> bool:
+        """True where ``symbol`` can only stand at the beginning of a word."""
+
+    def save(self, folder: str | Path) -> None:
+        """Write the files from which ``load_tokenizer(folder)`` makes this tokenizer again."""
+
+
+def ordinary_symbols(tokenizer: Tokenizer) -> list[str]:
+    """Symbols in the order of their ids without special ones: what ``Vocabulary(...)`` takes.
+
+    Raises:
+        UnifiedError: a symbol is empty or holds whitespace, which ``dict.txt`` cannot say.
+    """
+    symbols = [symbol for symbol in tokenizer.native_symbols() if symbol not in SPECIAL_SYMBOLS]
+    for symbol in symbols:
+        if symbol.split() != [symbol]:
+            raise UnifiedError(
+                f"the tokenizer's piece {symbol!r} is empty or holds whitespace; dict.txt cannot hold it"
+            )
+    return symbols
+
+
+def word_starts(tokenizer: Tokenizer, vocabulary: Vocabulary) -> np.ndarray:
+    """bool (V,): True where the symbol of an id begins a word; so do special symbols, except perhaps ``<unk>``."""
+    alone = SPECIAL_SYMBOLS - {UNKNOWN}
+    return np.array([symbol in alone or tokenizer.word_start(symbol) for symbol in vocabulary.symbols], dtype=bool)
+
+
+def single_spaced(text: str) -> str:
+    """``text`` with every run of Unicode whitespace as one space, none at the ends."""
+    return " ".join(text.split())

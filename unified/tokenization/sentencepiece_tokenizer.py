@@ -1,0 +1,153 @@
+"""Unigram, BPE and character tokenizers of the library ``sentencepiece`` (Kudo and Richardson 2018)."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from unified.data.vocabulary import BEGIN, PAD, SEPARATOR, UNKNOWN
+from unified.errors import UnifiedError
+from unified.tokenization.base import single_spaced
+
+FILE_NAME = "tokenizer.model"
+KINDS = ("unigram", "bpe", "char")
+NORMALIZATIONS = ("nmt_nfkc", "nfkc", "identity")
+_SPACE = "\u2581"
+# Sums of unigram training depend on how sentences are dealt to threads: the number must not depend on the machine.
+_TRAINING_THREADS = 8
+_DEFAULT_SIZE = 32000
+
+
+class SentencePieceTokenizer:
+    """A sentencepiece model.
+
+    Args:
+        model: the serialized model.
+        name: where it came from, for messages.
+
+    Raises:
+        UnifiedError: it is not a sentencepiece model.
+    """
+
+    def __init__(self, model: bytes, name: str = "the sentencepiece model"):
+        self._model = model
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise UnifiedError(f"{name}: not a sentencepiece model, or a truncated one") from None
+        if len(self._processor) == 0:
+            raise UnifiedError(f"{name}: an empty sentencepiece model")
+
+    @classmethod
+    def load(cls, path: str | Path) -> SentencePieceTokenizer:
+        """Read ``*.model``."""
+        return cls(Path(path).read_bytes(), name=os.fspath(path))
+
+    def save(self, folder: str | Path) -> None:
+        (Path(folder) / FILE_NAME).write_bytes(self._model)
+
+    def encode(self, text: str) -> list[str]:
+        return self._processor.encode(single_spaced(text), out_type=str)
+
+    def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        ids = self._processor.encode([single_spaced(text) for text in texts], out_type=int, num_threads=1)
+        sizes = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+        flat = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int32, count=int(sizes.sum()))
+        return flat, sizes
+
+    def decode(self, pieces: list[str]) -> str:
+        return self._processor.decode(pieces)
+
+    def native_symbols(self) -> list[str]:
+        processor = self._processor
+        names = {processor.bos_id(): BEGIN, processor.pad_id(): PAD, processor.eos_id(): SEPARATOR}
+        names[processor.unk_id()] = UNKNOWN
+        symbols = (names.get(i, processor.id_to_piece(i)) for i in range(len(processor)))
+        # A control piece of another library's model ("<cls>") never comes out of a text.
+        return [UNKNOWN if processor.is_control(i) and i not in names else s for i, s in enumerate(symbols)]
+
+    def word_start(self, symbol: str) -> bool:
+        return symbol.startswith(_SPACE)
+
+
+def train_sentencepiece(
+    lines: Iterable[str],
+    kind: str,
+    vocabulary_size: int | None = None,
+    character_coverage: float = 0.9995,
+    normalization: str | None = None,
+    lowercase: bool = False,
+    byte_fallback: bool = False,
+) -> SentencePieceTokenizer:
+    """Train a tokenizer; the same lines give the same model on every machine.
+
+    Args:
+        lines: the text, no line above a few thousand characters.
+        kind: one of :data:`KINDS`.
+        vocabulary_size: number of pieces with the four special ones; None takes 32,000, or as many as the text gives.
+            For "char" it is the largest number, and fewer characters are no error.
+        character_coverage: share of the text's characters that get a piece of their own.
+        normalization: one of :data:`NORMALIZATIONS`; None is "identity" for characters, else "nmt_nfkc".
+        lowercase: fold case inside the model, so that every user of the file does.
+        byte_fallback: characters without a piece become bytes instead of ``<unk>`` (256 more pieces).
+
+    Raises:
+        UnifiedError: sentencepiece cannot make such a model from this text; the message says why.
+    """
+    normalization = normalization or ("identity" if kind == "char" else "nmt_nfkc")
+    model = io.BytesIO()
+    settings = dict(
+        model_type=kind,
+        vocab_size=vocabulary_size or _DEFAULT_SIZE,
+        hard_vocab_limit=vocabulary_size is not None,
+        character_coverage=character_coverage,
+        byte_fallback=byte_fallback,
+        # Ids and names as in fairseq, so that an id of the model is an id of the dictionary.
+        bos_id=0,
+        pad_id=1,
+        eos_id=2,
+        unk_id=3,
+        bos_piece=BEGIN,
+        pad_piece=PAD,
+        eos_piece=SEPARATOR,
+        unk_piece=UNKNOWN,
+        num_threads=_TRAINING_THREADS,
+        max_sentence_length=1 << 20,
+        minloglevel=3,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        if lowercase and normalization == "identity":
+            settings["normalization_rule_tsv"] = _lowercase_rules(folder)
+        else:
+            settings["normalization_rule_name"] = normalization + ("_cf" if lowercase else "")
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=map(single_spaced, lines), model_writer=model, **settings
+            )
+        except RuntimeError as error:
+            raise UnifiedError(f"the {kind} tokenizer cannot be trained: {_reason(error)}") from None
+    return SentencePieceTokenizer(model.getvalue())
+
+
+def _lowercase_rules(folder: str) -> str:
+    """A file of sentencepiece rules that lower every cased character and change nothing else."""
+    path = os.path.join(folder, "lowercase.tsv")
+    with open(path, "w", encoding="ascii") as stream:
+        for character in map(chr, range(sys.maxunicode + 1)):
+            lowered = character.lower()
+            if lowered != character:
+                stream.write(f"{ord(character):X}\t{' '.join(f'{ord(c):X}' for c in lowered)}\n")
+    return path
+
+
+def _reason(error: RuntimeError) -> str:
+    """sentencepiece's sentence without its source file and condition."""
+    return str(error).rpartition("] ")[2].strip().rstrip(".") or "too little text"

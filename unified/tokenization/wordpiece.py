@@ -1,0 +1,175 @@
+"""BERT's WordPiece tokenizer, run and trained by the library ``tokenizers``."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
+from unified.errors import UnifiedError
+from unified.tokenization.base import single_spaced
+
+FILE_NAME = "vocab.txt"
+SETTINGS_NAME = "tokenizer_config.json"
+_PREFIX = "##"
+_NAMES = {"[PAD]": PAD, "[UNK]": UNKNOWN, "[CLS]": BEGIN, "[SEP]": SEPARATOR, "[MASK]": MASK}
+_DEFAULT_SIZE = 32000
+
+
+class WordPieceTokenizer:
+    """Words and punctuation marks, each divided into the longest known pieces from the left (Devlin et al. 2019).
+
+    Args:
+        entries: the vocabulary in the order of ``vocab.txt``; ``[UNK]`` must be there.
+        lowercase: lower-case and strip accents first, as the published uncased models want.
+        name: where the entries came from, for messages.
+
+    Raises:
+        UnifiedError: ``[UNK]`` is missing or an entry is listed twice.
+    """
+
+    def __init__(self, entries: list[str], lowercase: bool = False, name: str = "the WordPiece vocabulary"):
+        self.entries = entries
+        self.lowercase = lowercase
+        if len(set(entries)) < len(entries):
+            twice = next(entry for entry, count in Counter(entries).items() if count > 1)
+            raise UnifiedError(f"{name}: lists {twice!r} twice; each entry may appear once")
+        if "[UNK]" not in entries:
+            raise UnifiedError(f"{name}: no [UNK] among its {len(entries)} entries; is it a WordPiece vocabulary?")
+        # Special symbols are not registered as such: "[MASK]" in a text is a bracketed word, never the symbol.
+        vocabulary = {entry: i for i, entry in enumerate(entries)}
+        self._tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+        self._tokenizer.normalizer = _normalizer(lowercase)
+        self._tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+
+    @classmethod
+    def load(cls, path: str | Path, lowercase: bool | None = None) -> WordPieceTokenizer:
+        """Read ``vocab.txt``; ``lowercase`` of None asks ``tokenizer_config.json`` beside it, and is False without one.
+
+        Raises:
+            UnifiedError: a file is not what it should be, or the two disagree about lower case.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; vocab.txt is a UTF-8 text file") from None
+        entries = text.removesuffix("\n").split("\n")
+        stored = _stored_lowercase(Path(path).parent / SETTINGS_NAME)
+        if None not in (lowercase, stored) and lowercase != stored:
+            raise UnifiedError(f"{path}: lower case was asked to be {lowercase}, its {SETTINGS_NAME} says {stored}")
+        return cls([entry.removesuffix("\r") for entry in entries], bool(stored or lowercase), name=os.fspath(path))
+
+    def save(self, folder: str | Path) -> None:
+        text = "".join(f"{entry}\n" for entry in self.entries)
+        (Path(folder) / FILE_NAME).write_text(text, encoding="utf-8")
+        settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": self.lowercase}
+        (Path(folder) / SETTINGS_NAME).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+    def encode(self, text: str) -> list[str]:
+        pieces = self._tokenizer.encode(single_spaced(text)).tokens
+        return [_NAMES.get(piece, piece) for piece in pieces]
+
+    def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])]
+        sizes = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+        flat = np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int32, count=int(sizes.sum()))
+        return flat, sizes
+
+    def decode(self, pieces: list[str]) -> str:
+        return " ".join(pieces).replace(" " + _PREFIX, "")
+
+    def native_symbols(self) -> list[str]:
+        return [_NAMES.get(entry, entry) for entry in self.entries]
+
+    def word_start(self, symbol: str) -> bool:
+        return not symbol.startswith(_PREFIX)
+
+
+def train_wordpiece(
+    lines: Iterable[str],
+    vocabulary_size: int | None = None,
+    character_coverage: float = 0.9995,
+    lowercase: bool = False,
+) -> WordPieceTokenizer:
+    """Train a WordPiece vocabulary; the same lines give the same entries in every run.
+
+    Args:
+        lines: the text.
+        vocabulary_size: number of entries with the five special ones; None takes 32,000, or as many as the text gives.
+        character_coverage: share of the text's characters that get an entry of their own.
+        lowercase: as in :class:`WordPieceTokenizer`.
+
+    Raises:
+        UnifiedError: there is no text, its characters alone exceed the size, or it gives fewer entries than asked for.
+    """
+    normalize = _normalizer(lowercase).normalize_str
+    normalized = [normalize(single_spaced(line)) for line in lines]
+    alphabet, dropped = _alphabet(normalized, character_coverage)
+    if not alphabet:
+        raise UnifiedError("the WordPiece tokenizer cannot be trained: there is no text")
+    without = str.maketrans(dropped, " " * len(dropped))
+    normalized = [line.translate(without) for line in normalized]
+    # The trainer numbers "##x" in the order of a hash table, which differs between runs and decides its ties; listed as
+    # special symbols they have their numbers beforehand.
+    beginning = [*_NAMES, *alphabet, *_continuations(normalized)]
+    if vocabulary_size is not None and vocabulary_size < len(beginning):
+        raise UnifiedError(
+            f"the WordPiece tokenizer cannot be trained: {vocabulary_size} entries do not hold the {len(beginning)} "
+            "characters and special symbols; ask for more entries or less --character-coverage"
+        )
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary_size or _DEFAULT_SIZE, min_frequency=2, special_tokens=beginning, show_progress=False
+    )
+    tokenizer.train_from_iterator(normalized, trainer)
+    entries = [entry for entry, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])]
+    if vocabulary_size is not None and len(entries) < vocabulary_size:
+        raise UnifiedError(
+            f"the WordPiece tokenizer cannot be trained: the text gives {len(entries)} entries, fewer than "
+            f"--vocabulary-size {vocabulary_size}"
+        )
+    return WordPieceTokenizer(entries, lowercase)
+
+
+def _normalizer(lowercase: bool) -> normalizers.Normalizer:
+    return normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=lowercase, lowercase=lowercase
+    )
+
+
+def _alphabet(lines: list[str], coverage: float) -> tuple[list[str], str]:
+    """The most frequent characters that make up ``coverage`` of the text, sorted, and all others."""
+    counts = Counter(itertools.chain.from_iterable(lines))
+    for space in [character for character in counts if character.isspace()]:
+        del counts[space]
+    by_count = sorted(counts, key=lambda character: (-counts[character], character))
+    reached = np.cumsum([counts[character] for character in by_count])
+    kept = int(np.searchsorted(reached, coverage * reached[-1])) + 1 if by_count else 0
+    return sorted(by_count[:kept]), "".join(by_count[kept:])
+
+
+def _continuations(lines: list[str]) -> list[str]:
+    """``##x`` for every character x that occurs inside a word, sorted."""
+    split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+    words = {word for line in lines for word, _ in split(line)}
+    return sorted({_PREFIX + character for word in words for character in word[1:]})
+
+
+def _stored_lowercase(path: Path) -> bool | None:
+    if not path.is_file():
+        return None
+    try:
+        value = json.loads(path.read_text(encoding="utf-8")).get("do_lower_case")
+    except (ValueError, AttributeError):
+        raise UnifiedError(f"{path}: not a JSON object") from None
+    if not isinstance(value, bool | None):
+        raise UnifiedError(f"{path}: do_lower_case is {value!r}, neither true nor false")
+    return value
