@@ -20,6 +20,7 @@ from tests.token_files import (
     write,
     write_documents,
 )
+from unified.data import randomness
 from unified.data.collate import collate
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
@@ -180,6 +181,25 @@ def test_packing_does_not_change_a_pair(pairs):
     key = lambda example: (example.tokens.tolist(), example.labels.tolist())  # noqa: E731
     singles = sorted((alone[row][0] for row in range(len(alone))), key=key)
     assert all(map(equal, sorted(examples, key=key), singles)) and len(examples) == len(singles)
+
+
+def test_equal_texts_are_corrupted_differently(tmp_path):
+    texts = write_pairs(tmp_path, [(range(10, 20), range(30, 50))] * 60)
+    dataset = RowDataset(texts, PAIRED, ROW, seed=2)
+    seen = []
+    for epoch in (1, 2):
+        dataset.set_epoch(epoch)
+        seen += [tuple(example.predicted.tolist()) for row in range(len(dataset)) for example in dataset[row]]
+    assert len(seen) == 120 and len(set(seen)) > 110  # 14 of 21 places: 116,280 choices
+
+
+def test_random_streams_do_not_meet():
+    keys = [
+        (seed, epoch, purpose, index) for seed in (0, 1) for epoch in (0, 1) for purpose in (0, 3) for index in (0, 1)
+    ]
+    drawn = np.array([randomness.generator(*key).random(500) for key in keys])
+    assert len(np.unique(drawn)) == drawn.size
+    assert np.array_equal(drawn[3], randomness.generator(*keys[3]).random(500))
 
 
 def test_objectives_are_drawn_by_weight_and_anew_in_every_epoch(tmp_path):

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import lzma
-import os
 from pathlib import Path
 
 import numpy as np
@@ -221,10 +220,8 @@ def test_tokenizer_sees_no_more_than_the_sample_and_nothing_of_the_validation_pa
     }
 
 
-def test_real_text_comes_back(tmp_path):
-    if not os.environ.get("UNIFIED_DATA"):
-        pytest.skip("UNIFIED_DATA does not name a folder with the data sets")
-    source = Path(os.environ["UNIFIED_DATA"]) / "pretrain_wiki" / "valid.jsonl.xz"
+def test_real_text_comes_back(tmp_path, unified_data):
+    source = unified_data / "pretrain_wiki" / "valid.jsonl.xz"
     arguments = ["--tokenizer", "char", "--valid-share", 0.1, "--workers", 2, "--destination", tmp_path / "data"]
     assert run(source, *arguments) == 0
     data = tmp_path / "data"

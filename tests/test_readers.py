@@ -1,7 +1,6 @@
 """Reading of corpora: documents, pairs and compression, wherever the blocks are cut."""
 
 import gzip
-import json
 import lzma
 
 import numpy as np

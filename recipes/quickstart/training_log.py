@@ -1,0 +1,80 @@
+"""Read the JSON lines that ``fairseq-train --log-format json`` writes to its output or its ``--log-file``."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+from charts import HELD_OUT, Point
+
+_UPDATES = "num_updates"
+
+
+def read_training_log(path: str | Path) -> dict[str, list[Point]]:
+    """Statistic -> (update, value) pairs in the order of updates.
+
+    The statistics of ``train_inner`` keep their names (``bidirectional_loss``), those of a validation or a whole
+    epoch the prefix fairseq gives them (``valid_bidirectional_loss``, ``train_loss``). A line may be JSON alone (a
+    ``--log-file``, in which fairseq repeats lines) or follow a logger's prefix. Other lines are passed over.
+
+    Raises:
+        ValueError: the file holds no statistics.
+    """
+    found: dict[str, dict[int, float]] = {}
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for logged in filter(None, map(_logged, lines)):
+            counter = next((key for key in logged if key.endswith(_UPDATES)), None)
+            if counter is None:
+                continue
+            prefix, update = counter.removesuffix(_UPDATES), int(float(logged[counter]))
+            for key, value in logged.items():
+                number = _number(value)
+                if key not in (counter, "epoch", "update") and key.startswith(prefix) and number is not None:
+                    found.setdefault(key, {})[update] = number
+    if not found:
+        raise ValueError(f"{path}: no statistics; expected the output of fairseq-train --log-format json")
+    return {key: sorted(points.items()) for key, points in found.items()}
+
+
+def loss_curves(log: dict[str, list[Point]], names: Iterable[str] | None = None) -> dict[str, list[Point]]:
+    """Training and validation losses by objective, named for :class:`charts.Chart`; in bits, as fairseq logs them.
+
+    Args:
+        names: objectives to show; all that were logged by default.
+    """
+    if names is None:
+        names = [key.removesuffix("_loss") for key in log if key.endswith("_loss") and f"valid_{key}" in log]
+    curves = {}
+    for name in names:
+        for label, key in ((name, f"{name}_loss"), (name + HELD_OUT, f"valid_{name}_loss")):
+            if key in log:
+                curves[label] = log[key]
+    return curves
+
+
+def seconds_per_update(log: dict[str, list[Point]]) -> float | None:
+    """Median over the training lines of the seconds that one update took; None where fairseq logged no speed (ups)."""
+    speeds = [speed for _, speed in log.get("ups", []) if speed > 0]
+    return 1 / statistics.median(speeds) if speeds else None
+
+
+def _logged(line: str) -> dict | None:
+    start = line.find("{")
+    if start < 0:
+        return None
+    try:
+        value = json.loads(line[start:])
+    except json.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # fairseq writes numbers as strings
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,177 @@
+"""The documentation says what is true: its code runs, its links lead somewhere, its flags and names exist."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import fairseq_runs
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKED = [*PAGES, *sorted((ROOT / "recipes").rglob("*.md"))]
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# Prints, as JSON: every flag of fairseq-train and fairseq-generate with the plug-ins, and the fields of our three configs.
+ASK_FAIRSEQ = """
+import dataclasses, json, sys
+from fairseq import options
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
+
+task = ["data", "--user-dir", sys.argv.pop(), "--task", "unified_lm"]
+model = ["--criterion", "unified_lm", "--arch", "unified_lm_tiny"]
+flags = set()
+for make, words in ((options.get_training_parser, task + model), (options.get_generation_parser, task + ["--path", "x"])):
+    parser = make()
+    options.parse_args_and_arch(parser, words)  # adds the options of task, model and criterion to the parser
+    flags.update(flag for action in parser._actions for flag in action.option_strings)
+registries = (TASK_DATACLASS_REGISTRY, MODEL_DATACLASS_REGISTRY, CRITERION_DATACLASS_REGISTRY)
+fields = {field.name for registry in registries for field in dataclasses.fields(registry["unified_lm"])}
+print("ANSWER" + json.dumps({"flags": sorted(flags), "fields": sorted(fields)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def fairseq_options() -> dict[str, list[str]]:
+    """Flags and config fields as fairseq has them, asked in a process of its own."""
+    result = subprocess.run(
+        [sys.executable, "-c", ASK_FAIRSEQ, str(ROOT / "fairseq_plugins")],
+        capture_output=True, text=True, cwd=ROOT, env=fairseq_runs.environment(),
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    line = next(line for line in result.stdout.splitlines() if line.startswith("ANSWER"))
+    return json.loads(line.removeprefix("ANSWER"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def python_blocks(page: Path) -> list[tuple[int, str]]:
+    """(line of the block's first statement, code) of every python block that is not marked no-run."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        (text.count("\n", 0, match.start(2)), match[2])
+        for match in BLOCK.finditer(text)
+        if match[1].split() == ["python"]
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_blocks_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = type(sys)("page")  # dataclasses look their module up
+    monkeypatch.setitem(sys.modules, "page", module)
+    vars(module)["__name__"] = "page"
+    for line, code in python_blocks(page):
+        # Blank lines in front: a traceback names the line of the page.
+        exec(compile("\n" * line + code, str(page), "exec"), vars(module))
+
+
+def test_the_pages_have_code_to_run():
+    assert sum(len(python_blocks(page)) for page in PAGES) >= 8
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name)
+def test_relative_links_lead_to_files(page):
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    missing = [link for link in links if link and not (page.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "docs" / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_are_quoted_literally(example):
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    assert f"```python\n{example.read_text(encoding='utf-8')}```" in page
+
+
+def test_every_flag_in_fairseq_md_exists(fairseq_options):
+    text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
+    assert len(named) > 40
+    assert named <= set(fairseq_options["flags"])
+
+
+def test_fairseq_md_names_every_field_of_the_configs(fairseq_options):
+    text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
+    fields = [field for field in fairseq_options["fields"] if field not in ("_name", "data")]
+    assert len(fields) > 25
+    missing = [field for field in fields if f"`--{field.replace('_', '-')}`" not in text and f"`{field}`" not in text]
+    assert not missing
+
+
+def test_every_name_in_api_md_can_be_imported():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = [line.partition(": ")[0] for line in text.splitlines() if line.startswith("- ")]
+    names = sorted({dotted for line in listed for dotted in re.findall(r"`(unified\.[\w.]+)`", line)})
+    assert len(names) > 50
+    assert [dotted for dotted in names if not importable(dotted)] == []
+
+
+def importable(dotted: str) -> bool:
+    """Whether ``dotted`` is a module, or an attribute reached from one."""
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            target = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            if not hasattr(target, part):
+                return False
+            target = getattr(target, part)
+        return True
+    return False
+
+
+def unified_commands() -> list[list[str]]:
+    """Words behind ``unified`` of every such command in the README and the docs."""
+    commands = []
+    for page in LINKED:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for line in text.splitlines():
+            match = re.match(r"(?:    )?unified ((?:prepare|score|generate|masks|objectives|plugin-dir).*)", line)
+            if match:
+                commands.append(shlex.split(match[1].partition(" > ")[0], comments=True))
+    return commands
+
+
+def test_there_are_unified_commands_to_parse():
+    assert len(unified_commands()) >= 6
+
+
+@pytest.mark.parametrize("words", unified_commands(), ids=" ".join)
+def test_unified_commands_parse(words):
+    from unified.cli import _parser
+
+    _parser(words[0]).parse_args(words)
+
+
+def test_the_picture_of_the_masks_is_up_to_date(tmp_path):
+    subprocess.run(
+        [sys.executable, ROOT / "docs" / "draw_masks.py", tmp_path / "masks.svg"], check=True, capture_output=True,
+        env=fairseq_runs.environment(),
+    )  # fmt: skip
+    assert (tmp_path / "masks.svg").read_text() == (ROOT / "docs" / "masks.svg").read_text()
+
+
+def test_the_suffix_objective_trains(tmp_path):
+    import numpy as np
+
+    data = fairseq_runs.documents(tmp_path, np.random.default_rng(0), count=12)
+    result = fairseq_runs.train(
+        data, tmp_path / "model", "--objectives", "docs.examples.suffix_objective:Suffix(share=0.3):1,left_to_right:1",
+        "--batch-size", 4, "--max-update", 2, "--log-interval", 1, "--no-save",
+    )  # fmt: skip
+    rows = fairseq_runs.logged(result.stdout + result.stderr, "train_inner")
+    assert len(rows) == 2 and float(rows[0]["suffix_loss"]) > 0
