@@ -102,7 +102,7 @@ def build(name: str, size: int) -> masks.AttentionMask:
 def interleaved(
     calls: dict[str, Callable[[], object]], repeats: int, rare: dict[str, int] | None = None
 ) -> dict[str, float]:
-    """Median processor seconds of each call, run in turns, so that all meet the same machine; ``rare`` ones less often."""
+    """Median processor seconds of each call; they take turns, to meet the same machine, ``rare`` ones less often."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()

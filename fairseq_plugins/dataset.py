@@ -34,6 +34,10 @@ class _Planned(FairseqDataset):
         """Lengths were settled when rows were planned; nothing is dropped."""
         return indices, []
 
+    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
+        """Batches of everything: asked for multiples of 8, its default, fairseq drops the last batch in silence."""
+        return super().batch_by_size(indices, max_tokens, max_sentences, required_batch_size_multiple=1)
+
 
 class RowFairseqDataset(_Planned):
     """Items are rows. A batch holds as many rows as --batch-size or --max-tokens / row length allow."""

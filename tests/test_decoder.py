@@ -94,6 +94,7 @@ def test_source_cache_does_not_grow_with_the_beam(scheme):
     source = cached.encode(rows)
     config, places = cached.model.config, rows.size(1) + 1
     assert source.bytes == 2 * config.layers * len(LENGTHS) * places * config.width * 4
+    assert source.bytes == sum(tensor.untyped_storage().nbytes() for tensor in source.keys + source.values)
     for beam in (1, 5, 20):
         state = cached.begin(source, beam)
         cached.step(None, state)

@@ -96,6 +96,16 @@ def test_memory_of_a_padded_row_belongs_to_its_document():
     assert torch.equal(row.dense(), drawn(".xx.. .xxx. x...x"))
 
 
+def test_memory_and_query_stream_stay_in_their_document():
+    packed = masks.pack([masks.permutation([GIVEN, 0]), masks.permutation([1, 0])], 4)
+    assert torch.equal(packed.query_stream([3, 1, 2]).dense(), drawn(".... x... ...x"))
+    second = AttentionMask.unchecked(**{name: vector[2:] for name, vector in packed._tensors().items()})
+    remembering = AttentionMask.of_rows(
+        key_rank=second.key_rank, query_rank=second.query_rank, documents=second.key_document
+    ).with_memory(1)
+    assert torch.equal(remembering.dense(), drawn("xxx x.x"))
+
+
 def test_rows_that_see_nothing_are_masks_like_others():
     assert masks.bidirectional(1).without_self().additive().tolist() == [[float("-inf")]]
     assert not masks.permutation([0, 1]).query_stream([0]).dense().any()

@@ -159,14 +159,17 @@ def install_fairseq(python):
     if installed(python, "fairseq-fixed") == FAIRSEQ.partition("==")[2]:
         say("fairseq is there")
         return
-    say("fairseq: a wheel on Python 3.12, compiled on 3.11 (3 to 4 minutes)")
-    # With CUDA_HOME set, fairseq's setup would compile CUDA sources that its archive does not contain.
-    pip(python, "--no-deps", "--no-build-isolation", FAIRSEQ, CUDA_HOME=None)
+    say("fairseq: a wheel on Python 3.12, compiled on 3.11 (2 to 4 minutes)")
+    # With CUDA_HOME set, fairseq's setup would compile CUDA sources that its archive does not contain. Leaving out the
+    # debugging information halves the compiler's time (188 to 97 s).
+    flags = {name: os.environ.get(name, "") + " -g0" for name in ("CFLAGS", "CXXFLAGS")}
+    pip(python, "--no-deps", "--no-build-isolation", FAIRSEQ, CUDA_HOME=None, **flags)
 
 
 def check(python):
     """The environment works: the packages with compiled parts import."""
     program = (
+        "import logging; logging.disable(logging.INFO)\n"
         "import platform, torch, sentencepiece, tokenizers, fairseq.data.data_utils_fast, unified\n"
         "print('Python', platform.python_version(), 'torch', torch.__version__, 'unified', unified.__version__)"
     )

@@ -95,10 +95,9 @@ class _Side(NamedTuple):
     rank: torch.Tensor  # (B, length)
     document: torch.Tensor  # (B, length)
     run: torch.Tensor  # (B, length): index of each token's run
-    run_count: int  # R, the most runs in a row
+    run_count: int  # R, the most runs in a row; where a row has fewer, the others are empty: nothing is visible there
     run_document: torch.Tensor  # (B, R)
     run_block: torch.Tensor  # (B, R)
-    run_used: torch.Tensor  # (B, R): rows have different numbers of runs
     block_size: int
 
     @classmethod
@@ -110,11 +109,10 @@ class _Side(NamedTuple):
         starts[:, 1:] = (document[:, 1:] != document[:, :-1]) | (block[1:] != block[:-1])
         run = starts.cumsum(-1) - 1
         run_count = int(run[:, -1].max()) + 1 if run.numel() else 0
-        used = torch.arange(run_count, device=rank.device) <= run[:, -1:]
         # Any place of a run tells its document and block, so it does not matter which one is written last.
         places = torch.arange(length, device=rank.device).expand_as(run)
         place = torch.zeros((len(rank), run_count), dtype=torch.int64, device=rank.device).scatter_(1, run, places)
-        return cls(rank, document, run, run_count, document.gather(1, place), place // block_size, used, block_size)
+        return cls(rank, document, run, run_count, document.gather(1, place), place // block_size, block_size)
 
     @property
     def blocks(self) -> int:
@@ -135,7 +133,6 @@ def _visible_runs(queries: _Side, keys: _Side, query_key: torch.Tensor | None) -
     """bool (B, query runs, key runs): some pair is visible."""
     highest, lowest = queries.extreme(queries.rank, "amax"), keys.extreme(keys.rank, "amin")
     same = queries.run_document.unsqueeze(2) == keys.run_document.unsqueeze(1)
-    same &= queries.run_used.unsqueeze(2) & keys.run_used.unsqueeze(1)
     visible = same & (lowest.unsqueeze(1) <= highest.unsqueeze(2))
     if query_key is None:
         return visible
@@ -155,8 +152,8 @@ def _runner_up(side: _Side, extreme: torch.Tensor, how: str) -> tuple[torch.Tens
     at_extreme = side.rank == extreme.gather(1, side.run)
     first = side.extreme(torch.where(at_extreme, places, _LARGEST), "amin")
     others = torch.where(places == first.gather(1, side.run), _WORST[how], side.rank)
-    # Rows with fewer runs than others have none to name; any place will do, nothing there is visible.
-    return torch.where(side.run_used, first, 0), side.extreme(others, how)
+    # An empty run has no such place; any will do, since nothing is visible there.
+    return first.clamp_(max=side.rank.shape[1] - 1), side.extreme(others, how)
 
 
 def _per_block(pairs: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor:

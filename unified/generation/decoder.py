@@ -198,7 +198,9 @@ class CachedDecoder:
         attention = self._source_attention(positions, visible)
         recorders = [RecordingAttention(attention) for _ in self.model.transformer.blocks]
         self.model.transformer.run(tokens, positions, token_types, recorders)
-        return SourceCache([r.key for r in recorders], [r.value for r in recorders], visible, count, longest)
+        # Copies: as views of a layer's projection they would keep its queries too, and be gathered anew at every step.
+        keys, values = [r.key.contiguous() for r in recorders], [r.value.contiguous() for r in recorders]
+        return SourceCache(keys, values, visible, count, longest)
 
     def begin(self, source: SourceCache, beam: int) -> DecodingState:
         """The state of ``beam`` rows per sentence that have written nothing yet."""

@@ -1,0 +1,207 @@
+"""The recipes of the paper's experiments: their scripts are sound, and their prepare steps work on local files."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from unified.errors import UnifiedError
+
+UNILM = Path(__file__).resolve().parent.parent / "recipes" / "unilm"
+SCRIPTS = sorted(UNILM.rglob("*.sh"))
+ARTICLES = 11
+
+
+def load(path: Path) -> ModuleType:
+    """A script of a recipe as a module."""
+    spec = importlib.util.spec_from_file_location(f"recipe_{path.parent.name}_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def squad() -> ModuleType:
+    return load(UNILM / "squad_qg" / "prepare.py")
+
+
+def article(title: str, paragraphs: int = 2) -> dict:
+    """One article in SQuAD's form; each paragraph has three sentences and two questions, the first on the second sentence."""
+    entries = []
+    for i in range(paragraphs):
+        context = f"The town of {title} lies by a river. Its mayor in year {i} was Anna Berg. It has 3 | 4 bridges."
+        questions = [("Who was the mayor?", "Anna Berg"), ("How many bridges are there?", "3 | 4 bridges")]
+        answers = [
+            {"question": q, "id": f"{title}{i}{a}", "answers": [{"text": a, "answer_start": context.index(a)}]}
+            for q, a in questions
+        ]
+        entries.append({"context": context, "qas": answers})
+    return {"title": title, "paragraphs": entries}
+
+
+def squad_file(path: Path, titles: list[str]) -> Path:
+    path.write_text(json.dumps({"version": "1.1", "data": [article(title) for title in titles]}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def squad_files(tmp_path_factory) -> tuple[Path, Path, Path]:
+    """(train file, dev file, folder with doclist-test.txt)."""
+    folder = tmp_path_factory.mktemp("squad")
+    (folder / "doclist-test.txt").write_text("T3\nT7\n", encoding="utf-8")
+    train = squad_file(folder / "train.json", [f"T{i}" for i in range(ARTICLES)])
+    return train, squad_file(folder / "dev.json", ["D0", "D1"]), folder
+
+
+def rows(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def run(*words, **environment: str) -> subprocess.CompletedProcess:
+    result = subprocess.run(
+        [*map(str, words)], capture_output=True, text=True,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+             "CUDA_VISIBLE_DEVICES": "", **environment},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    return result
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(UNILM)))
+def test_scripts_are_bash(script):
+    assert subprocess.run(["bash", "-n", script], capture_output=True, text=True).stderr == ""
+    if script.name != "common.sh":
+        assert os.access(script, os.X_OK), "not executable"
+        assert script.read_text(encoding="utf-8").startswith("#!/usr/bin/env bash\n")
+
+
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.name not in ("common.sh", "check_gpus.sh")], ids=str)
+def test_scripts_without_arguments_say_what_they_expect(script):
+    result = subprocess.run(["bash", script], capture_output=True, text=True)
+    assert result.returncode == 2 and result.stderr.startswith("usage: ") and not result.stdout
+
+
+def test_every_task_has_its_four_steps():
+    for task in ("cnn_dailymail", "gigaword", "squad_qg"):
+        steps = {path.name for path in (UNILM / task).iterdir()}
+        assert {"prepare.py", "prepare.sh", "train.sh", "generate.sh", "score.sh"} <= steps
+
+
+@pytest.mark.parametrize(
+    ("split", "titles"),
+    [
+        ("du", {"train": {"T0", "T1", "T2", "T4", "T5", "T6", "T8", "T9", "T10"}, "valid": {"D0", "D1"}, "test": {"T3", "T7"}}),
+        ("reversed", {"train": {"T0", "T1", "T2", "T4", "T5", "T6", "T8", "T9", "T10"}, "valid": {"T3", "T7"}, "test": {"D0", "D1"}}),
+        ("paper", {"train": {f"T{i}" for i in range(11)} - {"T9"}, "valid": {"T9"}, "test": {"D0", "D1"}}),
+    ],
+)  # fmt: skip
+def test_splits_of_squad(squad, squad_files, tmp_path, split, titles):
+    train, dev, lists = squad_files
+    squad.main([str(tmp_path), "--split", split, "--local", str(train), str(dev), "--doclists", str(lists)])
+    for part, expected in titles.items():
+        found = rows(tmp_path / f"{part}.jsonl")
+        assert {row["source"].split()[3] for row in found} == expected
+        assert len(found) == 4 * len(expected)
+        assert (tmp_path / f"{part}.references.txt").exists() == (part != "train")
+
+
+def test_question_examples(squad, squad_files, tmp_path):
+    train, dev, lists = squad_files
+    squad.main([str(tmp_path), "--split", "paper", "--context", "sentence", "--local", str(train), str(dev)])
+    first, second = rows(tmp_path / "test.jsonl")[:2]
+    assert first["source"] == "Its mayor in year 0 was Anna Berg. | Anna Berg"
+    assert first["target"] == "Who was the mayor?"
+    # The separator occurs once: what the text holds of it is replaced.
+    assert second["source"] == "It has 3 / 4 bridges. | 3 / 4 bridges"
+    assert (tmp_path / "test.references.txt").read_text().splitlines()[0] == "who was the mayor ?"
+    assert (tmp_path / "test.sentences.txt").read_text().splitlines()[1] == "It has 3 | 4 bridges."
+
+
+def test_a_part_without_questions_is_refused(squad, squad_files, tmp_path):
+    train, dev, lists = squad_files
+    (tmp_path / "doclist-test.txt").write_text("nobody\n", encoding="utf-8")
+    with pytest.raises(UnifiedError, match="the test part of split 'du' is empty"):
+        squad.main([str(tmp_path), "--split", "du", "--local", str(train), str(dev), "--doclists", str(tmp_path)])
+
+
+@pytest.mark.parametrize("budget", range(1, 14))
+def test_window_is_the_longest_that_fits_and_holds_the_answer(squad, budget):
+    text = "zero one two three four five six seven eight nine ten"
+    start = text.index("six")
+    words = squad.window(text, start, start + len("six seven"), budget, lambda part: len(part.split())).split()
+    assert len(words) == min(budget, 11)
+    assert words[0] == "six" if budget <= 2 else {"six", "seven"} <= set(words)
+    assert " ".join(words) in text
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "sentence"),
+    [
+        ("One here. Two there. Three.", "Two", "Two there. "),
+        ("One here. Two there. Three.", "here. Two", "One here. Two there. "),
+        ("One here. Two there. Three.", "Three.", "Three."),
+        ("It cost 3.5 million. Why?", "3.5", "It cost 3.5 million. "),
+        ('He said "go." Then he left.', "left", "Then he left."),
+        ("no full stop at all", "stop", "no full stop at all"),
+    ],
+)
+def test_sentence_around(squad, context, answer, sentence):
+    start = context.index(answer)
+    first, last = squad.sentence_around(context, start, start + len(answer))
+    assert context[first:last] == sentence
+
+
+def test_cnn_dailymail_examples(tmp_path):
+    files = []
+    for part in ("train", "validation", "test"):
+        lines = [{"article": f"A {part}\nstory | of sorts.", "highlights": "First point .\n\nSecond\u00a0point ."},
+                 {"article": "  ", "highlights": "nothing"}]  # fmt: skip
+        files.append(tmp_path / f"{part}.jsonl")
+        files[-1].write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    load(UNILM / "cnn_dailymail" / "prepare.py").main([str(tmp_path / "out"), "--local", *map(str, files)])
+    assert rows(tmp_path / "out" / "valid.jsonl") == [
+        {"source": "A validation story / of sorts.", "target": "First point . | Second point ."}
+    ]
+    assert (tmp_path / "out" / "test.references.txt").read_text() == "First point . | Second point .\n"
+
+
+def test_gigaword_subset(tmp_path):
+    pairs = [{"document": f"document {i} .", "summary": f"summary {i}"} for i in range(20)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    prepare = load(UNILM / "gigaword" / "prepare.py")
+    for name in ("a", "b"):
+        prepare.main([str(tmp_path / name), "--subset", "5", "--local", *[str(path)] * 3])
+    chosen = rows(tmp_path / "a" / "train.jsonl")
+    assert len(chosen) == 5 and chosen == rows(tmp_path / "b" / "train.jsonl")
+    assert len(rows(tmp_path / "a" / "test.jsonl")) == 20
+
+
+def test_a_separator_without_a_piece_is_refused(tmp_path):
+    sources = load(UNILM / "sources.py")
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("a b c | d\n\ne f g | h\n" * 5, encoding="utf-8")
+    run(sys.executable, "-m", "unified.cli", "prepare", corpus, "--destination", tmp_path / "data", "--tokenizer", "char")
+    sources.require_symbol(tmp_path / "data", "|")
+    with pytest.raises(UnifiedError, match="no piece for the separator '§'"):
+        sources.require_symbol(tmp_path / "data", "§")
+
+
+def test_prepare_train_generate_score_at_debug_size(squad_files, tmp_path):
+    train, dev, _ = squad_files
+    task = UNILM / "squad_qg"
+    run("bash", task / "prepare.sh", tmp_path, "char", "--split", "paper", "--local", train, dev, "--max-source", 40)
+    run("bash", task / "train.sh", tmp_path, "none", DEBUG="1")
+    run("bash", task / "generate.sh", tmp_path, "--max-len-b", 5)
+    printed = run("bash", task / "score.sh", tmp_path).stdout
+    assert "BLEU-4" in printed and "ROUGE-L" in printed
+    # 2 articles x 2 paragraphs x 2 sentences, of which those of equal paragraphs are the same
+    assert json.loads((tmp_path / "scores.json").read_text())["questions"] == 8
