@@ -18,8 +18,9 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         unilm_lenpen: rank finished hypotheses by UniLM's ``score / ((5 + length) / 6) ** lenpen``.
     """
 
-    def __init__(self, models, dictionary, *, no_repeat_ngram_size=0, ngram_ignore=frozenset(), unilm_lenpen=False, **rest):
-        super().__init__(models, dictionary, **rest)
+    def __init__(self, models, dictionary, *, ngram_ignore=frozenset(), unilm_lenpen=False, **options):
+        no_repeat_ngram_size = options.pop("no_repeat_ngram_size", 0)
+        super().__init__(models, dictionary, **options)
         self.position_limit = self.max_len
         self.unilm_lenpen = unilm_lenpen
         if no_repeat_ngram_size:
@@ -54,8 +55,9 @@ class ForcedScorer:
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
         scores = torch.stack([score(decoder, sources, targets) for decoder in self.decoders])
         mean = torch.logsumexp(scores, dim=0) - torch.log(torch.tensor(float(len(self.decoders))))
-        pad = self.decoders[0].special.pad
-        return [[_hypothesis(row[: int(kept.sum())], tokens[kept])] for row, tokens, kept in zip(mean, targets, targets != pad, strict=True)]
+        written = targets != self.decoders[0].special.pad
+        rows = zip(mean, targets, written, strict=True)
+        return [[_hypothesis(scores[kept], tokens[kept])] for scores, tokens, kept in rows]
 
 
 def _hypothesis(scores: torch.Tensor, tokens: torch.Tensor) -> dict:

@@ -72,7 +72,9 @@ def documents(folder: Path, rng: np.random.Generator, count: int = 40, symbols: 
     return folder / "bin"
 
 
-def pairs(folder: Path, rewrite, rng: np.random.Generator, sizes: dict[str, int], symbols: int = 12, lengths=(3, 9)) -> Path:
+def pairs(
+    folder: Path, rewrite, rng: np.random.Generator, sizes: dict[str, int], symbols: int = 12, lengths=(3, 9)
+) -> Path:
     """A source/target folder of plain fairseq-preprocess: random symbols and what ``rewrite`` makes of them."""
     text = folder / "text"
     text.mkdir(parents=True)

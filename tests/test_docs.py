@@ -19,7 +19,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKED = [*PAGES, *sorted((ROOT / "recipes").rglob("*.md"))]
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Prints, as JSON: every flag of fairseq-train and fairseq-generate with the plug-ins, and the fields of our three configs.
+# Prints as JSON every flag of fairseq-train and fairseq-generate with the plug-ins, and the fields of our configs.
 ASK_FAIRSEQ = """
 import dataclasses, json, sys
 from fairseq import options
@@ -30,7 +30,8 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 task = ["data", "--user-dir", sys.argv.pop(), "--task", "unified_lm"]
 model = ["--criterion", "unified_lm", "--arch", "unified_lm_tiny"]
 flags = set()
-for make, words in ((options.get_training_parser, task + model), (options.get_generation_parser, task + ["--path", "x"])):
+generation = (options.get_generation_parser, task + ["--path", "x"])
+for make, words in ((options.get_training_parser, task + model), generation):
     parser = make()
     options.parse_args_and_arch(parser, words)  # adds the options of task, model and criterion to the parser
     flags.update(flag for action in parser._actions for flag in action.option_strings)

@@ -6,7 +6,7 @@ import torch
 
 from tests.mask_samples import drawn, random_queries, random_row, visible_by_definition
 from unified import masks
-from unified.masks import GIVEN, PADDING, AttentionMask
+from unified.masks import GIVEN, NO_KEY, PADDING, AttentionMask
 
 
 def block_diagonal(rows: list[AttentionMask], queries: int, keys: int) -> torch.Tensor:
@@ -72,6 +72,14 @@ def test_packing_what_is_packed_keeps_documents_apart():
     packed = masks.pack([inner, masks.bidirectional(0), masks.bidirectional(1)], 7)
     assert packed.key_document.tolist() == [0, 0, 1, 1, PADDING, 3, PADDING]
     assert torch.equal(packed.dense(), drawn("xx..... xx..... ..x.... ..xx... ....x.x .....x. ....x.x"))
+
+
+@pytest.mark.parametrize("query_length", [4, 5, 7])
+def test_builders_may_be_packed_to_fewer_or_more_queries_than_keys(query_length):
+    documents = [masks.seq2seq(1, 1), masks.right_to_left(2)]
+    packed = masks.pack(documents, 6, query_length=query_length)
+    assert torch.equal(packed.dense(), block_diagonal(documents, query_length, 6))
+    assert packed.query_key.tolist() == [0, 1, 2, 3] + [NO_KEY] * (query_length - 4)
 
 
 def test_a_row_of_nothing():

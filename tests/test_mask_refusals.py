@@ -121,3 +121,10 @@ def test_a_claimed_structure_must_hold(structure):
             else:
                 with pytest.raises(ValueError, match="say otherwise"):
                     AttentionMask(**vectors, structure=structure)
+
+
+def test_queries_without_keys_may_look_too_far_to_be_causal():
+    too_far = dict(query_rank=torch.tensor([1, 1]), query_key=torch.tensor([-1, -1]))
+    assert by_hand(**too_far).dense().all()
+    with pytest.raises(ValueError, match="structure is given as 'causal', but"):
+        by_hand(**too_far, structure="causal")

@@ -32,7 +32,8 @@ def pretrained(data, tmp_path_factory):
 def losses(text: str) -> list[tuple]:
     """Everything deterministic that a run logged, update by update."""
     volatile = ("wps", "ups", "wall", "train_wall", "gb_free", "epoch", "update")
-    return [tuple(sorted((k, v) for k, v in row.items() if k not in volatile)) for row in fairseq.logged(text, "train_inner")]
+    rows = fairseq.logged(text, "train_inner")
+    return [tuple(sorted((key, value) for key, value in row.items() if key not in volatile)) for row in rows]
 
 
 def test_every_objective_is_logged_under_its_own_name(pretrained):
@@ -96,8 +97,9 @@ def test_validation_gives_the_same_losses_twice(data, pretrained):
     first, second = (fairseq.run("validate", *arguments) for _ in range(2))
     rows = [fairseq.logged(result.stdout + result.stderr, "valid") for result in (first, second)]
     assert rows[0] and rows[0] == rows[1]
+    key = "valid_left_to_right_loss"
     trained = fairseq.logged(pretrained[1], "valid")[-1]
-    assert float(rows[0][-1]["valid_left_to_right_loss"]) == pytest.approx(float(trained["valid_left_to_right_loss"]), abs=2e-3)
+    assert float(rows[0][-1][key]) == pytest.approx(float(trained[key]), abs=2e-3)
 
 
 def test_pretrained_to_fine_tuned_to_generated(data, pretrained, tmp_path):

@@ -1,7 +1,7 @@
 """A new mask: chunks that are read as a whole, one after the other.
 
-A mask is a function from lengths to ranks. Tokens of one chunk become visible at the same step, so they see each other and
-everything before them; nothing else has to be written, and packing, batching, pictures and every attention backend work.
+A mask is a function from lengths to ranks. Tokens of one chunk become visible at the same step, so they see each other
+and everything before them; nothing else has to be written: packing, batching, pictures and all attention backends work.
 """
 
 from __future__ import annotations

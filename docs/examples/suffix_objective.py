@@ -1,7 +1,9 @@
 """A new objective: read the beginning of a text, predict all the rest, each token from those before it (a prefix LM).
 
 An objective is a frozen dataclass. Its fields are its settings, its call turns a Text into an Example, and its class
-attributes tell the data pipeline what to bring. Used with --objectives 'docs.examples.suffix_objective:Suffix(share=0.3):1'.
+attributes tell the data pipeline what to bring. To use it:
+
+    --objectives 'docs.examples.suffix_objective:Suffix(share=0.3):1'
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import zlib
 
 import torch
 from fairseq.models import (
@@ -16,7 +15,7 @@ from fairseq.models import (
 
 from fairseq_plugins.config import mirror, restore
 from fairseq_plugins.refusals import refusal, refuses
-from unified.checkpoints import load_parameters
+from unified.checkpoints import fingerprint, load_parameters
 from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
 from unified.model import PRESETS, LanguageModel, TransformerConfig
 
@@ -29,14 +28,13 @@ UnifiedLMModelConfig = mirror(
     TransformerConfig,
     "UnifiedLMModelConfig",
     without=("vocabulary_size",),
-    writes=(str, "auto", "how the model writes text: 'cloze' ([MASK] asks), 'next' (last token predicts), 'left_to_right'"
-            " (continues a prompt); 'auto' follows the objectives"),
+    writes=(
+        str,
+        "auto",
+        "how the model writes text: 'cloze' ([MASK] asks for the next token), 'next' (the last token predicts it), "
+        "'left_to_right' (continues a prompt); 'auto' follows the objectives",
+    ),
 )
-
-
-def fingerprint(symbols: list[str]) -> int:
-    """A checksum of a dictionary, kept in the checkpoint: equal sizes do not make equal dictionaries."""
-    return zlib.crc32("\n".join(symbols).encode("utf-8"))
 
 
 @register_model("unified_lm", dataclass=UnifiedLMModelConfig)
@@ -46,6 +44,7 @@ class UnifiedLMModel(BaseFairseqModel):
     def __init__(self, core: LanguageModel, task, writes: str):
         super().__init__()
         self.core = core
+        # Equal sizes do not make equal dictionaries.
         self.register_buffer("dictionary_fingerprint", torch.tensor(fingerprint(task.target_dictionary.symbols)))
         decoder = CachedDecoder(core, task.special, SCHEMES[writes])
         self.encoder = SourceEncoder(task.source_dictionary, decoder)

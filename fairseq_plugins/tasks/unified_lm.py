@@ -17,8 +17,8 @@ from fairseq_plugins.folder import DataFolder, fairseq_dictionary
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
 from fairseq_plugins.refusals import refuses
 from fairseq_plugins.tokenizer import FolderTokenizer
-from unified.data.documents import DocumentTexts
 from unified.data.dataset import RowDataset
+from unified.data.documents import DocumentTexts
 from unified.data.mmap import TokenFile
 from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError

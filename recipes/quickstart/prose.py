@@ -11,7 +11,7 @@ import re
 
 MIN_WORDS = 4
 MAX_CHARACTERS = 250  # of a clean sentence
-PAIR_WORDS, PAIR_CHARACTERS = 6, (40, 100)  # of a sentence to restore: at least, and from-to
+PAIR_WORDS, PAIR_CHARACTERS = 8, (60, 120)  # of a sentence to restore: at least, and from-to
 MAX_RUNNING_CHARACTERS = 400  # of a sentence of running text
 
 #: Marks taken away from the source of a pair; a hyphen becomes a space.

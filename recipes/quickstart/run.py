@@ -18,10 +18,22 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from charts import Chart
+from report import SHOWN_SAMPLES, Sample, Task, environment_facts, make_report, score_table
+from training_log import loss_curves, read_training_log
+
+from unified import masks
+from unified.mask_pictures import svg
+from unified.metrics import folder_unigram_entropy
+from unified.metrics.outputs import read_generate_output, read_lines
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TOOLS = Path(sys.executable).parent
-SHOWN = ("train_inner", "valid", "Translated", "error", "Error", "unified")
+PRETRAINED, SCRATCH, RULE = "with pre-training", "without pre-training", "rule"
+INTRODUCTION = """A tiny Transformer was pre-trained on documentation sentences with UniLM's four objectives, then
+fine-tuned to restore capitals and punctuation; beside it the same model fine-tuned without pre-training, and the rule
+"capital first, full stop last"."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,8 @@ class Run:
 def run_with_progress(words: list[str], log: Path) -> int:
     """Run a command, keep all its output in ``log`` and show the lines that tell how far it is."""
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, **pipes)
     with log.open("w", encoding="utf-8") as stream:
         for line in process.stdout:
             stream.write(line)
@@ -87,7 +100,8 @@ def shorten(line: str) -> str | None:
         if "epoch" not in stats:
             return None
         prefix = "valid_" if any(key.startswith("valid_") for key in stats) else ""
-        losses = [f"{key.removeprefix(prefix)} {stats[key]}" for key in stats if key.endswith("_loss") and "best" not in key]
+        names = [key for key in stats if key.endswith("_loss") and "best" not in key]
+        losses = [f"{name.removeprefix(prefix)} {stats[name]}" for name in names]
         update = stats.get(f"{prefix}num_updates", stats.get("num_updates", "?"))
         return f"{prefix.rstrip('_') or 'train'} update {update}: {', '.join(losses)} (bits)"
     if line.startswith(("S-", "T-", "H-", "D-", "P-")) or " | INFO | " in line:
@@ -109,48 +123,127 @@ def training_command(data: Path, save: Path, size: Size, updates: int, rate: flo
     ]  # fmt: skip
 
 
-def restore_capitals(run: Run, size: Size) -> None:
-    """Everything the quickstart does, in order."""
-    folder, python = run.folder, sys.executable
-    corpus, documents, pairs = folder / "corpus", folder / "data" / "documents", folder / "data" / "restore"
-    run.step("corpus", [python, HERE / "corpus.py", "--output", corpus], corpus / "restore")
-    pretrain = corpus / "pretrain"
+def prepare(run: Run, size: Size) -> tuple[Path, Path]:
+    """The corpus and its two data folders: documents to pre-train on, pairs to restore."""
+    corpus, documents, pairs = (run.folder / name for name in ("corpus", "data/documents", "data/restore"))
+    run.step("corpus", [sys.executable, HERE / "corpus.py", "--output", corpus], corpus)
+    text, restore = corpus / "pretrain", corpus / "restore"
     run.step("prepare documents", [
-        TOOLS / "unified", "prepare", pretrain / "train.txt", "--valid", pretrain / "valid.txt",
-        "--destination", documents, "--tokenizer", "unigram", "--vocabulary-size", size.vocabulary,
+        TOOLS / "unified", "prepare", text / "train.txt", "--valid", text / "valid.txt", "--destination", documents,
+        "--tokenizer", "unigram", "--vocabulary-size", size.vocabulary, "--sample-megabytes", 3,
     ], documents)  # fmt: skip
-    restore = corpus / "restore"
     run.step("prepare pairs", [
         TOOLS / "unified", "prepare", restore / "train.source", "--target", restore / "train.target",
-        "--valid", restore / "valid.source", restore / "valid.target",
-        "--test", restore / "test.source", restore / "test.target",
+        "--valid", restore / "valid.source", "--valid-target", restore / "valid.target",
+        "--test", restore / "test.source", "--test-target", restore / "test.target",
         "--destination", pairs, "--tokenizer", documents,
     ], pairs)  # fmt: skip
-    pretrained = folder / "pretrained"
-    run.step(
-        "pre-train",
-        training_command(documents, pretrained, size, size.pretrain_updates, size.pretrain_lr),
-        pretrained / "checkpoint_last.pt",
-    )
-    for name, more in (("finetuned", ["--finetune-from-model", pretrained / "checkpoint_last.pt"]), ("from-scratch", [])):
-        model = folder / name
+    return documents, pairs
+
+
+def train(run: Run, size: Size, documents: Path, pairs: Path) -> None:
+    """Pre-train once, fine-tune twice: from the pre-trained model and from nothing."""
+    pretrained = run.folder / "pretrained" / "checkpoint_last.pt"
+    command = training_command(documents, pretrained.parent, size, size.pretrain_updates, size.pretrain_lr)
+    run.step("pre-train", command, pretrained)
+    for system, more in ((PRETRAINED, ["--finetune-from-model", pretrained]), (SCRATCH, [])):
+        model = run.folder / system.replace(" ", "-")
         command = training_command(pairs, model, size, size.finetune_updates, size.finetune_lr)
-        run.step(f"train {name}", command + more, model / "checkpoint_last.pt")
-        run.step(f"generate {name}", [
+        run.step(f"train {system}", command + more, model / "checkpoint_last.pt")
+
+
+def score(run: Run, size: Size, pairs: Path) -> dict[str, dict]:
+    """Generate with both models, apply the rule, and score all three: system -> scores."""
+    restore, results = run.folder / "corpus" / "restore", {}
+    outputs = {RULE: run.folder / "rule.txt"}
+    run.step(
+        "rule", [sys.executable, HERE / "baseline.py", "rule", restore / "test.source", outputs[RULE]], outputs[RULE]
+    )
+    for system in (PRETRAINED, SCRATCH):
+        model = run.folder / system.replace(" ", "-")
+        outputs[system] = model / "generate-test.txt"
+        run.step(f"generate {system}", [
             TOOLS / "fairseq-generate", pairs, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
-            "--path", model / "checkpoint_last.pt", "--beam", 5, "--batch-size", 64, "--max-len-b", size.row // 2,
+            "--path", model / "checkpoint_last.pt", "--beam", 5, "--batch-size", 50, "--max-len-b", size.row // 2,
             "--results-path", model, "--cpu",
-        ], model / "generate-test.txt")  # fmt: skip
+        ], outputs[system])  # fmt: skip
+    for system in (PRETRAINED, SCRATCH, RULE):
+        scores = run.folder / "scores" / f"{system.replace(' ', '-')}.json"
+        scores.parent.mkdir(exist_ok=True)
+        command = [TOOLS / "unified", "score", "generation", outputs[system], "--references", restore / "test.target"]
+        run.step(f"score {system}", [*command, "--output", scores], scores)
+        results[system] = json.loads(scores.read_text(encoding="utf-8"))
+    return results
+
+
+def samples(run: Run) -> list[Sample]:
+    """The first test sentences with what each system made of them."""
+    restore = run.folder / "corpus" / "restore"
+    lines = {part: read_lines(restore / f"test.{part}") for part in ("source", "target")}
+    outputs = {RULE: read_lines(run.folder / "rule.txt")}
+    for system in (PRETRAINED, SCRATCH):
+        outputs[system], _ = read_generate_output([run.folder / system.replace(" ", "-") / "generate-test.txt"])
+    order = (PRETRAINED, SCRATCH, RULE)
+    return [
+        Sample(lines["source"][i], lines["target"][i], {system: outputs[system][i] for system in order})
+        for i in range(SHOWN_SAMPLES)
+    ]
+
+
+def charts(run: Run, documents: Path) -> list[Chart]:
+    """Learning curves of pre-training by objective, and of both fine-tunings."""
+    entropy = folder_unigram_entropy(documents).bits
+    curves = loss_curves(read_training_log(run.folder / "logs" / "pre-train.log"))
+    fine = {}
+    for system in (PRETRAINED, SCRATCH):
+        log = read_training_log(run.folder / "logs" / f"train-{system.replace(' ', '-')}.log")
+        fine.update(
+            {
+                f"{system}{name.removeprefix('target_cloze')}": c
+                for name, c in loss_curves(log, ["target_cloze"]).items()
+            }
+        )
+    unigram = {"unigram entropy": entropy}
+    return [Chart("Pre-training, by objective", curves, unigram), Chart("Fine-tuning", fine, {})]
+
+
+def mask_pictures() -> dict[str, str]:
+    """The masks of the four objectives as SVG."""
+    drawn = {
+        "bidirectional": masks.bidirectional(7),
+        "left_to_right": masks.left_to_right(7),
+        "right_to_left": masks.right_to_left(7),
+        "seq2seq: source of 4, target of 3": masks.seq2seq(4, 3),
+    }
+    return {caption: svg(mask) for caption, mask in drawn.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=ROOT / "quickstart", help="where everything is written")
     arguments = parser.parse_args()
-    run = Run(arguments.folder.resolve())
-    start = time.time()
-    restore_capitals(run, Size())
-    print(f"\n{time.time() - start:.0f} s in all")
+    run, size, start = Run(arguments.folder.resolve()), Size(), time.time()
+    documents, pairs = prepare(run, size)
+    train(run, size, documents, pairs)
+    scores, shown = score(run, size, pairs), samples(run)
+    facts = environment_facts() | {f"seconds: {name}": str(seconds) for name, seconds in run.seconds.items()}
+    description = "Source: lower-cased, punctuation removed. Target: the sentence. Unseen modules."
+    report = run.folder / "report.html"
+    make_report(
+        report,
+        title="UNIFIED quickstart",
+        introduction=INTRODUCTION,
+        charts=charts(run, documents),
+        masks=mask_pictures(),
+        tasks=[Task("Restoring capitals and punctuation", description, scores, shown)],
+        commands=run.commands,
+        environment=facts,
+    )
+    for sample in shown:
+        print(f"\n  source     {sample.source}\n  reference  {sample.reference}")
+        for system, text in sample.outputs.items():
+            print(f"  {system:<24} {text}")
+    print(f"\n{score_table(scores)}\n\n{time.time() - start:.0f} s in all; {report}")
 
 
 if __name__ == "__main__":

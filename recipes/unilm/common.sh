@@ -4,6 +4,7 @@
 #   PRECISION     fp16 (default), bf16 or amp on GPUs; ignored without one
 #   ROWS          sequences per card and micro-batch; the update frequency follows from the paper's batch size
 #   NODES         machines that run the same command (default 1), see launch.md
+#   CARDS         CUDA cards to count on (default: what torch sees); 0 trains on the CPU
 
 set -euo pipefail
 
@@ -17,9 +18,9 @@ DEBUG=${DEBUG:-0}
 PRECISION=${PRECISION:-fp16}
 NODES=${NODES:-1}
 
-# Number of CUDA cards that this machine shows.
+# Number of CUDA cards to count on.
 cards() {
-    python -c "import torch; print(torch.cuda.device_count())"
+    [ -n "${CARDS:-}" ] && echo "$CARDS" || python -c "import torch; print(torch.cuda.device_count())"
 }
 
 # Options that depend on the machine alone.

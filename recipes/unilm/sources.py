@@ -1,6 +1,6 @@
 """What the prepare scripts of this folder share: downloads, reading, writing, and the separator symbol.
 
-    python recipes/unilm/sources.py DATA '|' .      # the pieces of these symbols that DATA's dictionary knows
+python recipes/unilm/sources.py DATA '|' .      # the pieces of these symbols that DATA's dictionary knows
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Vocabulary:
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
-            raise UnifiedError(f"{path}: no such dictionary; `unified prepare` or `fairseq-preprocess` makes one") from None
+            raise UnifiedError(f"{path}: no such dictionary; `unified prepare` makes one") from None
         except UnicodeDecodeError as error:
             raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; a dictionary is a UTF-8 text file") from None
         for number, line in enumerate(lines, 1):

@@ -26,7 +26,7 @@ class TransformerConfig:
     width: int = _option(768, "size of hidden states")
     heads: int = _option(12, "attention heads per block; width must be a multiple of it")
     feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
-    max_positions: int = _option(512, "rows of the position table; longer than a checkpoint's, it is extended cyclically")
+    max_positions: int = _option(512, "rows of the position table; beyond a checkpoint's it is continued cyclically")
     token_types: int = _option(6, "rows of the token-type table; UniLM names its objectives with six")
     dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer")
     attention_dropout: float = _option(0.1, "dropout on attention weights")

@@ -3,9 +3,9 @@
     python recipes/unilm/cnn_dailymail/prepare.py OUTPUT --tokenizer data/wiki
     python recipes/unilm/cnn_dailymail/prepare.py OUTPUT --local train.jsonl validation.jsonl test.jsonl
 
-Writes OUTPUT/{train,valid,test}.jsonl with the fields source (the article) and target (the highlights, one after the other
-with a separator between, as UniLM's [X_SEP]). --local takes JSON lines with the fields article and highlights, the latter
-one sentence a line, as the data set has them. Case is kept.
+Writes OUTPUT/{train,valid,test}.jsonl with the fields source (the article) and target (the highlights, one after the
+other with a separator between, as UniLM's [X_SEP]). --local takes JSON lines with the fields article and
+highlights, the latter one sentence a line. Case is kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def examples(rows: Iterable[dict], separator: str) -> Iterator[dict]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="CNN/DailyMail to pairs")
     parser.add_argument("output", type=Path, help="folder to write")
-    parser.add_argument("--local", nargs=3, type=Path, metavar="FILE", help="train, validation and test instead of a download")
+    parser.add_argument(
+        "--local", nargs=3, type=Path, metavar="FILE", help="train, validation and test instead of a download"
+    )
     parser.add_argument("--tokenizer", type=Path, help="folder whose tokenizer must know the separator")
     parser.add_argument("--separator", default="|", help="symbol between the sentences of a summary (|)")
     options = parser.parse_args(arguments)

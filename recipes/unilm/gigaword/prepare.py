@@ -3,8 +3,8 @@
     python recipes/unilm/gigaword/prepare.py OUTPUT
     python recipes/unilm/gigaword/prepare.py OUTPUT --subset 10000 --local train.jsonl validation.jsonl test.jsonl
 
-Writes OUTPUT/{train,valid,test}.jsonl with the fields source and target. --local takes JSON lines with the fields document
-and summary. The text is lower-cased, tokenized and has digits replaced by ``#``; it is used as it is.
+Writes OUTPUT/{train,valid,test}.jsonl with the fields source and target. --local takes JSON lines with the fields
+document and summary. The text is lower-cased, tokenized and has digits replaced by ``#``; it is used as it is.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ def examples(rows: Iterable[dict]) -> Iterator[dict]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Gigaword to pairs")
     parser.add_argument("output", type=Path, help="folder to write")
-    parser.add_argument("--local", nargs=3, type=Path, metavar="FILE", help="train, validation and test instead of a download")
-    parser.add_argument("--subset", type=int, metavar="N", help="keep N training pairs, drawn at random (the paper: 10000)")
+    parser.add_argument(
+        "--local", nargs=3, type=Path, metavar="FILE", help="train, validation and test instead of a download"
+    )
+    parser.add_argument(
+        "--subset", type=int, metavar="N", help="keep N training pairs, drawn at random (the paper: 10000)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the subset")
     options = parser.parse_args(arguments)
     for i, (part, name) in enumerate(PARTS.items()):

@@ -3,9 +3,9 @@
     python recipes/unilm/squad_qg/prepare.py OUTPUT --split reversed --tokenizer data/wiki
     python recipes/unilm/squad_qg/prepare.py OUTPUT --split paper --local train-v1.1.json dev-v1.1.json
 
-Writes OUTPUT/{train,valid,test}.jsonl with the fields source ("window | answer") and target (the question), and for valid
-and test ``.references.txt`` (questions, tokenized and lower-cased as published) and ``.sentences.txt`` (the sentences that
-hold the answers, by which the published program groups).
+Writes OUTPUT/{train,valid,test}.jsonl with the fields source ("window | answer") and target (the question), and for
+valid and test ``.references.txt`` (questions, tokenized and lower-cased as published) and ``.sentences.txt`` (the
+sentences that hold the answers, by which the published program groups).
 
 Splits, all of SQuAD 1.1, whose test set is not public:
   du        Du et al. 2017: train articles divided by the nqg lists into train and test; the official dev set is valid
@@ -78,7 +78,7 @@ def sentence_around(context: str, start: int, end: int) -> tuple[int, int]:
 
 
 def window(text: str, start: int, end: int, budget: int, count: Callable[[str], int]) -> str:
-    """Words of ``text`` around ``text[start:end]``, grown on both sides while ``count`` of them stays within ``budget``."""
+    """Words of ``text`` around ``text[start:end]``, grown on both sides while their ``count`` is within ``budget``."""
     words = [match.span() for match in re.finditer(r"\S+", text)]
     inside = [i for i, (a, b) in enumerate(words) if b > start and a < end] or [0]
     first, last = inside[0], inside[0]
@@ -142,7 +142,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--doclists", type=Path, help="folder with doclist-test.txt instead of a download")
     parser.add_argument("--tokenizer", type=Path, help="folder whose tokenizer counts tokens; without it words count")
     parser.add_argument("--max-source", type=int, default=456, help="tokens of window, separator and answer (456)")
-    parser.add_argument("--context", choices=("passage", "sentence"), default="passage", help="what the window is cut from")
+    parser.add_argument(
+        "--context", choices=("passage", "sentence"), default="passage", help="what the window is cut from"
+    )
     parser.add_argument("--separator", default="|", help="symbol between window and answer (|)")
     parser.add_argument("--test-sample", type=int, metavar="N", help="keep N test questions, drawn at random")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")

@@ -44,7 +44,7 @@ shared=(--user-dir "$PLUGINS" --task unified_lm --arch unified_lm_tiny --criteri
 
 say "pre-train"
 [ -f "$output/pretrained/checkpoint_last.pt" ] || logged pretrain fairseq-train "$output/wiki" "${shared[@]}" \
-    --objectives 'bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1' --batch-size 16 --lr 1e-3 \
+    --objectives 'bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1' --batch-size 16 --lr 2e-3 \
     --warmup-updates $((pretrain_updates / 10)) --total-num-update "$pretrain_updates" \
     --max-update "$pretrain_updates" --save-interval-updates "$pretrain_updates" --save-dir "$output/pretrained"
 
@@ -52,7 +52,7 @@ say "fine-tune"
 rm -rf "$output/model"
 logged finetune fairseq-train "$output/data" "${shared[@]}" --finetune-from-model "$output/pretrained/checkpoint_last.pt" \
     --objectives 'target_cloze(mask_probability=0.7)' --label-smoothing 0.1 --max-source 90 --max-target 35 \
-    --batch-size 16 --lr 5e-4 --warmup-updates $((finetune_updates / 10)) --total-num-update "$finetune_updates" \
+    --batch-size 16 --lr 1e-3 --warmup-updates $((finetune_updates / 10)) --total-num-update "$finetune_updates" \
     --max-update "$finetune_updates" --save-interval-updates "$finetune_updates" --save-dir "$output/model"
 
 say "generate"
