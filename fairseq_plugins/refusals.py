@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from unified.errors import UnifiedError
-
-Result = TypeVar("Result")
 
 
 def refusal(message: object) -> SystemExit:
@@ -16,14 +13,10 @@ def refusal(message: object) -> SystemExit:
     return SystemExit(f"unified_lm: error: {message}")
 
 
-def refuses(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Turn a :class:`UnifiedError` of ``function`` into a refusal."""
-
-    @functools.wraps(function)
-    def wrapper(*arguments, **keywords) -> Result:
-        try:
-            return function(*arguments, **keywords)
-        except UnifiedError as error:
-            raise refusal(error) from None
-
-    return wrapper
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn a :class:`UnifiedError` into a refusal; serves as a decorator too."""
+    try:
+        yield
+    except UnifiedError as error:
+        raise refusal(error) from None

@@ -14,7 +14,7 @@ from fairseq.models import (
 )
 
 from fairseq_plugins.config import mirror, restore
-from fairseq_plugins.refusals import refusal, refuses
+from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
 from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
 from unified.model import PRESETS, LanguageModel, TransformerConfig
@@ -51,7 +51,7 @@ class UnifiedLMModel(BaseFairseqModel):
         self.decoder = CachingDecoder(task.target_dictionary, decoder)
 
     @classmethod
-    @refuses
+    @refusing()
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
         return cls(LanguageModel(config), task, cfg.writes)
@@ -66,7 +66,7 @@ class UnifiedLMModel(BaseFairseqModel):
     def max_decoder_positions(self) -> int:
         return self.core.config.max_positions
 
-    @refuses
+    @refusing()
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """Load all parameters; whole heads may be new or unused (both are named), anything else is refused."""
         state = dict(state_dict)

@@ -15,7 +15,7 @@ from fairseq_plugins import evaluation
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Side
 from fairseq_plugins.folder import DataFolder, fairseq_dictionary
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
-from fairseq_plugins.refusals import refuses
+from fairseq_plugins.refusals import refusing
 from fairseq_plugins.tokenizer import FolderTokenizer
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
@@ -80,7 +80,7 @@ class UnifiedLMTask(FairseqTask):
         self.eval_generator = None
 
     @classmethod
-    @refuses
+    @refusing()
     def setup_task(cls, cfg, **kwargs):
         paths = utils.split_paths(cfg.data)
         task = cls(cfg, [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths])
@@ -138,7 +138,7 @@ class UnifiedLMTask(FairseqTask):
     def has_sharded_data(self, split):
         return len(self.folders) > 1
 
-    @refuses
+    @refusing()
     def load_dataset(self, split, combine=False, epoch=1, **kwargs):
         """Rows of a split; for pairs outside training, single pairs that can also be generated from."""
         folder = self.folders[(epoch - 1) % len(self.folders)] if split == "train" else self.folder
@@ -171,21 +171,26 @@ class UnifiedLMTask(FairseqTask):
 
     # Model
 
-    @refuses
     def build_model(self, cfg, from_checkpoint=False):
+        # Not decorated: fairseq looks at the signature to decide whether to pass ``from_checkpoint``.
         if not from_checkpoint:
-            with open_dict(cfg):
-                if cfg.writes == "auto":
-                    cfg.writes = self._writes()
-            if cfg.max_positions < self.cfg.tokens_per_sample:
-                raise UnifiedError(
-                    f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {cfg.max_positions}"
-                )
+            with refusing():
+                self._settle(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_generate:
             options = Namespace(**json.loads(self.cfg.eval_generate_args))
             self.eval_generator = self.build_generator([model], options)
         return model
+
+    def _settle(self, cfg) -> None:
+        """Fill in what a new model takes from the task; the checkpoint will carry it."""
+        if cfg.max_positions < self.cfg.tokens_per_sample:
+            raise UnifiedError(
+                f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {cfg.max_positions}"
+            )
+        with open_dict(cfg):
+            if cfg.writes == "auto":
+                cfg.writes = self._writes()
 
     def _writes(self) -> str:
         if not self.folder.paired:
@@ -215,7 +220,7 @@ class UnifiedLMTask(FairseqTask):
 
     # Generation
 
-    @refuses
+    @refusing()
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
         if getattr(args, "score_reference", False):
             return ForcedScorer(models)
