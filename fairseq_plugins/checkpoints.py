@@ -38,7 +38,7 @@ def _named(load):
             detail = next((line for line in str(error).splitlines() if "Unsupported" in line or "GLOBAL" in line), "")
             message = f"{path}: holds more than tensors and plain values, or is damaged; nothing of it was run"
             raise refusal(f"{message} ({detail.strip()})" if detail else message) from None
-        except (EOFError, zipfile.BadZipFile, RuntimeError, KeyError, UnicodeDecodeError) as error:
+        except (OSError, EOFError, zipfile.BadZipFile, RuntimeError, KeyError, UnicodeDecodeError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise refusal(f"{path}: not a readable checkpoint ({first}); is the file complete?") from None
 

@@ -6,13 +6,14 @@ import pytest
 from tests.fairseq_runs import PLUGINS, exact_share, pairs, run, train
 
 
-@pytest.mark.parametrize(("name", "objective"), [("copy", "target_cloze"), ("reverse", "target_next")])
+@pytest.mark.parametrize(("name", "objective"), [("copy", "target_next"), ("reverse", "target_cloze")])
 def test_learns_and_generates(tmp_path, name, objective):
     rewrite = (lambda row: row) if name == "copy" else (lambda row: row[::-1])
     data = pairs(tmp_path, rewrite, np.random.default_rng(3), {"train": 6000, "valid": 50, "test": 200})
     train(
-        data, tmp_path / "model", "--objectives", objective, "--batch-size", 32, "--max-update", 500, "--lr", 3e-3,
-        "--lr-scheduler", "polynomial_decay", "--warmup-updates", 50, "--total-num-update", 500, "--clip-norm", 1,
+        data, tmp_path / "model", "--objectives", objective, "--batch-size", 16, "--max-update", 400, "--lr", 3e-3,
+        "--lr-scheduler", "polynomial_decay", "--warmup-updates", 50, "--total-num-update", 400, "--clip-norm", 1,
+        "--initializer-range", 0.125, "--disable-validation",
     )  # fmt: skip
     checkpoint = tmp_path / "model" / "checkpoint_last.pt"
     output = run("generate", data, *PLUGINS, "--path", checkpoint, "--beam", 4, "--batch-size", 100, "--cpu").stdout

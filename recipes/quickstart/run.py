@@ -42,12 +42,13 @@ class Size:
 
     arch: str = "unified_lm_tiny"
     vocabulary: int = 400
-    row: int = 256
-    rows_per_batch: int = 16
-    pretrain_updates: int = 1200
-    finetune_updates: int = 900
+    row: int = 192
+    rows_per_batch: int = 6  # small batches: at this size progress goes with the number of updates
+    initializer_range: float = 0.08  # about 1/sqrt(width); BERT's 0.02 suits its width of 768
+    pretrain_updates: int = 2800
+    finetune_updates: int = 2600
     pretrain_lr: float = 2e-3
-    finetune_lr: float = 1.5e-3
+    finetune_lr: float = 2e-3
 
 
 @dataclass
@@ -114,7 +115,8 @@ def training_command(data: Path, save: Path, size: Size, updates: int, rate: flo
     return [
         TOOLS / "fairseq-train", data, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
         "--arch", size.arch, "--criterion", "unified_lm", "--tokens-per-sample", size.row,
-        "--max-positions", size.row, "--dropout", 0.0, "--attention-dropout", 0.0,
+        "--max-positions", size.row, "--initializer-range", size.initializer_range,
+        "--dropout", 0.0, "--attention-dropout", 0.0,
         "--batch-size", size.rows_per_batch, "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)",
         "--clip-norm", 1.0, "--lr", rate, "--lr-scheduler", "polynomial_decay", "--warmup-updates", updates // 10,
         "--total-num-update", updates, "--max-update", updates, "--save-dir", save, "--no-epoch-checkpoints",
@@ -149,7 +151,8 @@ def train(run: Run, size: Size, documents: Path, pairs: Path) -> None:
     for system, more in ((PRETRAINED, ["--finetune-from-model", pretrained]), (SCRATCH, [])):
         model = run.folder / system.replace(" ", "-")
         command = training_command(pairs, model, size, size.finetune_updates, size.finetune_lr)
-        run.step(f"train {system}", command + more, model / "checkpoint_last.pt")
+        command += ["--objectives", "target_next", *more]
+        run.step(f"train {system}", command, model / "checkpoint_last.pt")
 
 
 def score(run: Run, size: Size, pairs: Path) -> dict[str, dict]:
@@ -198,10 +201,7 @@ def charts(run: Run, documents: Path) -> list[Chart]:
     for system in (PRETRAINED, SCRATCH):
         log = read_training_log(run.folder / "logs" / f"train-{system.replace(' ', '-')}.log")
         fine.update(
-            {
-                f"{system}{name.removeprefix('target_cloze')}": c
-                for name, c in loss_curves(log, ["target_cloze"]).items()
-            }
+            {f"{system}{name.removeprefix('target_next')}": c for name, c in loss_curves(log, ["target_next"]).items()}
         )
     unigram = {"unigram entropy": entropy}
     return [Chart("Pre-training, by objective", curves, unigram), Chart("Fine-tuning", fine, {})]
