@@ -1,25 +1,25 @@
 """The main job in one sitting: prepare, pre-train, fine-tune, generate, score. Every step is a plain command.
 
-    python recipes/quickstart/run.py [--folder quickstart]
+    python recipes/quickstart/run.py [--folder quickstart] [--long]
 
 The commands are printed as they start, so that each can be repeated or changed by hand; what a finished step made is
-reused by a second call. Scores of the test part are computed once, at the end.
+reused by a second call. Scores of the test part are computed once, at the end. With a GPU, or with --long, a larger
+model also learns to summarize.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import shlex
-import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from charts import Chart
 from report import SHOWN_SAMPLES, Sample, Task, environment_facts, make_report, score_table
+from steps import ROOT, Run
 from training_log import loss_curves, read_training_log
 
 from unified import masks
@@ -28,86 +28,65 @@ from unified.metrics import folder_unigram_entropy
 from unified.metrics.outputs import read_generate_output, read_lines
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 TOOLS = Path(sys.executable).parent
-PRETRAINED, SCRATCH, RULE = "with pre-training", "without pre-training", "rule"
-INTRODUCTION = """A tiny Transformer was pre-trained on documentation sentences with UniLM's four objectives, then
-fine-tuned to restore capitals and punctuation; beside it the same model fine-tuned without pre-training, and the rule
-"capital first, full stop last"."""
+DEVICE = () if torch.cuda.is_available() else ("--cpu",)
+PRETRAINED, SCRATCH = "with pre-training", "without pre-training"
+INTRODUCTION = """A Transformer was pre-trained on documentation strings with UniLM's four objectives and fine-tuned;
+beside it stand the same model fine-tuned without pre-training, and a rule that needs no model."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How long to train what; these values keep the whole below twelve minutes on two cores."""
+    """What to train and how long."""
 
-    arch: str = "unified_lm_tiny"
-    vocabulary: int = 400
-    row: int = 192
-    rows_per_batch: int = 6  # small batches: at this size progress goes with the number of updates
-    initializer_range: float = 0.08  # about 1/sqrt(width); BERT's 0.02 suits its width of 768
-    pretrain_updates: int = 2800
-    finetune_updates: int = 2600
-    pretrain_lr: float = 2e-3
-    finetune_lr: float = 2e-3
-
-
-@dataclass
-class Run:
-    """Runs steps in order and remembers their commands and seconds."""
-
-    folder: Path
-    commands: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def step(self, name: str, command: list[str | Path | int | float], output: Path) -> None:
-        """Run ``command`` unless ``output``, which it makes, is there already; a failure ends the run."""
-        words = [str(word) for word in command]
-        self.commands.append(shlex.join(words))
-        if output.exists():
-            print(f"== {name}: done before ({output})", flush=True)
-            return
-        print(f"\n== {name}\n$ {self.commands[-1]}", flush=True)
-        start = time.time()
-        log = self.folder / "logs" / f"{name.replace(' ', '-')}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        code = run_with_progress(words, log)
-        if code:
-            raise SystemExit(f"{name} failed with status {code}; all it printed is in {log}")
-        self.seconds[name] = round(time.time() - start, 1)
-        print(f"   {name}: {self.seconds[name]} s", flush=True)
+    arch: str
+    vocabulary: int
+    row: int
+    rows_per_batch: int
+    initializer_range: float
+    dropout: float
+    mask_share: float
+    pretrain_updates: int
+    finetune_updates: int
+    pretrain_lr: float
+    finetune_lr: float
+    max_source: int = 0
+    max_target: int = 0
 
 
-def run_with_progress(words: list[str], log: Path) -> int:
-    """Run a command, keep all its output in ``log`` and show the lines that tell how far it is."""
-    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, **pipes)
-    with log.open("w", encoding="utf-8") as stream:
-        for line in process.stdout:
-            stream.write(line)
-            shown = shorten(line)
-            if shown:
-                print(f"   {shown}", flush=True)
-    return process.wait()
+# Below twelve minutes on two cores. At this size progress goes with the number of updates, so batches are small and
+# more tokens than UniLM's 15 % are hidden; initial weights are about 1/sqrt(width), as BERT's 0.02 is for 768 or more.
+TINY = Size("unified_lm_tiny", 400, 192, 6, 0.08, 0.0, 0.3, 3000, 2900, 1.5e-3, 2e-3)
+# Minutes on a GPU, most of a day on two cores.
+SMALL = Size("unified_lm_small", 8000, 256, 64, 0.05, 0.1, 0.15, 20000, 6000, 5e-4, 2e-4, max_source=180, max_target=60)
 
 
-def shorten(line: str) -> str | None:
-    """One readable line of progress from a fairseq log line; None for lines that tell nothing."""
-    if line.startswith("{") or "| {" in line:
-        try:
-            stats = json.loads(line[line.index("{") :])
-        except ValueError:
-            return None
-        if "epoch" not in stats:
-            return None
-        prefix = "valid_" if any(key.startswith("valid_") for key in stats) else ""
-        names = [key for key in stats if key.endswith("_loss") and "best" not in key]
-        losses = [f"{name.removeprefix(prefix)} {stats[name]}" for name in names]
-        update = stats.get(f"{prefix}num_updates", stats.get("num_updates", "?"))
-        return f"{prefix.rstrip('_') or 'train'} update {update}: {', '.join(losses)} (bits)"
-    if line.startswith(("S-", "T-", "H-", "D-", "P-")) or " | INFO | " in line:
-        return None
-    return line.rstrip()[:160] or None
+@dataclass(frozen=True)
+class Experiment:
+    """A generation task: its pairs in ``corpus/<name>``, the model that learns it and the rule to compare with."""
+
+    name: str
+    title: str
+    description: str
+    rule: str
+    size: Size
+
+
+RESTORE = Experiment(
+    "restore",
+    "Restoring capitals and punctuation",
+    "Source: a sentence lower-cased, its punctuation removed. Target: the sentence. From modules unseen in training. "
+    "The rule: capital first, full stop last.",
+    "rule",
+    TINY,
+)
+SUMMARIZE = Experiment(
+    "summarize",
+    "First lines of documentation",
+    "Source: qualified name and body of a documentation string. Target: its first line. The rule: the lead sentence.",
+    "lead",
+    SMALL,
+)
 
 
 def training_command(data: Path, save: Path, size: Size, updates: int, rate: float) -> list:
@@ -116,95 +95,127 @@ def training_command(data: Path, save: Path, size: Size, updates: int, rate: flo
         TOOLS / "fairseq-train", data, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
         "--arch", size.arch, "--criterion", "unified_lm", "--tokens-per-sample", size.row,
         "--max-positions", size.row, "--initializer-range", size.initializer_range,
-        "--dropout", 0.0, "--attention-dropout", 0.0,
+        "--dropout", size.dropout, "--attention-dropout", 0.0,
         "--batch-size", size.rows_per_batch, "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)",
         "--clip-norm", 1.0, "--lr", rate, "--lr-scheduler", "polynomial_decay", "--warmup-updates", updates // 10,
         "--total-num-update", updates, "--max-update", updates, "--save-dir", save, "--no-epoch-checkpoints",
         "--validate-interval-updates", updates // 4, "--save-interval-updates", updates, "--validate-interval", 1000,
-        "--log-format", "json", "--log-interval", max(1, updates // 40), "--num-workers", 0, "--seed", 1, "--cpu",
+        "--log-format", "json", "--log-interval", max(1, updates // 40), "--num-workers", 0, "--seed", 1, *DEVICE,
     ]  # fmt: skip
 
 
-def prepare(run: Run, size: Size) -> tuple[Path, Path]:
-    """The corpus and its two data folders: documents to pre-train on, pairs to restore."""
-    corpus, documents, pairs = (run.folder / name for name in ("corpus", "data/documents", "data/restore"))
-    run.step("corpus", [sys.executable, HERE / "corpus.py", "--output", corpus], corpus)
-    text, restore = corpus / "pretrain", corpus / "restore"
-    run.step("prepare documents", [
-        TOOLS / "unified", "prepare", text / "train.txt", "--valid", text / "valid.txt", "--destination", documents,
-        "--tokenizer", "unigram", "--vocabulary-size", size.vocabulary, "--sample-megabytes", 3,
-    ], documents)  # fmt: skip
-    run.step("prepare pairs", [
-        TOOLS / "unified", "prepare", restore / "train.source", "--target", restore / "train.target",
-        "--valid", restore / "valid.source", "--valid-target", restore / "valid.target",
-        "--test", restore / "test.source", "--test-target", restore / "test.target",
-        "--destination", pairs, "--tokenizer", documents,
-    ], pairs)  # fmt: skip
-    return documents, pairs
+def pretraining_objectives(size: Size) -> str:
+    """UniLM's mixture (S3, section 2.4) with this size's share of hidden tokens."""
+    shares = {"bidirectional": 2, "seq2seq": 2, "left_to_right": 1, "right_to_left": 1}
+    return ",".join(f"{name}(mask_share={size.mask_share}):{weight}" for name, weight in shares.items())
 
 
-def train(run: Run, size: Size, documents: Path, pairs: Path) -> None:
-    """Pre-train once, fine-tune twice: from the pre-trained model and from nothing."""
-    pretrained = run.folder / "pretrained" / "checkpoint_last.pt"
-    command = training_command(documents, pretrained.parent, size, size.pretrain_updates, size.pretrain_lr)
-    run.step("pre-train", command, pretrained)
-    for system, more in ((PRETRAINED, ["--finetune-from-model", pretrained]), (SCRATCH, [])):
-        model = run.folder / system.replace(" ", "-")
-        command = training_command(pairs, model, size, size.finetune_updates, size.finetune_lr)
-        command += ["--objectives", "target_next", *more]
-        run.step(f"train {system}", command, model / "checkpoint_last.pt")
+class Trial:
+    """One experiment in its folder: the steps, and what they left behind."""
 
+    def __init__(self, run: Run, experiment: Experiment):
+        self.run, self.experiment, self.size = run, experiment, experiment.size
+        self.corpus = run.folder / "corpus"
+        self.folder = run.folder / experiment.name
+        self.documents, self.pairs = self.folder / "data" / "documents", self.folder / "data" / "pairs"
+        self.references, self.rule = self.folder / "references.txt", self.folder / "rule.txt"
 
-def score(run: Run, size: Size, pairs: Path) -> dict[str, dict]:
-    """Generate with both models, apply the rule, and score all three: system -> scores."""
-    restore, results = run.folder / "corpus" / "restore", {}
-    outputs = {RULE: run.folder / "rule.txt"}
-    run.step(
-        "rule", [sys.executable, HERE / "baseline.py", "rule", restore / "test.source", outputs[RULE]], outputs[RULE]
-    )
-    for system in (PRETRAINED, SCRATCH):
-        model = run.folder / system.replace(" ", "-")
-        outputs[system] = model / "generate-test.txt"
-        run.step(f"generate {system}", [
-            TOOLS / "fairseq-generate", pairs, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
-            "--path", model / "checkpoint_last.pt", "--beam", 5, "--batch-size", 50, "--max-len-b", size.row // 2,
-            "--results-path", model, "--cpu",
-        ], outputs[system])  # fmt: skip
-    for system in (PRETRAINED, SCRATCH, RULE):
-        scores = run.folder / "scores" / f"{system.replace(' ', '-')}.json"
-        scores.parent.mkdir(exist_ok=True)
-        command = [TOOLS / "unified", "score", "generation", outputs[system], "--references", restore / "test.target"]
-        run.step(f"score {system}", [*command, "--output", scores], scores)
-        results[system] = json.loads(scores.read_text(encoding="utf-8"))
-    return results
+    def step(self, name: str, command: list, output: Path) -> None:
+        self.run.step(f"{self.experiment.name} {name}", command, output)
 
+    def model(self, system: str) -> Path:
+        return self.folder / system.replace(" ", "-")
 
-def samples(run: Run) -> list[Sample]:
-    """The first test sentences with what each system made of them."""
-    restore = run.folder / "corpus" / "restore"
-    lines = {part: read_lines(restore / f"test.{part}") for part in ("source", "target")}
-    outputs = {RULE: read_lines(run.folder / "rule.txt")}
-    for system in (PRETRAINED, SCRATCH):
-        outputs[system], _ = read_generate_output([run.folder / system.replace(" ", "-") / "generate-test.txt"])
-    order = (PRETRAINED, SCRATCH, RULE)
-    return [
-        Sample(lines["source"][i], lines["target"][i], {system: outputs[system][i] for system in order})
-        for i in range(SHOWN_SAMPLES)
-    ]
+    def outputs(self, system: str) -> Path:
+        return self.rule if system == self.experiment.rule else self.model(system) / "generate-test.txt"
 
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return PRETRAINED, SCRATCH, self.experiment.rule
 
-def charts(run: Run, documents: Path) -> list[Chart]:
-    """Learning curves of pre-training by objective, and of both fine-tunings."""
-    entropy = folder_unigram_entropy(documents).bits
-    curves = loss_curves(read_training_log(run.folder / "logs" / "pre-train.log"))
-    fine = {}
-    for system in (PRETRAINED, SCRATCH):
-        log = read_training_log(run.folder / "logs" / f"train-{system.replace(' ', '-')}.log")
-        fine.update(
-            {f"{system}{name.removeprefix('target_next')}": c for name, c in loss_curves(log, ["target_next"]).items()}
-        )
-    unigram = {"unigram entropy": entropy}
-    return [Chart("Pre-training, by objective", curves, unigram), Chart("Fine-tuning", fine, {})]
+    def prepare(self) -> None:
+        """Text to pre-train on, and pairs under the same dictionary."""
+        text, pairs = self.corpus / "documents", self.corpus / self.experiment.name
+        self.step("documents", [
+            TOOLS / "unified", "prepare", text / "train.txt", "--valid", text / "valid.txt",
+            "--destination", self.documents, "--tokenizer", "unigram", "--vocabulary-size", self.size.vocabulary,
+            "--character-coverage", 1.0, "--sample-megabytes", 3,
+        ], self.documents)  # fmt: skip
+        if (pairs / "train.jsonl").exists():
+            sides = ["--source-field", "source", "--target-field", "target"]
+            parts = [pairs / "train.jsonl", "--valid", pairs / "valid.jsonl", "--test", pairs / "test.jsonl"]
+            lines = (pairs / "test.jsonl").read_text(encoding="utf-8").splitlines()
+            references = [json.loads(line)["target"] for line in lines]
+        else:
+            sides = ["--target", pairs / "train.target", "--valid-target", pairs / "valid.target",
+                     "--test-target", pairs / "test.target"]  # fmt: skip
+            parts = [pairs / "train.source", "--valid", pairs / "valid.source", "--test", pairs / "test.source"]
+            references = read_lines(pairs / "test.target")
+        command = [TOOLS / "unified", "prepare", *parts, *sides, "--destination", self.pairs]
+        self.step("pairs", [*command, "--tokenizer", self.documents], self.pairs)
+        self.references.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+
+    def train(self) -> None:
+        """Pre-train once, fine-tune twice: from the pre-trained model and from nothing."""
+        size, pretrained = self.size, self.folder / "pretrained" / "checkpoint_last.pt"
+        command = training_command(self.documents, pretrained.parent, size, size.pretrain_updates, size.pretrain_lr)
+        self.step("pre-train", [*command, "--objectives", pretraining_objectives(size)], pretrained)
+        for system, more in ((PRETRAINED, ["--finetune-from-model", pretrained]), (SCRATCH, [])):
+            model = self.model(system)
+            command = training_command(self.pairs, model, size, size.finetune_updates, size.finetune_lr)
+            command += ["--objectives", "target_next", "--max-source", size.max_source, "--max-target", size.max_target]
+            self.step(f"train {system}", [*command, *more], model / "checkpoint_last.pt")
+
+    def score(self) -> dict[str, dict]:
+        """Generate with both models, apply the rule, score all three: system -> scores."""
+        pairs = self.corpus / self.experiment.name
+        source = pairs / ("test.jsonl" if (pairs / "test.jsonl").exists() else "test.source")
+        rule = [sys.executable, HERE / "baseline.py", self.experiment.rule, source, self.rule]
+        self.step("rule", rule, self.rule)
+        for system in (PRETRAINED, SCRATCH):
+            model = self.model(system)
+            self.step(f"generate {system}", [
+                TOOLS / "fairseq-generate", self.pairs, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
+                "--path", model / "checkpoint_last.pt", "--max-source", self.size.max_source, "--beam", 5,
+                "--batch-size", 50, "--max-len-b", self.size.max_target or self.size.row // 2,
+                "--results-path", model, *DEVICE,
+            ], self.outputs(system))  # fmt: skip
+        results = {}
+        for system in self.systems:
+            scores = self.folder / "scores" / f"{system.replace(' ', '-')}.json"
+            scores.parent.mkdir(exist_ok=True)
+            files = [self.outputs(system), "--references", self.references, "--output", scores]
+            self.step(f"score {system}", [TOOLS / "unified", "score", "generation", *files], scores)
+            results[system] = json.loads(scores.read_text(encoding="utf-8"))
+        return results
+
+    def samples(self) -> list[Sample]:
+        """The first test sentences with what each system made of them."""
+        texts = {system: read_generate_output([self.outputs(system)])[0] for system in (PRETRAINED, SCRATCH)}
+        texts[self.experiment.rule] = read_lines(self.rule)
+        pairs = self.corpus / self.experiment.name
+        if (pairs / "test.source").exists():
+            sources = read_lines(pairs / "test.source")
+        else:
+            sources = [json.loads(line)["source"] for line in read_lines(pairs / "test.jsonl")]
+        references = read_lines(self.references)
+        return [
+            Sample(sources[i], references[i], {system: texts[system][i] for system in self.systems})
+            for i in range(SHOWN_SAMPLES)
+        ]
+
+    def charts(self) -> list[Chart]:
+        """Learning curves of pre-training by objective, and of both fine-tunings."""
+        logs = self.run.folder / "logs"
+        name = self.experiment.name
+        curves = loss_curves(read_training_log(logs / f"{name}-pre-train.log"))
+        levels = {"unigram entropy": folder_unigram_entropy(self.documents).bits}
+        fine = {}
+        for system in (PRETRAINED, SCRATCH):
+            log = read_training_log(logs / f"{name}-train-{system.replace(' ', '-')}.log")
+            for curve, points in loss_curves(log, ["target_next"]).items():
+                fine[curve.replace("target_next", system)] = points
+        return [Chart(f"{name}: pre-training, by objective", curves, levels), Chart(f"{name}: fine-tuning", fine, {})]
 
 
 def mask_pictures() -> dict[str, str]:
@@ -221,29 +232,32 @@ def mask_pictures() -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=ROOT / "quickstart", help="where everything is written")
+    parser.add_argument("--long", action="store_true", help="summarization too, which takes a GPU or most of a day")
     arguments = parser.parse_args()
-    run, size, start = Run(arguments.folder.resolve()), Size(), time.time()
-    documents, pairs = prepare(run, size)
-    train(run, size, documents, pairs)
-    scores, shown = score(run, size, pairs), samples(run)
-    facts = environment_facts() | {f"seconds: {name}": str(seconds) for name, seconds in run.seconds.items()}
-    description = "Source: lower-cased, punctuation removed. Target: the sentence. Unseen modules."
+    start, run = time.time(), Run(arguments.folder.resolve())
+    run.step("corpus", [sys.executable, HERE / "corpus.py", "--output", run.folder / "corpus"], run.folder / "corpus")
+    experiments = [RESTORE, SUMMARIZE] if arguments.long or torch.cuda.is_available() else [RESTORE]
+    tasks, charts = [], []
+    for trial in (Trial(run, experiment) for experiment in experiments):
+        trial.prepare()
+        trial.train()
+        scores, shown = trial.score(), trial.samples()
+        tasks.append(Task(trial.experiment.title, trial.experiment.description, scores, shown))
+        charts += trial.charts()
     report = run.folder / "report.html"
+    facts = environment_facts() | {f"seconds: {name}": str(seconds) for name, seconds in run.seconds.items()}
     make_report(
-        report,
-        title="UNIFIED quickstart",
-        introduction=INTRODUCTION,
-        charts=charts(run, documents),
-        masks=mask_pictures(),
-        tasks=[Task("Restoring capitals and punctuation", description, scores, shown)],
-        commands=run.commands,
-        environment=facts,
-    )
-    for sample in shown:
-        print(f"\n  source     {sample.source}\n  reference  {sample.reference}")
-        for system, text in sample.outputs.items():
-            print(f"  {system:<24} {text}")
-    print(f"\n{score_table(scores)}\n\n{time.time() - start:.0f} s in all; {report}")
+        report, title="UNIFIED quickstart", introduction=INTRODUCTION, charts=charts, masks=mask_pictures(),
+        tasks=tasks, commands=run.commands, environment=facts,
+    )  # fmt: skip
+    for task in tasks:
+        print(f"\n== {task.title}")
+        for sample in task.samples:
+            print(f"\n  {'source':<22} {sample.source[:200]}\n  {'reference':<22} {sample.reference}")
+            for system, text in sample.outputs.items():
+                print(f"  {system:<22} {text}")
+        print(f"\n{score_table(task.scores)}")
+    print(f"\n{time.time() - start:.0f} s in all; the report is {report}")
 
 
 if __name__ == "__main__":
