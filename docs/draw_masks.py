@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from unified import masks
-from unified.mask_pictures import KINDS, kinds
+from unified.masks.pictures import KINDS, kinds
 
 PITCH, MARGIN, GAP, TOP, LEFT = 17, 20, 18, 78, 24
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from unified import mask_pictures, masks
+from unified import masks
 from unified.cli import main
-from unified.masks import GIVEN
+from unified.masks import GIVEN, pictures
 
 G = GIVEN
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,7 +79,7 @@ PLOTTED = {
 
 def colours_of(mask) -> np.ndarray:
     """The expected colour of each cell, told from the fields alone: (T, S) of hexadecimal colours."""
-    colour = dict(mask_pictures.KINDS)
+    colour = dict(pictures.KINDS)
     cells = np.full((mask.query_length, mask.key_length), colour["hidden"])
     for i, j in torch.nonzero(mask.dense()).tolist():
         if mask.key_document[j] == masks.PADDING:
@@ -113,7 +113,7 @@ def test_svg_draws_every_cell_in_its_colour(name, tmp_path):
 def test_svg_keeps_everything_inside_its_frame(name):
     mask = PLOTTED[name]
     tokens = [f"token-{i}" for i in range(mask.key_length)]
-    root = ElementTree.fromstring(mask_pictures.svg(mask, tokens, title="A mask"))
+    root = ElementTree.fromstring(pictures.svg(mask, tokens, title="A mask"))
     _, _, width, height = map(float, root.get("viewBox").split())
     for text in root.iter(f"{SVG}text"):
         size = 7.0 * len(text.text)
@@ -130,13 +130,13 @@ def test_svg_keeps_everything_inside_its_frame(name):
 
 def test_svg_labels_are_tokens_and_ranks_and_are_escaped():
     tokens = ["<s>", "a & b", '"c"']
-    root = ElementTree.fromstring(mask_pictures.svg(masks.seq2seq(1, 2), tokens, title="<mask>"))
+    root = ElementTree.fromstring(pictures.svg(masks.seq2seq(1, 2), tokens, title="<mask>"))
     texts = [text.text for text in root.iter(f"{SVG}text")]
     assert texts[0] == "<mask>"
     for label in (*tokens, "G", "0", "1"):
         assert texts.count(label) == 2, label  # once per side
     stream = masks.permutation([G, 0]).query_stream([1])
-    assert "?" in [text.text for text in ElementTree.fromstring(mask_pictures.svg(stream)).iter(f"{SVG}text")]
+    assert "?" in [text.text for text in ElementTree.fromstring(pictures.svg(stream)).iter(f"{SVG}text")]
 
 
 def read_png(data: bytes) -> np.ndarray:

@@ -23,7 +23,7 @@ from steps import ROOT, Run
 from training_log import loss_curves, read_training_log
 
 from unified import masks
-from unified.mask_pictures import svg
+from unified.masks.pictures import svg
 from unified.metrics import folder_unigram_entropy
 from unified.metrics.outputs import read_generate_output, read_lines
 

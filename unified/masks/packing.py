@@ -7,11 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from unified.masks import GIVEN, NO_KEY, PADDING, AttentionMask
+from unified.masks.checks import check_length
+from unified.masks.mask import GIVEN, NO_KEY, PADDING, AttentionMask
 
 
-def pack_rows(masks: Sequence[AttentionMask], length: int, query_length: int | None) -> AttentionMask:
-    """See :func:`unified.masks.pack`; the lengths are checked."""
+def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None = None) -> AttentionMask:
+    """One row that holds all masks one after the other, each a document of its own; the tail is PADDING.
+
+    Args:
+        masks: rows, not batches; documents are numbered from 0 in their order.
+        length: keys of the packed row.
+        query_length: queries of the packed row; default ``length`` where every query has a key, needed otherwise
+            (query streams, memory).
+
+    Raises:
+        ValueError: a mask does not fit, is a batch, or differs from the first in ``exclude_self``.
+    """
+    length = check_length("length", length)
+    query_length = None if query_length is None else check_length("query_length", query_length)
     masks = list(masks)
     _require_rows("pack", masks)
     query_counts = [mask.query_length for mask in masks]
@@ -51,8 +64,12 @@ def pack_rows(masks: Sequence[AttentionMask], length: int, query_length: int | N
     )
 
 
-def stack_rows(rows: Sequence[AttentionMask]) -> AttentionMask:
-    """See :func:`unified.masks.batch`."""
+def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
+    """(B, T) of B rows of equal lengths.
+
+    Raises:
+        ValueError: no rows, a batch among them, different lengths, or different ``exclude_self``.
+    """
     rows = list(rows)
     if not rows:
         raise ValueError("batch needs at least one row, got none")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from unified.masks import NO_KEY
+from unified.masks.mask import NO_KEY
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
 
-    from unified.masks import AttentionMask
+    from unified.masks.mask import AttentionMask
 
 _LARGEST = torch.iinfo(torch.int64).max
 _WORST = {"amin": _LARGEST, "amax": torch.iinfo(torch.int64).min}

@@ -1,30 +1,15 @@
-"""Who may attend to whom, in two integers per token.
-
-Query ``i`` may attend to key ``j`` when both lie in the same document and ``key_rank[j] <= query_rank[i]``. Rank
-``GIVEN`` (-1) means "shown from the start"; rank ``r >= 0`` means "becomes visible at step r". True means "may attend".
-
-    from unified import masks
-    mask = masks.seq2seq(source_length=4, target_length=3)
-    mask.dense()         # bool (queries, keys)
-    print(mask)          # the same as a picture
-
-The rule can say exactly the masks whose rows are nested within a document (:func:`is_nested`). Tokens that are query
-and key at once obey ``query_rank <= key_rank``; visibility is then transitive, so stacked layers leak nothing.
-
-Letters: B rows, T queries, S keys. All vectors are int64.
-"""
+"""The two integers of every token, and what can be made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 
-from unified.mask_checks import check_integers, check_length, check_mask
+from unified.masks.checks import check_integers, check_length, check_mask
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
@@ -162,16 +147,16 @@ class AttentionMask:
     @property
     def mask_mod(self) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
         """The rule as FlexAttention wants it, a function of (batch, head, query, key) indices."""
-        from unified.mask_blocks import mask_mod
+        from unified.masks.blocks import mask_mod
 
         return mask_mod(self)
 
     def block_mask(self, block_size: int = 128) -> BlockMask:
         """FlexAttention's BlockMask, equal to ``create_block_mask(mask.mask_mod, ...)``, without a look at token pairs.
 
-        Made from extremes of the ranks per block and document; see :mod:`unified.mask_blocks`.
+        Made from extremes of the ranks per block and document; see :mod:`unified.masks.blocks`.
         """
-        from unified.mask_blocks import block_mask
+        from unified.masks.blocks import block_mask
 
         return block_mask(self, block_size)
 
@@ -236,7 +221,7 @@ class AttentionMask:
         )
 
     def __str__(self) -> str:
-        from unified.mask_pictures import text
+        from unified.masks.pictures import text
 
         return text(self)
 
@@ -257,96 +242,6 @@ class AttentionMask:
             raise ValueError(f"{verb} takes one row, got a batch of {self.query_rank.shape[0]}; batch afterwards")
 
 
-def bidirectional(length: int) -> AttentionMask:
-    """Every token sees every token (BERT)."""
-    return _row(np.full(check_length("length", length), GIVEN), "full")
-
-
-def left_to_right(length: int) -> AttentionMask:
-    """Token i sees tokens 0..i."""
-    return _row(np.arange(check_length("length", length)), "causal" if length > 1 else "full")
-
-
-def right_to_left(length: int) -> AttentionMask:
-    """Token i sees tokens i..length-1."""
-    return _row(np.arange(check_length("length", length) - 1, -1, -1), "mixed" if length > 1 else "full")
-
-
-def seq2seq(source_length: int, target_length: int) -> AttentionMask:
-    """The source sees itself, target token i the source and target tokens 0..i (UniLM, section 2.2; prefix LM)."""
-    source, target = check_length("source_length", source_length), check_length("target_length", target_length)
-    if source == 0:
-        return left_to_right(target)
-    # A source of one token makes a triangle too.
-    structure = "full" if target == 0 else "causal" if source == 1 else "mixed"
-    return _row(np.maximum(np.arange(-source, target), GIVEN), structure)
-
-
-def permutation(steps: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
-    """The content stream of a permutation language model (XLNet, section 2.2).
-
-    Args:
-        steps: one integer per token: GIVEN, or the step at which it becomes visible (0, 1, …; steps may tie).
-
-    A token sees itself, what is GIVEN and what has an earlier or the same step; what is GIVEN sees only that.
-    :meth:`AttentionMask.query_stream` makes the stream that predicts.
-    """
-    ranks = check_integers("steps", steps)
-    if ranks.size and ranks.min() < GIVEN:
-        raise ValueError(f"steps must be GIVEN (-1) or at least 0, got {ranks.min()}")
-    return _row(ranks, structure_of(ranks, ranks, np.zeros_like(ranks)))
-
-
-def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None = None) -> AttentionMask:
-    """One row that holds all masks one after the other, each a document of its own; the tail is PADDING.
-
-    Args:
-        masks: rows, not batches; documents are numbered from 0 in their order.
-        length: keys of the packed row.
-        query_length: queries of the packed row; default ``length`` where every query has a key, needed otherwise
-            (query streams, memory).
-
-    Raises:
-        ValueError: a mask does not fit, is a batch, or differs from the first in ``exclude_self``.
-    """
-    from unified.mask_packing import pack_rows
-
-    length = check_length("length", length)
-    return pack_rows(masks, length, None if query_length is None else check_length("query_length", query_length))
-
-
-def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
-    """(B, T) of B rows of equal lengths.
-
-    Raises:
-        ValueError: no rows, a batch among them, different lengths, or different ``exclude_self``.
-    """
-    from unified.mask_packing import stack_rows
-
-    return stack_rows(rows)
-
-
-def is_nested(dense: torch.Tensor | np.ndarray) -> bool:
-    """Whether of any two rows of a bool (T, S) matrix one sees all the other sees, so that ranks can say it."""
-    from unified.mask_recovery import first_unnested, matrix
-
-    return first_unnested(matrix(dense)) is None
-
-
-def from_dense(dense: torch.Tensor | np.ndarray) -> AttentionMask:
-    """The mask of a bool (T, S) matrix, as one document.
-
-    The rows of a square matrix are tokens that are query and key at once; any other matrix has queries without a key of
-    their own, as in a query stream.
-
-    Raises:
-        ValueError: the rows are not nested, or a token passes on what its readers must not see; the rows are named.
-    """
-    from unified.mask_recovery import matrix, recover
-
-    return recover(matrix(dense))
-
-
 def structure_of(key_rank: np.ndarray, query_rank: np.ndarray, documents: np.ndarray) -> str:
     """ "full", "causal" or "mixed" for rows whose tokens are query and key at once.
 
@@ -363,33 +258,3 @@ def structure_of(key_rank: np.ndarray, query_rank: np.ndarray, documents: np.nda
     if (key_rank == query_rank).all() and (np.diff(key_rank) > 0).all():
         return "causal"
     return "mixed"
-
-
-def plot(mask: AttentionMask, path: str | Path, tokens: Sequence[str] | None = None) -> None:
-    """Draw one row's mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only).
-
-    Args:
-        tokens: S labels of the keys; default: their places.
-
-    Raises:
-        ValueError: another ending, a batch, or a number of tokens that is not S.
-    """
-    from unified.mask_pictures import plot
-
-    plot(mask, path, tokens)
-
-
-def _row(ranks: np.ndarray, structure: str) -> AttentionMask:
-    """One document whose tokens are query and key at once, with equal int64 ranks on both sides."""
-    rank = torch.from_numpy(ranks)
-    document = torch.from_numpy(np.zeros(len(ranks), dtype=np.int64))
-    mask = AttentionMask.unchecked(
-        query_rank=rank,
-        key_rank=rank,
-        query_document=document,
-        key_document=document,
-        query_key=torch.from_numpy(np.arange(len(ranks))),
-        structure=structure,
-    )
-    vars(mask)["_plain"] = True
-    return mask

@@ -5,37 +5,26 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from unified.masks import GIVEN, NO_KEY, AttentionMask, structure_of
+from unified.masks.mask import GIVEN, NO_KEY, AttentionMask, structure_of
 
 
-def matrix(dense: torch.Tensor | np.ndarray) -> np.ndarray:
-    """bool (T, S) on the CPU."""
-    array = dense.detach().cpu().numpy() if isinstance(dense, torch.Tensor) else np.asarray(dense)
-    if array.ndim != 2 or array.dtype != np.bool_:
-        raise ValueError(f"dense must be a boolean matrix (queries, keys), got {array.dtype} {array.shape}")
-    return array
+def is_nested(dense: torch.Tensor | np.ndarray) -> bool:
+    """Whether of any two rows of a bool (T, S) matrix one sees all the other sees, so that ranks can say it."""
+    return _first_unnested(_matrix(dense)) is None
 
 
-def first_unnested(dense: np.ndarray) -> tuple[int, int] | None:
-    """Two rows of which neither sees all the other sees, or None.
+def from_dense(dense: torch.Tensor | np.ndarray) -> AttentionMask:
+    """The mask of a bool (T, S) matrix, as one document.
 
-    Rows ordered by how much they see are nested as soon as every neighbouring pair is.
+    The rows of a square matrix are tokens that are query and key at once; any other matrix has queries without a key of
+    their own, as in a query stream. What every query sees is GIVEN; the distinct rows, from small to large, are the
+    steps.
+
+    Raises:
+        ValueError: the rows are not nested, or a token passes on what its readers must not see; the rows are named.
     """
-    order = np.argsort(dense.sum(axis=1), kind="stable")
-    ordered = dense[order]
-    broken = (ordered[:-1] & ~ordered[1:]).any(axis=1)
-    if not broken.any():
-        return None
-    place = int(np.argmax(broken))
-    return tuple(sorted((int(order[place]), int(order[place + 1]))))
-
-
-def recover(dense: np.ndarray) -> AttentionMask:
-    """See :func:`unified.masks.from_dense`.
-
-    What every query sees is GIVEN; the distinct rows, from small to large, are the steps.
-    """
-    rows = first_unnested(dense)
+    dense = _matrix(dense)
+    rows = _first_unnested(dense)
     if rows is not None:
         a, b = rows
         only_a, only_b = int(np.argmax(dense[a] & ~dense[b])), int(np.argmax(dense[b] & ~dense[a]))
@@ -61,6 +50,28 @@ def recover(dense: np.ndarray) -> AttentionMask:
         key_document=torch.zeros(keys, dtype=torch.int64),
         structure=structure,
     )
+
+
+def _matrix(dense: torch.Tensor | np.ndarray) -> np.ndarray:
+    """bool (T, S) on the CPU."""
+    array = dense.detach().cpu().numpy() if isinstance(dense, torch.Tensor) else np.asarray(dense)
+    if array.ndim != 2 or array.dtype != np.bool_:
+        raise ValueError(f"dense must be a boolean matrix (queries, keys), got {array.dtype} {array.shape}")
+    return array
+
+
+def _first_unnested(dense: np.ndarray) -> tuple[int, int] | None:
+    """Two rows of which neither sees all the other sees, or None.
+
+    Rows ordered by how much they see are nested as soon as every neighbouring pair is.
+    """
+    order = np.argsort(dense.sum(axis=1), kind="stable")
+    ordered = dense[order]
+    broken = (ordered[:-1] & ~ordered[1:]).any(axis=1)
+    if not broken.any():
+        return None
+    place = int(np.argmax(broken))
+    return tuple(sorted((int(order[place]), int(order[place + 1]))))
 
 
 def _require_no_leak(dense: np.ndarray, query_rank: np.ndarray, key_rank: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from unified.masks import GIVEN, NO_KEY, PADDING, AttentionMask
+from unified.masks.mask import GIVEN, NO_KEY, PADDING, AttentionMask
 
 VISIBLE, HIDDEN = "■", "·"
 #: What the text picture shows of a large mask: places per side, rows of a batch.
@@ -40,7 +40,14 @@ def text(mask: AttentionMask) -> str:
 
 
 def plot(mask: AttentionMask, path: str | Path, tokens: Sequence[str] | None = None) -> None:
-    """See :func:`unified.masks.plot`."""
+    """Draw one row's mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only).
+
+    Args:
+        tokens: S labels of the keys; default: their places.
+
+    Raises:
+        ValueError: another ending, a batch, or a number of tokens that is not S.
+    """
     if mask.batched:
         raise ValueError(f"plot draws one row, got a batch of {mask.query_rank.shape[0]}")
     ending = Path(path).suffix.lower()

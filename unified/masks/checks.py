@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from unified.masks import AttentionMask
+    from unified.masks.mask import AttentionMask
 
 STRUCTURES = ("full", "causal", "mixed")
 #: GIVEN, PADDING and NO_KEY are all -1, and no field may hold less.
