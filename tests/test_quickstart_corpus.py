@@ -6,13 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import baseline
+import corpus
+import prose
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "recipes" / "quickstart"))
-
-import baseline  # noqa: E402
-import corpus  # noqa: E402
-import prose  # noqa: E402
 
 # ------------------------------------------------------------------- prose
 

@@ -3,20 +3,16 @@
 import json
 import logging
 import math
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
+import charts
 import pytest
+import report
+import training_log
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "recipes" / "quickstart"))
-
-import charts  # noqa: E402
-import report  # noqa: E402
-import training_log  # noqa: E402
-
-from unified import masks  # noqa: E402
+from unified import masks
 
 # --------------------------------------------------------------------- log
 

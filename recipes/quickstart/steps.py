@@ -7,50 +7,92 @@ import os
 import shlex
 import subprocess
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+@dataclass(frozen=True)
+class Step:
+    """A command and the file or folder that it makes."""
+
+    name: str
+    command: Sequence[str | Path | int | float]
+    output: Path
+
+    @property
+    def words(self) -> list[str]:
+        return [str(word) for word in self.command]
+
+
 @dataclass
 class Run:
-    """Runs steps in order and remembers their commands and seconds."""
+    """Runs steps and remembers their commands and seconds."""
 
     folder: Path
     commands: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    _processes: list[subprocess.Popen] = field(default_factory=list)
 
-    def step(self, name: str, command: list[str | Path | int | float], output: Path) -> None:
-        """Run ``command`` unless ``output``, which it makes, is there already; a failure ends the run."""
-        words = [str(word) for word in command]
-        self.commands.append(shlex.join(words))
-        if output.exists():
-            print(f"== {name}: done before ({output})", flush=True)
+    def run(self, *steps: Step) -> None:
+        """Run the steps at the same time, sharing the processors; skip those whose output is there already.
+
+        A tiny model keeps one processor busy and hardly more, so two trainings side by side take half the time.
+
+        Raises:
+            SystemExit: a step failed; the others are ended.
+        """
+        self.commands += [shlex.join(step.words) for step in steps]
+        missing = [step for step in steps if not self._done(step)]
+        if not missing:
             return
-        print(f"\n== {name}\n$ {self.commands[-1]}", flush=True)
+        with ThreadPoolExecutor(len(missing)) as pool:
+            for finished in as_completed([pool.submit(self._run, step, len(missing)) for step in missing]):
+                finished.result()
+
+    def _file(self, step: Step, ending: str) -> Path:
+        return self.folder / "logs" / f"{step.name.replace(' ', '-')}{ending}"
+
+    def _done(self, step: Step) -> bool:
+        """A step that was interrupted may have left its output, but not its seconds."""
+        mark = self._file(step, ".seconds")
+        if not (mark.exists() and step.output.exists()):
+            return False
+        self.seconds[step.name] = float(mark.read_text())
+        print(f"== {step.name}: done before ({step.output})", flush=True)
+        return True
+
+    def _run(self, step: Step, share: int) -> None:
+        print(f"\n== {step.name}\n$ {shlex.join(step.words)}", flush=True)
         start = time.time()
-        log = self.folder / "logs" / f"{name.replace(' ', '-')}.log"
+        log = self._file(step, ".log")
         log.parent.mkdir(parents=True, exist_ok=True)
-        code = run_with_progress(words, log)
+        label = f"{step.name}: " if share > 1 else ""
+        code = self._follow(step.words, log, label, max(1, (os.cpu_count() or 1) // share))
         if code:
-            raise SystemExit(f"{name} failed with status {code}; all it printed is in {log}")
-        self.seconds[name] = round(time.time() - start, 1)
-        print(f"   {name}: {self.seconds[name]} s", flush=True)
+            for process in self._processes:
+                process.terminate()
+            raise SystemExit(f"{step.name} failed with status {code}; all it printed is in {log}")
+        self.seconds[step.name] = round(time.time() - start, 1)
+        self._file(step, ".seconds").write_text(str(self.seconds[step.name]))
+        print(f"   {step.name}: {self.seconds[step.name]} s", flush=True)
 
-
-def run_with_progress(words: list[str], log: Path) -> int:
-    """Run a command, keep all its output in ``log`` and show the lines that tell how far it is."""
-    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, **pipes)
-    with log.open("w", encoding="utf-8") as stream:
-        for line in process.stdout:
-            stream.write(line)
-            shown = shorten(line)
-            if shown:
-                print(f"   {shown}", flush=True)
-    return process.wait()
+    def _follow(self, words: list[str], log: Path, label: str, threads: int) -> int:
+        """Run a command, add all its output to ``log`` and show the lines that tell how far it is."""
+        environment = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(words, cwd=ROOT, env=os.environ | environment, text=True, **pipes)
+        self._processes.append(process)
+        with log.open("a", encoding="utf-8") as stream:
+            for line in process.stdout:
+                stream.write(line)
+                shown = shorten(line)
+                if shown:
+                    print(f"   {label}{shown}", flush=True)
+        return process.wait()
 
 
 def shorten(line: str) -> str | None:
