@@ -23,12 +23,19 @@ ROWS = {
     "without self": lambda: masks.left_to_right(6).without_self(),  # the first row sees nothing
     "packed without self": lambda: masks.pack([masks.bidirectional(n).without_self() for n in (1, 3, 1)], length=6),
     "query stream": lambda: masks.permutation(range(6)).query_stream([2, 0, 5]),  # step 0 sees nothing
+    "query stream of every token": lambda: masks.permutation(STEPS[1:3] + [1]).query_stream([0, 1, 2]),
     "memory": lambda: masks.left_to_right(6).with_memory(3, filled=2),
     "memory, query stream": lambda: masks.permutation(STEPS).with_memory(2).query_stream([1, 2]),
     "one token": lambda: masks.bidirectional(1),
     "one token without self": lambda: masks.bidirectional(1).without_self(),
 }
-WITH_EMPTY_ROWS = ["without self", "packed without self", "query stream", "one token without self"]
+WITH_EMPTY_ROWS = [
+    "without self",
+    "packed without self",
+    "query stream",
+    "query stream of every token",
+    "one token without self",
+]
 
 
 def batch(name: str) -> masks.AttentionMask:

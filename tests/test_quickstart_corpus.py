@@ -248,7 +248,7 @@ def test_every_part_has_pairs(files):
         assert files[f"restore/{part}.target"], part
         assert files[f"summarize/{part}.jsonl"], part
     assert set(files) == {
-        *(f"{folder}/{part}.txt" for folder in ("pretrain", "documents") for part in ("train", "valid")),
+        *(f"documents/{part}.txt" for part in ("train", "valid")),
         *(f"restore/{part}.{side}" for part in corpus.PARTS for side in ("source", "target")),
         *(f"summarize/{part}.jsonl" for part in corpus.PARTS),
     }
@@ -261,9 +261,9 @@ def test_no_held_out_sentence_occurs_in_a_part_before_it(files):
         text = "\n".join(f" {prose.without_marks(line)} " for name in before for line in files[name])
         for sentence in files[f"restore/{part}.target"]:
             assert f" {prose.without_marks(sentence)} " not in text, (part, sentence)
-        before += [f"restore/{part}.target", f"pretrain/{part}.txt"]
-    assert sum(SHARED in line for line in files["pretrain/train.txt"]) == 1
-    assert not any(SHARED in line for line in files["pretrain/valid.txt"] + files["restore/test.target"])
+        before += [f"restore/{part}.target", f"documents/{part}.txt"]
+    assert sum(SHARED in line for line in files["documents/train.txt"]) == 1
+    assert not any(SHARED in line for line in files["documents/valid.txt"] + files["restore/test.target"])
 
 
 def test_no_summary_occurs_twice(files):
@@ -280,15 +280,14 @@ def test_pairs_belong_together(files):
         sources, targets = files[f"restore/{part}.source"], files[f"restore/{part}.target"]
         assert sources == [prose.without_marks(target) for target in targets]
         assert len(set(sources)) == len(sources)
-        assert all(prose.is_prose(target) and 40 <= len(target) <= 100 for target in targets)
+        assert all(prose.is_prose(target) and prose.is_restorable(target) for target in targets)
 
 
 def test_documents_are_parted_by_one_empty_line(files):
-    for name in ("pretrain/train.txt", "documents/train.txt"):
-        lines = files[name]
-        assert lines[0] and lines[-1]
-        assert not any(a == b == "" for a, b in zip(lines, lines[1:], strict=False))
-        assert 0 < lines.count("") < len(lines) / 2
+    lines = files["documents/train.txt"]
+    assert lines[0] and lines[-1]
+    assert not any(a == b == "" for a, b in zip(lines, lines[1:], strict=False))
+    assert 0 < lines.count("") < len(lines) / 2
 
 
 def test_held_out_parts_are_cut_evenly(package):

@@ -5,8 +5,7 @@
 reads the source files of Python's standard library, torch, numpy, scipy and scikit-learn (whichever are there;
 nothing is imported or downloaded), takes their documentation strings, and writes
 
-    pretrain/{train,valid}.txt                  clean sentences, one a line, a blank line between documentation strings
-    documents/{train,valid}.txt                 the same, more loosely filtered (names, numbers): about twice as much
+    documents/{train,valid}.txt                 sentences, one a line, a blank line between documentation strings
     restore/{train,valid,test}.{source,target}  target: a clean sentence; source: lower-cased, without punctuation
     summarize/{train,valid,test}.jsonl          source: qualified name and documentation body; target: first sentence
 
@@ -214,7 +213,6 @@ def build(passages: dict[str, list[Passage]], *, held_out: int = 1000) -> dict[s
         seen = contained(keys, earlier)
         clean = _once([one.clean for one in passages[part]], seen)
         if part != "test":
-            files[f"pretrain/{part}.txt"] = _text(clean)
             files[f"documents/{part}.txt"] = _text(_once([one.running for one in passages[part]], seen))
         targets = _spread([s for document in clean for s in document if prose.is_restorable(s)], most)
         files[f"restore/{part}.target"] = targets

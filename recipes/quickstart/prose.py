@@ -204,7 +204,7 @@ def is_restorable(sentence: str) -> bool:
 
 
 def is_running_text(sentence: str) -> bool:
-    """A looser rule, for pre-training larger models: English with some names, numbers and code words in it."""
+    """A looser rule, for pre-training: English with some names, numbers and code words in it."""
     words = sentence.split(" ")
     if is_prose(sentence):
         return True

@@ -82,7 +82,9 @@ class Run:
 
     def _follow(self, words: list[str], log: Path, label: str, threads: int) -> int:
         """Run a command, add all its output to ``log`` and show the lines that tell how far it is."""
-        environment = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
+        # fairseq's own libraries warn of each other on dozens of lines.
+        environment = {"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
+        environment |= {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         process = subprocess.Popen(words, cwd=ROOT, env=os.environ | environment, text=True, **pipes)
         self._processes.append(process)
@@ -109,6 +111,6 @@ def shorten(line: str) -> str | None:
         losses = [f"{name.removeprefix(prefix)} {stats[name]}" for name in names]
         update = stats.get(f"{prefix}num_updates", stats.get("num_updates", "?"))
         return f"{prefix.rstrip('_') or 'train'} update {update}: {', '.join(losses)} (bits)"
-    if line.startswith(("S-", "T-", "H-", "D-", "P-")) or " | INFO | " in line:
+    if line.startswith(("S-", "T-", "H-", "D-", "P-", "INFO:", "DEBUG:")) or " | INFO | " in line:
         return None
     return line.rstrip()[:160] or None

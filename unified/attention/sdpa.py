@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from unified.masks import AttentionMask
+from unified.masks import NO_KEY, AttentionMask
 
 
 class SdpaAttention:
@@ -19,7 +19,7 @@ class SdpaAttention:
         self.causal = mask.structure == "causal"
         self.visible = mask.dense().unsqueeze(-3) if mask.structure == "mixed" else None
         # Only these masks can leave a query with nothing to see; kernels differ in what they return there.
-        hollow = mask.exclude_self or mask.query_key is None or mask.query_length != mask.key_length
+        hollow = mask.exclude_self or mask.query_length != mask.key_length or bool((mask.query_key == NO_KEY).any())
         self.empty = ~self.visible.any(-1, keepdim=True) if self.visible is not None and hollow else None
 
     def __call__(self, query, key, value, dropout=0.0):
