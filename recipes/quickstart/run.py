@@ -69,8 +69,8 @@ TINY = Size(
     initializer_range=0.03,
     dropout=0.0,
     mask_share=0.3,
-    pretraining=Phase(4500, 1.5e-3, row=32, rows=36),
-    finetuning=Phase(3600, 3e-3, row=192, rows=6),
+    pretraining=Phase(4800, 1.5e-3, row=32, rows=36),
+    finetuning=Phase(4200, 3e-3, row=192, rows=6),
 )
 # Minutes on a GPU, most of a day on two cores.
 SMALL = Size(
