@@ -11,7 +11,8 @@ import torch
 # fairseq writes its legacy namespace into every checkpoint: the one global that loading safely must allow.
 torch.serialization.add_safe_globals([argparse.Namespace])
 
-from fairseq_plugins import checkpoints  # noqa: E402
+from fairseq_plugins import checkpoints, precision  # noqa: E402
 from fairseq_plugins.criterions import unified_lm  # noqa: E402, F401
 
 checkpoints.install()
+precision.install()

@@ -1,4 +1,4 @@
-"""The only place that changes fairseq: checkpoint files survive a kill, and a bad one is refused in one line.
+"""Changes to fairseq: checkpoint files survive a kill, and a bad one is refused in one line.
 
 fairseq makes ``checkpoint_last.pt`` and ``checkpoint_best.pt`` by copying over the old file, which a kill in
 mid-copy truncates; and it lets the unpickler's traceback through without naming the file.

@@ -145,6 +145,8 @@ class UnifiedLMTask(FairseqTask):
         files = [TokenFile(prefix) for prefix in folder.prefixes(split)]
         if any(len(file) == 0 for file in files):
             raise UnifiedError(f"{folder.path}: split {split!r} is empty")
+        for file in files:
+            file.check_ids(self.vocabulary.listed)
         # Training and validation draw different masks even where they hold the same text.
         seed = self.cfg.seed if split == "train" else self.cfg.seed + 1
         if not folder.paired:

@@ -128,6 +128,21 @@ class TokenFile:
         np.cumsum(self.sizes, out=offsets[1:])
         return offsets
 
+    def check_ids(self, listed: int) -> None:
+        """Read all tokens once: each must be an id below ``listed``, the number of symbols of the dictionary.
+
+        Raises:
+            UnifiedError: one is not; data and dictionary do not belong together, or the file is garbled.
+        """
+        for start in range(0, len(self._tokens), _CHECKED_AT_ONCE):
+            tokens = self._tokens[start : start + _CHECKED_AT_ONCE]
+            for token in (int(tokens.max()), int(tokens.min())):
+                if not 0 <= token < listed:
+                    raise UnifiedError(
+                        f"{self.prefix}.bin: holds token id {token}, but dict.txt beside it lists {listed} symbols; "
+                        "data and dictionary must come from the same run of `unified prepare` or fairseq-preprocess"
+                    )
+
     def __getstate__(self) -> str:
         return self.prefix
 

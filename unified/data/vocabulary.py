@@ -50,6 +50,8 @@ class Vocabulary:
             seen: set[str] = set()
             twice = next(s for s in self.symbols if s in seen or seen.add(s))
             raise UnifiedError(f"the vocabulary lists {twice!r} twice; each symbol may appear once")
+        #: How many symbols were listed, with the first four; ids from here on cannot occur in data made with the list.
+        self.listed = len(self.symbols)
         for symbol in APPENDED:
             if symbol not in self._index:
                 self._index[symbol] = len(self.symbols)
