@@ -214,7 +214,8 @@ def build(passages: dict[str, list[Passage]], *, held_out: int = 1000) -> dict[s
         clean = _once([one.clean for one in passages[part]], seen)
         if part != "test":
             files[f"documents/{part}.txt"] = _text(_once([one.running for one in passages[part]], seen))
-        targets = _spread([s for document in clean for s in document if prose.is_restorable(s)], most)
+        wanted = prose.is_restorable if part == "train" else prose.is_restoring_test
+        targets = _spread([s for document in clean for s in document if wanted(s)], most)
         files[f"restore/{part}.target"] = targets
         files[f"restore/{part}.source"] = [prose.without_marks(target) for target in targets]
         pairs = _unseen_pairs(passages[part], bodies, earlier)

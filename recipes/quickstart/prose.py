@@ -11,7 +11,7 @@ import re
 
 MIN_WORDS = 4
 MAX_CHARACTERS = 250  # of a clean sentence
-PAIR_WORDS, PAIR_CHARACTERS = 8, (60, 120)  # of a sentence to restore: at least, and from-to
+PAIR_WORDS, PAIR_CHARACTERS = 8, (60, 120)  # of a sentence to test restoring: at least, and from-to
 MAX_RUNNING_CHARACTERS = 400  # of a sentence of running text
 
 #: Marks taken away from the source of a pair; a hyphen becomes a space.
@@ -199,8 +199,13 @@ def _closed(sentence: str) -> bool:
 
 
 def is_restorable(sentence: str) -> bool:
-    """Whether a clean sentence is of the length that the restoring task uses; shorter ones teach little."""
-    return PAIR_CHARACTERS[0] <= len(sentence) <= PAIR_CHARACTERS[1] and len(sentence.split()) >= PAIR_WORDS
+    """Whether a clean sentence is short enough to learn to restore from."""
+    return len(sentence) <= PAIR_CHARACTERS[1]
+
+
+def is_restoring_test(sentence: str) -> bool:
+    """Whether a clean sentence is long enough besides to test restoring; in shorter ones there is little to restore."""
+    return is_restorable(sentence) and len(sentence) >= PAIR_CHARACTERS[0] and len(sentence.split()) >= PAIR_WORDS
 
 
 def is_running_text(sentence: str) -> bool:

@@ -70,7 +70,7 @@ TINY = Size(
     dropout=0.0,
     mask_share=0.3,
     pretraining=Phase(4800, 1.5e-3, row=32, rows=36),
-    finetuning=Phase(4200, 3e-3, row=192, rows=6),
+    finetuning=Phase(4200, 2.5e-3, row=192, rows=6),
 )
 # Minutes on a GPU, most of a day on two cores.
 SMALL = Size(
