@@ -5,6 +5,13 @@ import pytest
 import torch
 
 from tests import fairseq_runs as fairseq
+from unified.data.collate import collate
+from unified.data.dataset import RowDataset
+from unified.data.documents import DocumentTexts
+from unified.data.mmap import TokenFile
+from unified.data.vocabulary import Vocabulary
+from unified.model import LanguageModel, TransformerConfig
+from unified.objectives import parse_objectives
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="fairseq scales losses on a GPU only")
 
@@ -48,3 +55,29 @@ def test_half_precision_learns_as_single_precision_does(data, single, tmp_path, 
     for name, loss in single.items():
         assert half[name] == pytest.approx(loss, rel=0.02), name
     assert (tmp_path / "checkpoint_last.pt").exists()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
+def test_autocast_changes_losses_and_gradients_by_rounding_alone(data, device):
+    """Losses stay float32; the gradients of bfloat16 autocast point where those of float32 do."""
+    vocabulary, mixture = Vocabulary.load(data / "dict.txt"), parse_objectives("bidirectional,seq2seq,left_to_right")
+    rows = RowDataset(DocumentTexts(TokenFile(data / "train"), vocabulary.special), mixture, 64, seed=1)
+    rows.set_epoch(1)
+    batch = collate([rows[i] for i in range(4)], 64, mixture.names, vocabulary.special.pad).to(device)
+    torch.manual_seed(0)
+    sizes = {"layers": 2, "width": 64, "heads": 2, "max_positions": 64, "dropout": 0.0, "attention_dropout": 0.0}
+    model = LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary), **sizes)).to(device)
+
+    def loss_and_gradient(dtype):
+        model.zero_grad()
+        with torch.autocast(device, dtype=dtype, enabled=dtype is not None):
+            losses = model(batch)
+            loss = sum(part.total / part.count.clamp(min=1) for part in losses.values())
+        loss.backward()
+        assert all(part.total.dtype == torch.float32 for part in losses.values())
+        return loss.item(), torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+    single, gradient = loss_and_gradient(None)
+    half, half_gradient = loss_and_gradient(torch.bfloat16)
+    assert half == pytest.approx(single, rel=1e-3)
+    assert torch.cosine_similarity(gradient, half_gradient, dim=0) > 0.999
