@@ -22,7 +22,7 @@ logged() {
     local log=$output/logs/$1.log
     shift
     mkdir -p "$output/logs"
-    if ! "$@" 2>&1 | tee "$log" | { grep --line-buffered -E 'num_updates|Generate test|error' || true; } | cut -c1-240; then
+    if ! "$@" 2>&1 | tee "$log" | { grep --line-buffered -E 'num_updates|Generate test|error' || true; } | sed -u 's,^\(.\{240\}\).*,\1,'; then
         echo "failed; all it printed is in $log" >&2
         exit 1
     fi
