@@ -36,6 +36,7 @@ class Run:
     commands: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     _processes: list[subprocess.Popen] = field(default_factory=list)
+    _failed: bool = False
 
     def run(self, *steps: Step) -> None:
         """Run the steps at the same time, sharing the processors; skip those whose output is there already.
@@ -73,6 +74,7 @@ class Run:
         label = f"{step.name}: " if share > 1 else ""
         code = self._follow(step.words, log, label, max(1, (os.cpu_count() or 1) // share))
         if code:
+            self._failed = True
             for process in self._processes:
                 process.terminate()
             raise SystemExit(f"{step.name} failed with status {code}; all it printed is in {log}")
@@ -88,6 +90,8 @@ class Run:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         process = subprocess.Popen(words, cwd=ROOT, env=os.environ | environment, text=True, **pipes)
         self._processes.append(process)
+        if self._failed:  # the step beside this one, just before
+            process.terminate()
         with log.open("a", encoding="utf-8") as stream:
             for line in process.stdout:
                 stream.write(line)
