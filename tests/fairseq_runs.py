@@ -47,6 +47,14 @@ def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.
     return run("train", data, *PLUGINS, *TINY, "--save-dir", save, *arguments, check=check)
 
 
+def assert_refused(result: subprocess.CompletedProcess, says: str) -> None:
+    """Non-zero, one line of ours that says so, no traceback."""
+    assert result.returncode != 0
+    assert "Traceback" not in result.stdout + result.stderr, result.stderr[-2000:]
+    message = [line for line in result.stderr.splitlines() if line.startswith("unified_lm: error:")]
+    assert len(message) == 1 and says in message[0], result.stderr[-1000:]
+
+
 def logged(text: str, tag: str) -> list[dict]:
     """The JSON statistics that fairseq printed under ``tag`` (train_inner, train, valid)."""
     rows = []

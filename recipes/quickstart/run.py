@@ -170,17 +170,23 @@ class Trial:
         if (pairs / "train.jsonl").exists():
             sides = ["--source-field", "source", "--target-field", "target"]
             parts = [pairs / "train.jsonl", "--valid", pairs / "valid.jsonl", "--test", pairs / "test.jsonl"]
-            lines = (pairs / "test.jsonl").read_text(encoding="utf-8").splitlines()
-            references = [json.loads(line)["target"] for line in lines]
         else:
             sides = ["--target", pairs / "train.target", "--valid-target", pairs / "valid.target",
                      "--test-target", pairs / "test.target"]  # fmt: skip
             parts = [pairs / "train.source", "--valid", pairs / "valid.source", "--test", pairs / "test.source"]
-            references = read_lines(pairs / "test.target")
         command = [TOOLS / "unified", "prepare", *parts, *sides, "--destination", self.pairs]
         self.run.run(documents)
         self.run.run(self.step("pairs", [*command, "--tokenizer", self.documents], self.pairs))
+        _, _, references = self.test_part()
         self.references.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+
+    def test_part(self) -> tuple[Path, list[str], list[str]]:
+        """The file that holds the test sources, the sources, and the references."""
+        pairs = self.corpus / self.experiment.name
+        if (pairs / "test.jsonl").exists():
+            rows = [json.loads(line) for line in read_lines(pairs / "test.jsonl")]
+            return pairs / "test.jsonl", [row["source"] for row in rows], [row["target"] for row in rows]
+        return pairs / "test.source", read_lines(pairs / "test.source"), read_lines(pairs / "test.target")
 
     def train(self) -> None:
         """Pre-train once, fine-tune twice: from the pre-trained model and from nothing."""
@@ -199,8 +205,7 @@ class Trial:
 
     def score(self) -> dict[str, dict]:
         """Generate with both models, apply the rule, score all three: system -> scores."""
-        pairs = self.corpus / self.experiment.name
-        source = pairs / ("test.jsonl" if (pairs / "test.jsonl").exists() else "test.source")
+        source, _, _ = self.test_part()
         rule = [sys.executable, HERE / "baseline.py", self.experiment.rule, source, self.rule]
         self.run.run(self.step("rule", rule, self.rule))
         self.run.run(self.generation(PRETRAINED), self.generation(SCRATCH))
@@ -226,12 +231,7 @@ class Trial:
         """The first test sentences with what each system made of them."""
         texts = {system: read_generate_output([self.outputs(system)])[0] for system in (PRETRAINED, SCRATCH)}
         texts[self.experiment.rule] = read_lines(self.rule)
-        pairs = self.corpus / self.experiment.name
-        if (pairs / "test.source").exists():
-            sources = read_lines(pairs / "test.source")
-        else:
-            sources = [json.loads(line)["source"] for line in read_lines(pairs / "test.jsonl")]
-        references = read_lines(self.references)
+        _, sources, references = self.test_part()
         return [
             Sample(sources[i], references[i], {system: texts[system][i] for system in self.systems})
             for i in range(SHOWN_SAMPLES)
@@ -239,13 +239,12 @@ class Trial:
 
     def charts(self) -> list[Chart]:
         """Learning curves of pre-training by objective, and of both fine-tunings."""
-        logs = self.run.folder / "logs"
         name = self.experiment.name
-        curves = loss_curves(read_training_log(logs / f"{name}-pre-train.log"))
+        curves = loss_curves(read_training_log(self.run.log(f"{name} pre-train")))
         levels = {"unigram entropy": folder_unigram_entropy(self.documents).bits}
         fine = {}
         for system in (PRETRAINED, SCRATCH):
-            log = read_training_log(logs / f"{name}-train-{system.replace(' ', '-')}.log")
+            log = read_training_log(self.run.log(f"{name} train {system}"))
             for curve, points in loss_curves(log, ["target_next"]).items():
                 fine[curve.replace("target_next", system)] = points
         return [Chart(f"{name}: pre-training, by objective", curves, levels), Chart(f"{name}: fine-tuning", fine, {})]

@@ -54,12 +54,13 @@ class Run:
             for finished in as_completed([pool.submit(self._run, step, len(missing)) for step in missing]):
                 finished.result()
 
-    def _file(self, step: Step, ending: str) -> Path:
-        return self.folder / "logs" / f"{step.name.replace(' ', '-')}{ending}"
+    def log(self, name: str) -> Path:
+        """Where the step of this name leaves all it prints."""
+        return self.folder / "logs" / f"{name.replace(' ', '-')}.log"
 
     def _done(self, step: Step) -> bool:
         """A step that was interrupted may have left its output, but not its seconds."""
-        mark = self._file(step, ".seconds")
+        mark = self.log(step.name).with_suffix(".seconds")
         if not (mark.exists() and step.output.exists()):
             return False
         self.seconds[step.name] = float(mark.read_text())
@@ -69,7 +70,7 @@ class Run:
     def _run(self, step: Step, share: int) -> None:
         print(f"\n== {step.name}\n$ {shlex.join(step.words)}", flush=True)
         start = time.time()
-        log = self._file(step, ".log")
+        log = self.log(step.name)
         log.parent.mkdir(parents=True, exist_ok=True)
         label = f"{step.name}: " if share > 1 else ""
         code = self._follow(step.words, log, label, max(1, (os.cpu_count() or 1) // share))
@@ -79,7 +80,7 @@ class Run:
                 process.terminate()
             raise SystemExit(f"{step.name} failed with status {code}; all it printed is in {log}")
         self.seconds[step.name] = round(time.time() - start, 1)
-        self._file(step, ".seconds").write_text(str(self.seconds[step.name]))
+        log.with_suffix(".seconds").write_text(str(self.seconds[step.name]))
         print(f"   {step.name}: {self.seconds[step.name]} s", flush=True)
 
     def _follow(self, words: list[str], log: Path, label: str, threads: int) -> int:

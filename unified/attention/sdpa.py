@@ -17,10 +17,13 @@ class SdpaAttention:
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
         self.causal = mask.structure == "causal"
-        self.visible = mask.dense().unsqueeze(-3) if mask.structure == "mixed" else None
-        # Only these masks can leave a query with nothing to see; kernels differ in what they return there.
-        hollow = mask.exclude_self or mask.query_length != mask.key_length or bool((mask.query_key == NO_KEY).any())
-        self.empty = ~self.visible.any(-1, keepdim=True) if self.visible is not None and hollow else None
+        self.visible = self.empty = None
+        if mask.structure == "mixed":
+            self.visible = mask.dense().unsqueeze(-3)
+            # Only these masks can leave a query with nothing to see; kernels differ in what they return there.
+            keyless = mask.query_length != mask.key_length or bool((mask.query_key == NO_KEY).any())
+            if mask.exclude_self or keyless:
+                self.empty = ~self.visible.any(-1, keepdim=True)
 
     def __call__(self, query, key, value, dropout=0.0):
         out = scaled_dot_product_attention(query, key, value, self.visible, dropout_p=dropout, is_causal=self.causal)
