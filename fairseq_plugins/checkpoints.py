@@ -7,14 +7,13 @@ mid-copy truncates; and it lets the unpickler's traceback through without naming
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
-import zipfile
 
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 
-from fairseq_plugins.refusals import refusal
+from fairseq_plugins.refusals import refusing
+from unified.checkpoints import named_damage
 
 
 def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
@@ -31,16 +30,10 @@ def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
 
 
 def _named(load):
+    @refusing()
     def load_checkpoint_to_cpu(path, *arguments, **keywords):
-        try:
+        with named_damage(path):
             return load(path, *arguments, **keywords)
-        except pickle.UnpicklingError as error:
-            detail = next((line for line in str(error).splitlines() if "Unsupported" in line or "GLOBAL" in line), "")
-            message = f"{path}: holds more than tensors and plain values, or is damaged; nothing of it was run"
-            raise refusal(f"{message} ({detail.strip()})" if detail else message) from None
-        except (OSError, EOFError, zipfile.BadZipFile, RuntimeError, KeyError, UnicodeDecodeError) as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise refusal(f"{path}: not a readable checkpoint ({first}); is the file complete?") from None
 
     return load_checkpoint_to_cpu
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from tests.rates import assert_rate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives.corruption import Cloze, cover, draw_ngrams, maskable, prediction_count, replace
@@ -16,12 +17,6 @@ SPECIAL = Vocabulary([f"w{i}" for i in range(50)]).special
 @dataclass(frozen=True)
 class Hiding(Cloze):
     name: ClassVar[str] = "hiding"
-
-
-def assert_rate(hits: int, trials: int, probability: float) -> None:
-    """Within 4.5 standard deviations: a right rate fails once in 150,000 seeds, and ours are fixed."""
-    deviation = np.sqrt(trials * probability * (1 - probability))
-    assert abs(hits - trials * probability) < 4.5 * deviation, (hits / trials, probability)
 
 
 def assert_uniform(counts: np.ndarray) -> None:

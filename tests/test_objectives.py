@@ -1,24 +1,19 @@
 """UniLM's objectives: typed-out examples, masks against the published formula, rates on many tokens."""
 
-import argparse
-from dataclasses import dataclass, fields, is_dataclass
-from typing import ClassVar
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
 import torch
 
+from tests.rates import assert_rate
 from unified import masks
-from unified.commands import objectives as command
 from unified.data.example import Example
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import (
-    DEFAULT_FINETUNING,
-    DEFAULT_PRETRAINING,
     OBJECTIVES,
-    Mixture,
     Objective,
     parse_objectives,
 )
@@ -56,12 +51,6 @@ def dense(example: Example) -> np.ndarray:
         .dense()
         .numpy()
     )
-
-
-def assert_rate(hits: int, trials: int, probability: float) -> None:
-    """Within 4.5 standard deviations: a right rate fails once in 150,000 seeds, and ours are fixed."""
-    deviation = np.sqrt(trials * probability * (1 - probability))
-    assert abs(hits - trials * probability) < 4.5 * deviation, (hits / trials, probability)
 
 
 # ---------------------------------------------------------------- structure, typed out
@@ -347,210 +336,3 @@ def test_an_empty_text_is_refused(kind):
 def test_settings_are_checked(kind, settings, message):
     with pytest.raises(UnifiedError, match=message):
         kind(**settings)
-
-
-# ---------------------------------------------------------------- mixtures
-
-
-@dataclass(frozen=True)
-class Own(LeftToRight):
-    """An objective from outside the library."""
-
-    name: ClassVar[str] = "own"
-    x: int = 0
-
-
-@dataclass(frozen=True)
-class Demanding:
-    """An objective whose setting has no default."""
-
-    x: int
-
-
-@dataclass(frozen=True)
-class NotAnObjective:
-    x: int = 0
-
-
-def test_default_mixtures():
-    mixture = parse_objectives(DEFAULT_PRETRAINING)
-    assert mixture.names == ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
-    assert mixture.weights == pytest.approx((1 / 3, 1 / 3, 1 / 6, 1 / 6))
-    assert not mixture.paired
-    assert parse_objectives(DEFAULT_FINETUNING).paired
-
-
-def test_shares_of_a_mixture():
-    mixture = parse_objectives(DEFAULT_PRETRAINING)
-    uniforms = np.random.default_rng(13).random(120_000)
-    chosen = mixture.choose(uniforms)
-    assert chosen.shape == (120_000,) and chosen.dtype == np.int64
-    for index, weight in enumerate((1 / 3, 1 / 3, 1 / 6, 1 / 6)):
-        assert_rate((chosen == index).sum(), len(chosen), weight)
-    assert mixture.choose(np.array([0.0, 0.3333, 0.3334, 0.6667, 0.84, np.nextafter(1, 0)])).tolist() == [
-        0,
-        0,
-        1,
-        2,
-        3,
-        3,
-    ]
-    assert parse_objectives("seq2seq,left_to_right").choose(np.array([0.0, 0.5])).tolist() == [0, 1]
-    assert parse_objectives("seq2seq").choose(uniforms[:50]).tolist() == [0] * 50
-
-
-def test_full_notation():
-    mixture = parse_objectives(
-        " bidirectional : 2,seq2seq(mask_share=0.2, whole_words = True):2 , left_to_right,"
-        f"{__name__}:Own(x=-3):.5,right_to_left:0"
-    )
-    assert mixture.objectives == (
-        Bidirectional(),
-        Seq2Seq(mask_share=0.2, whole_words=True),
-        LeftToRight(),
-        Own(x=-3),
-    )
-    assert mixture.ratios == (2, 2, 1, 0.5)
-    assert str(mixture) == (
-        f"bidirectional:2,seq2seq(whole_words=True, mask_share=0.2):2,left_to_right:1,{__name__}:Own(x=-3):0.5"
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        DEFAULT_PRETRAINING,
-        DEFAULT_FINETUNING,
-        "target_cloze(max_predictions=48):0.1,target_next:0.7",
-        f"{__name__}:Own:3",
-        "seq2seq():1e-9",
-    ],
-)
-def test_a_mixture_is_read_back_from_its_string(text):
-    mixture = parse_objectives(text)
-    assert parse_objectives(str(mixture)) == mixture
-    assert str(parse_objectives(str(mixture))) == str(mixture)
-
-
-def test_weight_zero_removes_an_objective():
-    mixture = parse_objectives("seq2seq:1,target_cloze:0,bidirectional:0.0")
-    assert mixture.names == ("seq2seq",) and mixture.weights == (1.0,)
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("", "list of objectives is empty; the objectives are bidirectional"),
-        ("  ", "list of objectives is empty"),
-        (",", "list of objectives is empty"),
-        ("seq2seq,", "nothing stands on one side of a comma"),
-        ("seq2seq,,left_to_right", "nothing stands on one side of a comma"),
-        ("seq2sec", r"no objective 'seq2sec' \(did you mean seq2seq\?\); known are bidirectional, left_to_right"),
-        ("seq2sec:2", "did you mean seq2seq"),
-        ("xyz(a=1)", "no objective 'xyz'; known are"),
-        ("seq2seq:-1", "the weight must be a finite number of at least 0, got -1"),
-        ("seq2seq:nan", "finite number of at least 0, got nan"),
-        ("seq2seq:inf", "finite number"),
-        ("seq2seq:two", "the weight after the colon must be a number, got 'two'"),
-        ("seq2seq:", "weight after the colon must be a number, got ''"),
-        ("seq2seq():", "weight after the colon must be a number, got ''"),
-        ("seq2seq:1:2", "must be a number, got '1:2'"),
-        ("seq2seq:0", "every objective has weight 0"),
-        ("seq2seq:0,left_to_right:0", "every objective has weight 0"),
-        ("seq2seq,left_to_right,seq2seq(mask_share=0.3)", "objective seq2seq is listed twice"),
-        ("seq2seq:0,seq2seq", "listed twice"),
-        (
-            "seq2seq(mask_shar=0.2)",
-            r"no setting 'mask_shar' \(did you mean mask_share\?\); its settings are ngram_share",
-        ),
-        ("target_next(x=1)", "no setting 'x'; it has none"),
-        ("seq2seq(mask_share=2)", "seq2seq: mask_share must be a number above 0 and at most 1, got 2"),
-        ("seq2seq(0.2)", "settings must be name=value"),
-        ("seq2seq(**{})", "settings must be name=value"),
-        ("seq2seq(mask_share=)", "settings must be name=value"),
-        ("seq2seq(mask_share 0.2)", "settings must be name=value"),
-        ("seq2seq(mask_share=0.2)(ngram_max=3)", "settings must be name=value"),
-        ("seq2seq(mask_share=0.2, mask_share=0.3)", "mask_share is set twice"),
-        ("seq2seq(mask_share=open('x'))", "value of mask_share is not a Python literal"),
-        ("seq2seq(mask_share=0.2", "not closed"),
-        ("seq2seq)", "not opened"),
-        ("seq2seq(mask_share='0.2)", "not closed"),
-        ("seq2seq(mask_share=0.2)2", "'2' after the settings"),
-        ("seq2seq,target_cloze", "target_cloze learn from source/target pairs, seq2seq from running text"),
-        ("no.such.module:Class", r"module no.such.module cannot be imported \(No module named 'no'\)"),
-        (f"{__name__}:Absent", "has no dataclass 'Absent'"),
-        (f"{__name__}:test_full_notation", "has no dataclass 'test_full_notation'"),
-        (f"{__name__}:NotAnObjective", "not an objective"),
-        (f"{__name__}:Demanding", r"the setting x has no default; write .*:Demanding\(x=…\)"),
-        ("1:2", "no objective '1'"),
-    ],
-)
-def test_bad_lists_are_refused_in_one_line(text, message):
-    with pytest.raises(UnifiedError, match=message) as refusal:
-        parse_objectives(text)
-    assert "\n" not in str(refusal.value)
-
-
-def test_a_mixture_made_by_hand_is_checked_too():
-    with pytest.raises(UnifiedError, match="2 objectives but 1 weights"):
-        Mixture((Seq2Seq(), LeftToRight()), (1.0,))
-    with pytest.raises(UnifiedError, match="seq2seq: a weight must be a finite number of at least 0, got -2"):
-        Mixture((Seq2Seq(),), (-2,))
-    with pytest.raises(UnifiedError, match="no objective is listed"):
-        Mixture((), ())
-
-
-# ---------------------------------------------------------------- the command
-
-
-def printed(capsys, *arguments: str) -> str:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    command.run(parser.parse_args(arguments))
-    return capsys.readouterr().out
-
-
-def test_command_lists_every_objective(capsys):
-    lines = printed(capsys).splitlines()
-    for name, kind in OBJECTIVES.items():
-        assert any(line.startswith(f"{name}: ") for line in lines)
-        assert sum(line.startswith("    ") for line in lines) == sum(len(fields(k)) for k in OBJECTIVES.values())
-        assert fields(kind) is not None
-
-
-def test_command_shows_an_example(capsys):
-    shown = printed(capsys, "show", "target_next", "--text", "a b c", "--second", "x y")
-    table = [line.split() for line in shown.split("\n\n")[0].splitlines()]
-    assert table == [
-        ["place", "token", "type", "visible", "predict"],
-        ["0", "<s>", "4", "given"],
-        ["1", "a", "4", "given"],
-        ["2", "b", "4", "given"],
-        ["3", "c", "4", "given"],
-        ["4", "</s>", "4", "given"],
-        ["5", "<s>", "5", "step", "0", "x"],
-        ["6", "x", "5", "step", "1", "y"],
-        ["7", "y", "5", "step", "2", "</s>"],
-    ]
-    assert str(masks.seq2seq(source_length=5, target_length=3)) in shown
-
-
-def test_command_splits_a_text_and_asks_for_the_next_sentence(capsys):
-    shown = printed(capsys, "show", "bidirectional(mask_share=1)", "--text", "a b c d <mask>", "--seed", "3")
-    assert "is_next=1 from place 0" in shown
-    assert printed(capsys, "show", "left_to_right", "--text", "a") != ""
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["show", "seq2seq,left_to_right", "--text", "a b"], "show takes one objective, got 2"),
-        (["show", "left_to_right", "--text", "a", "--second", "b"], "left_to_right reads one segment"),
-        (["show", "left_to_right", "--text", " "], "--text is empty"),
-        (["show", "left_to_right", "--text", "a", "--seed", "-1"], "--seed must be at least 0, got -1"),
-        (["show", "nothing", "--text", "a"], "no objective 'nothing'"),
-    ],
-)
-def test_command_refusals(capsys, arguments, message):
-    with pytest.raises(UnifiedError, match=message):
-        printed(capsys, *arguments)

@@ -180,6 +180,17 @@ def test_an_interrupted_run_leaves_no_folder_and_no_process(tmp_path, interrupti
     assert not [pid for pid in workers if is_alive(pid)]
 
 
+def test_what_a_killed_run_left_is_named_and_kept(tmp_path, capsys):
+    left, other = tmp_path / ".data.1.partial", tmp_path / ".data2.1.partial"
+    for folder in (left, other):
+        folder.mkdir()
+        write(folder / "train.bin", "half")
+    assert run(write(tmp_path / "a.txt", raw_text(random_documents(50))), "--destination", tmp_path / "data") == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note:")]
+    assert len(notes) == 1 and str(left) in notes[0]
+    assert (left / "train.bin").read_text() == "half"
+
+
 def children(pid):
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):

@@ -7,7 +7,8 @@ import os
 import pickle
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -29,12 +30,26 @@ def load_checkpoint(path: str | os.PathLike) -> dict:
             ``argparse.Namespace``; nothing in it is executed.
     """
     path = Path(path)
+    with named_damage(path), torch.serialization.safe_globals(ALLOWED):
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(content, dict):
+        raise UnifiedError(f"{path}: expected a dictionary, got {type(content).__name__}; not a checkpoint")
+    return content
+
+
+@contextmanager
+def named_damage(path: str | os.PathLike) -> Iterator[None]:
+    """For a block that reads ``path`` with torch's restricted unpickler: whatever is wrong with the file is named.
+
+    Raises:
+        UnifiedError: as :func:`load_checkpoint`. Missing files and wrong checksums are found before the block.
+    """
+    path = Path(path)
     if not path.is_file():
         raise UnifiedError(f"{path}: no such checkpoint file")
     _check_archive(path)
     try:
-        with torch.serialization.safe_globals(ALLOWED):
-            content = torch.load(path, map_location="cpu", weights_only=True)
+        yield
     except pickle.UnpicklingError as error:
         raise UnifiedError(
             f"{path}: refused, because it holds more than tensors and plain values ({_culprit(error)}); "
@@ -42,9 +57,6 @@ def load_checkpoint(path: str | os.PathLike) -> dict:
         ) from None
     except _DAMAGE as error:
         raise UnifiedError(f"{path}: damaged, its content cannot be read ({type(error).__name__})") from None
-    if not isinstance(content, dict):
-        raise UnifiedError(f"{path}: expected a dictionary, got {type(content).__name__}; not a checkpoint")
-    return content
 
 
 def _check_archive(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from unified.data.progress import Progress
 from unified.errors import UnifiedError
 
 MANIFEST = "manifest.json"
@@ -26,6 +28,9 @@ def new_folder(destination: str | Path, overwrite: bool) -> Iterator[Path]:
     destination = Path(destination).resolve()
     check_destination(destination, overwrite)
     destination.parent.mkdir(parents=True, exist_ok=True)
+    for left in sorted(destination.parent.glob(f".{glob.escape(destination.name)}.*.partial")):
+        # It may be at work on another machine, so it is not ours to remove.
+        Progress.say(f"note: {left} was left by a run that was killed, unless one is at work; remove it by hand")
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
     partial.mkdir()
     try:

@@ -15,7 +15,8 @@ Letters: B rows, T queries, S keys. All vectors are int64.
 """
 
 from unified.masks.builders import bidirectional, left_to_right, permutation, right_to_left, seq2seq
-from unified.masks.mask import GIVEN, NO_KEY, PADDING, AttentionMask, structure_of
+from unified.masks.constants import GIVEN, NO_KEY, PADDING
+from unified.masks.mask import AttentionMask, structure_of
 from unified.masks.packing import batch, pack
 from unified.masks.pictures import plot
 from unified.masks.recovery import from_dense, is_nested

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from unified.masks.mask import NO_KEY
+from unified.masks.constants import NO_KEY
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from unified.masks.constants import NO_KEY
+
 if TYPE_CHECKING:
     from unified.masks.mask import AttentionMask
 
 STRUCTURES = ("full", "causal", "mixed")
-#: GIVEN, PADDING and NO_KEY are all -1, and no field may hold less.
-LEAST = NO_KEY = -1
 
 
 def check_length(name: str, value: int) -> int:
@@ -39,8 +39,8 @@ def check_mask(mask: AttentionMask) -> None:
     """Raise a ValueError that names the first field that does not make a mask, and what arrived."""
     _check_shapes(mask)
     for name, tensor in mask._tensors().items():
-        if tensor.numel() and int(tensor.min()) < LEAST:
-            raise ValueError(f"{name} must be at least {LEAST}, got {int(tensor.min())}")
+        if tensor.numel() and int(tensor.min()) < -1:
+            raise ValueError(f"{name} must be at least -1, got {int(tensor.min())}")
     if mask.structure not in STRUCTURES:
         raise ValueError(f"structure must be one of {', '.join(STRUCTURES)}, got {mask.structure!r}")
     _check_own_keys(mask)

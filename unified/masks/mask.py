@@ -10,16 +10,10 @@ import numpy as np
 import torch
 
 from unified.masks.checks import check_integers, check_length, check_mask
+from unified.masks.constants import GIVEN, NO_KEY, PADDING
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
-
-#: Rank of what is shown from the start.
-GIVEN = -1
-#: Document of what is no text: pads see each other, text and pads never do.
-PADDING = -1
-#: ``AttentionMask.query_key`` of a query that is no key itself, as in a query stream.
-NO_KEY = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)

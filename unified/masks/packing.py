@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from unified.masks.checks import check_length
-from unified.masks.mask import GIVEN, NO_KEY, PADDING, AttentionMask
+from unified.masks.constants import GIVEN, NO_KEY, PADDING
+from unified.masks.mask import AttentionMask
 
 
 def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None = None) -> AttentionMask:

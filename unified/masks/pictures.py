@@ -10,7 +10,8 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from unified.masks.mask import GIVEN, NO_KEY, PADDING, AttentionMask
+from unified.masks.constants import GIVEN, NO_KEY, PADDING
+from unified.masks.mask import AttentionMask
 
 VISIBLE, HIDDEN = "■", "·"
 #: What the text picture shows of a large mask: places per side, rows of a batch.

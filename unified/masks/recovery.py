@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from unified.masks.mask import GIVEN, NO_KEY, AttentionMask, structure_of
+from unified.masks.constants import GIVEN, NO_KEY
+from unified.masks.mask import AttentionMask, structure_of
 
 
 def is_nested(dense: torch.Tensor | np.ndarray) -> bool:
