@@ -10,7 +10,6 @@ INSTALLED := .venv/.installed
 ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
 endif
-export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help install test lint quickstart quickstart-long bench
 
