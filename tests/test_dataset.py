@@ -22,15 +22,18 @@ from tests.token_files import (
 )
 from unified.data import randomness
 from unified.data.collate import collate
-from unified.data.dataset import RowDataset
+from unified.data.dataset import RowDataset, longest_text
 from unified.data.documents import DocumentTexts
 from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError
-from unified.objectives.base import Mixture
+from unified.objectives.base import Mixture, lengths_of
+from unified.objectives.t5 import Deshuffling, RandomSpans
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze
 
 UNILM = Mixture((Bidirectional(), Seq2Seq(), LeftToRight(), RightToLeft()), (2, 2, 1, 1))
 PAIRED = Mixture((TargetCloze(),), (1,))
+#: Examples longer than their texts by 2, by a part of them, and twice as long.
+GROWING = Mixture((LeftToRight(), RandomSpans(), Deshuffling()), (1, 1, 1))
 ROW = 128
 
 
@@ -86,11 +89,10 @@ def equal_batches(one, other):
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than this machine has cores
-@pytest.mark.parametrize("kind", ["documents", "pairs"])
+@pytest.mark.parametrize("kind, mixture", [("documents", UNILM), ("documents", GROWING), ("pairs", PAIRED)])
 @pytest.mark.parametrize("packed", [True, False])
-def test_the_stream_is_the_same_for_any_number_of_workers(kind, packed, request):
+def test_the_stream_is_the_same_for_any_number_of_workers(kind, mixture, packed, request):
     texts = request.getfixturevalue(kind)
-    mixture = PAIRED if texts.paired else UNILM
     streams = [stream(RowDataset(texts, mixture, ROW, seed=7, packed=packed), workers) for workers in (0, 1, 4)]
     assert len(streams[0][0]) > 5
     for other in streams[1:]:
@@ -115,7 +117,7 @@ def test_two_processes_see_what_one_sees(documents):
 
 
 def test_a_restart_in_mid_epoch_goes_on_where_it_stopped(pairs, documents):
-    for texts, mixture in ((pairs, PAIRED), (documents, UNILM)):
+    for texts, mixture in ((pairs, PAIRED), (documents, UNILM), (documents, GROWING)):
         whole = stream(RowDataset(texts, mixture, ROW, seed=3), 0, epochs=(2,))[0]
         restarted = RowDataset(texts, mixture, ROW, seed=3)
         restarted.set_epoch(2)
@@ -139,7 +141,7 @@ def test_a_row_depends_on_nothing_that_was_asked_before(documents):
 
 
 def test_a_pickled_copy_gives_the_same_rows(documents, pairs):
-    for texts, mixture in ((documents, UNILM), (pairs, PAIRED)):
+    for texts, mixture in ((documents, UNILM), (documents, GROWING), (pairs, PAIRED)):
         dataset = RowDataset(texts, mixture, ROW, seed=1)
         dataset.set_epoch(3)
         copy = pickle.loads(pickle.dumps(dataset))
@@ -156,6 +158,29 @@ def test_an_epoch_holds_every_token_once(documents, packed):
         assert sorted(token for token in tokens if token >= 10) == list(range(10, 10 + total))
     if not packed:
         assert all(len(dataset[row]) == 1 for row in range(len(dataset)))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_epoch_of_growing_examples_holds_every_text_once(documents, packed):
+    dataset = RowDataset(documents, Mixture((Deshuffling(), Reads()), (1, 1)), ROW, seed=4, packed=packed)
+    rows = []
+    for epoch in (1, 2):
+        dataset.set_epoch(epoch)
+        rows.append([dataset[row] for row in range(len(dataset))])
+        assert max(sum(len(example.tokens) for example in row) for row in rows[-1]) <= ROW
+        # The target of one objective and the whole of the other: every token once.
+        texts = [e.labels[:-1] if e.group == "deshuffling" else e.tokens[1:-1] for row in rows[-1] for e in row]
+        total = int(documents.bounds[-1])
+        assert np.sort(np.concatenate(texts)).tolist() == list(range(10, 10 + total))
+    assert not same(*rows)
+
+
+def test_texts_are_as_long_as_the_most_growing_objective_allows():
+    tokens = np.arange(1, 200)
+    for mixture in (UNILM, GROWING, Mixture((RandomSpans(),), (1,))):
+        fitting = [n for n in tokens if all(lengths_of(o, np.array(n)) <= ROW for o in mixture.objectives)]
+        assert longest_text(mixture.objectives, ROW) == max(fitting)
+    assert longest_text(GROWING.objectives, 4) == 0
 
 
 def test_an_epoch_holds_every_pair_once(tmp_path):
@@ -217,14 +242,14 @@ def test_objectives_are_drawn_by_weight_and_anew_in_every_epoch(tmp_path):
     assert abs(agreement - sum(w * w for w in UNILM.weights)) < 5 * np.sqrt(0.25 / 1500)
 
 
-@pytest.mark.parametrize("kind", ["documents", "pairs"])
+#: Objectives of 2 and of 3 special symbols.
+TWO_AND_THREE = Mixture((Seq2Seq(), LeftToRight()), (1, 1))
+
+
+@pytest.mark.parametrize("kind, mixture", [("documents", TWO_AND_THREE), ("documents", GROWING), ("pairs", PAIRED)])
 @pytest.mark.parametrize("packed", [True, False])
-def test_lengths_are_those_of_the_rows(kind, packed, request):
+def test_lengths_are_those_of_the_rows(kind, mixture, packed, request):
     texts = request.getfixturevalue(kind)
-    if texts.paired:
-        mixture = PAIRED
-    else:  # objectives of 2 and of 3 special symbols
-        mixture = Mixture((Seq2Seq(), LeftToRight()), (1, 1))
     dataset = RowDataset(texts, mixture, ROW, seed=6, packed=packed)
     dataset.set_epoch(4)
     lengths = [sum(len(example.tokens) for example in dataset[row]) for row in range(len(dataset))]
@@ -299,7 +324,9 @@ def test_refusals(documents, pairs, tmp_path):
         RowDataset(documents, PAIRED, ROW, seed=1)
     with pytest.raises(UnifiedError, match="holds source/target pairs, but bidirectional, seq2seq, .* needs documents"):
         RowDataset(pairs, UNILM, ROW, seed=1)
-    with pytest.raises(UnifiedError, match="rows of 3 tokens hold no text beside 3 special tokens"):
+    with pytest.raises(
+        UnifiedError, match="rows of 3 tokens hold no text beside the special tokens of bidirectional, seq2seq"
+    ):
         RowDataset(documents, UNILM, 3, seed=1)
     for seed in (-1, 2**64):
         with pytest.raises(UnifiedError, match="the seed must be"):
@@ -313,5 +340,5 @@ def test_refusals(documents, pairs, tmp_path):
         with pytest.raises(IndexError):
             dataset[row]
     dataset = RowDataset(documents, Mixture((Greedy(segments=2),), (1,)), ROW, seed=1)
-    with pytest.raises(ValueError, match="objective reads made .* its special_tokens allows 1 more"):
+    with pytest.raises(ValueError, match="objective reads made .* its special_tokens, or lengths, allows"):
         dataset[0]

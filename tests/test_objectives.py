@@ -17,10 +17,13 @@ from unified.objectives import (
     Objective,
     parse_objectives,
 )
+from unified.objectives.base import lengths_of
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze, TargetNext
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(1000)]).special
 CLS, SEP, MASK = SPECIAL.begin, SPECIAL.separator, SPECIAL.mask
+#: UniLM's own; other systems have files of their own, and the contract here.
+UNILM = [name for name, kind in OBJECTIVES.items() if kind.__module__ == "unified.objectives.unilm"]
 PRETRAINING = [Bidirectional, LeftToRight, RightToLeft, Seq2Seq]
 #: Nothing is replaced: the sequence is seen as it is.
 PLAIN = {"mask_replace_share": 0.0, "random_replace_share": 0.0}
@@ -114,7 +117,7 @@ def visible(name: str, i: int, j: int, n_a: int) -> bool:
     }[name]
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", UNILM)
 @pytest.mark.parametrize("first, second", [(1, 1), (2, 2), (1, 5), (7, 3)])
 def test_mask_is_the_published_formula(name, first, second):
     objective = OBJECTIVES[name]()
@@ -161,8 +164,9 @@ def test_contract(name):
         assert np.array_equal(text.tokens, given[0]) and np.array_equal(text.second, given[1])
         arrays = {f.name: getattr(example, f.name) for f in fields(example) if f.name not in ("group", "is_next")}
         assert all(array.dtype == np.int64 and array.ndim == 1 for array in arrays.values())
-        length = len(example.tokens)
-        assert length == first + (second if objective.segments == 2 else 0) + objective.special_tokens
+        length, given_length = len(example.tokens), first + (second if objective.segments == 2 else 0)
+        assert length <= lengths_of(objective, np.array(given_length))
+        assert length == given_length + objective.special_tokens or hasattr(objective, "lengths")
         for per_place in ("positions", "token_types", "key_rank", "query_rank"):
             assert len(arrays[per_place]) == length
         assert 1 <= len(example.predicted) == len(example.labels)
@@ -176,7 +180,7 @@ def test_contract(name):
         assert type(example.is_next) is int
 
 
-@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "target_next"])
+@pytest.mark.parametrize("name", [name for name in UNILM if name != "target_next"])
 def test_labels_restore_the_text(name):
     rng = np.random.default_rng(6)
     objective = OBJECTIVES[name]()
@@ -189,7 +193,7 @@ def test_labels_restore_the_text(name):
         assert restored.tolist() == [CLS] + [token for segment in segments for token in [*segment.tolist(), SEP]]
 
 
-@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "target_next"])
+@pytest.mark.parametrize("name", [name for name in UNILM if name != "target_next"])
 def test_other_seeds_hide_other_places(name):
     text = text_of(50, 50)
     examples = [OBJECTIVES[name]()(text, np.random.default_rng(seed)) for seed in range(20)]

@@ -1,6 +1,7 @@
 """`unified objectives`: the list, and one example shown."""
 
 import argparse
+import json
 from dataclasses import fields
 
 import pytest
@@ -18,12 +19,23 @@ def printed(capsys, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_command_lists_every_objective(capsys):
+def test_command_lists_every_objective_with_paper_needs_and_settings(capsys):
     lines = printed(capsys).splitlines()
     for name, kind in OBJECTIVES.items():
-        assert any(line.startswith(f"{name}: ") for line in lines)
-        assert sum(line.startswith("    ") for line in lines) == sum(len(fields(k)) for k in OBJECTIVES.values())
-        assert fields(kind) is not None
+        start = next(i for i, line in enumerate(lines) if line.startswith(f"{name}: "))
+        assert lines[start + 1].startswith(f"    from {kind.paper}; needs ")
+        settings = [f"    {field.name}={field.default!r}" for field in fields(kind)]
+        assert lines[start + 2 : start + 2 + len(settings)] == settings
+    assert len(lines) == sum(2 + len(fields(kind)) for kind in OBJECTIVES.values())
+
+
+def test_command_lists_for_programs(capsys):
+    listed = {entry["name"]: entry for entry in json.loads(printed(capsys, "--json"))}
+    assert list(listed) == list(OBJECTIVES)
+    assert listed["bidirectional"]["needs"] == ["several documents"]
+    assert listed["target_next"]["needs"] == ["source/target pairs"]
+    assert listed["random_spans"]["needs"] == ["documents", "sentinels"]
+    assert listed["random_spans"]["settings"] == {"noise_density": 0.15, "closing_sentinel": False, "mean_span": 3.0}
 
 
 def test_command_shows_an_example(capsys):

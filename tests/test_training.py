@@ -50,6 +50,16 @@ def test_loss_is_the_sum_of_the_objectives_means(pretrained):
     assert float(row["loss"]) == pytest.approx(total, abs=5e-3)
 
 
+def test_objectives_whose_examples_grow_train_beside_others(data, tmp_path):
+    objectives = "random_spans:2,deshuffling,replace_spans(closing_sentinel=True),bidirectional"
+    result = fairseq.train(data, tmp_path, "--objectives", objectives, "--batch-size", 8, "--max-epoch", 6, "--lr", 3e-3)
+    rows = fairseq.logged(result.stdout + result.stderr, "train")
+    for name in ("random_spans", "deshuffling", "replace_spans", "bidirectional"):
+        assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
+    settings = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["model"]
+    assert settings["writes"] == "next"
+
+
 def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained, tmp_path):
     arguments = (*MIXTURE, "--batch-size", 4, "--max-epoch", 2, "--log-interval", 1, "--save-interval-updates", 3)
     process = fairseq.start("train", data, *fairseq.PLUGINS, *fairseq.TINY, "--save-dir", tmp_path, *arguments)

@@ -195,9 +195,8 @@ class UnifiedLMTask(FairseqTask):
                 cfg.writes = self._writes()
 
     def _writes(self) -> str:
-        if not self.folder.paired:
-            return "left_to_right"
-        return "next" if self.mixture.names[0] == "target_next" else "cloze"
+        default = "cloze" if self.folder.paired else "left_to_right"
+        return getattr(self.mixture.objectives[0], "writes", default)
 
     def valid_step(self, sample, model, criterion):
         loss, sample_size, log = super().valid_step(sample, model, criterion)

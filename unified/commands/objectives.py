@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 
 import numpy as np
 import torch
@@ -13,13 +14,14 @@ from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, AttentionMask
-from unified.objectives import OBJECTIVES, Objective, parse_objectives
+from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
 
 NAME = "objectives"
 HELP = "list the training objectives, or show one example of an objective"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the list for programs")
     actions = parser.add_subparsers(dest="action", metavar="show")
     show = actions.add_parser("show", help="print one example, with its mask")
     show.add_argument(
@@ -33,16 +35,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.action == "show":
         print(_shown(args))
+    elif args.json:
+        print(json.dumps([_described(kind) for kind in OBJECTIVES.values()], indent=2))
     else:
         print("\n".join(_listed()))
     return 0
 
 
+def _described(kind: type) -> dict:
+    return {
+        "name": kind.name,
+        "summary": kind.__doc__.splitlines()[0],
+        "paper": kind.paper,
+        "needs": _needs(kind()),
+        "settings": {field.name: field.default for field in fields(kind)},
+    }
+
+
+def _needs(objective: Objective) -> list[str]:
+    """What an objective with its default settings cannot do without."""
+    documents = "several documents" if objective.wants_random_second else "documents"
+    needs = ["source/target pairs" if objective.paired else documents]
+    special = Vocabulary([]).special
+    without = {
+        "sentinels": Supply(replace(special, sentinel_count=0), word_starts=True, longest=512),
+        "word starts": Supply(special, word_starts=False, longest=512),
+    }
+    if hasattr(objective, "unmet"):
+        needs += [name for name, supply in without.items() if objective.unmet(supply)]
+    return needs
+
+
 def _listed() -> list[str]:
     lines = []
-    for name, kind in OBJECTIVES.items():
-        lines.append(f"{name}: {kind.__doc__.splitlines()[0]}")
-        lines += [f"    {field.name}={field.default!r}" for field in fields(kind)]
+    for kind in OBJECTIVES.values():
+        described = _described(kind)
+        lines.append(f"{kind.name}: {described['summary']}")
+        lines.append(f"    from {described['paper']}; needs {', '.join(described['needs'])}")
+        lines += [f"    {name}={default!r}" for name, default in described["settings"].items()]
     return lines
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from unified.data import randomness
 from unified.data.example import Example
-from unified.data.rows import RowPlan
+from unified.data.rows import RowPlan, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.errors import UnifiedError
-from unified.objectives.base import Mixture
+from unified.objectives.base import Mixture, Objective, Supply, lengths_of
 
 
 class RowDataset:
@@ -31,8 +33,8 @@ class RowDataset:
 
     def __init__(self, texts: TextSource, mixture: Mixture, row_length: int, seed: int, packed: bool = True):
         self.texts, self.mixture, self.row_length, self.seed, self.packed = texts, mixture, row_length, seed, packed
-        self._special_tokens = np.array([objective.special_tokens for objective in mixture.objectives])
-        _check(texts, mixture, row_length, int(self._special_tokens.max()), seed)
+        _check(texts, mixture, row_length, seed)
+        self._overhead = _overhead(mixture.objectives, row_length)
         self._plan: RowPlan | None = None
         self.epoch = -1
         self.set_epoch(1)
@@ -42,11 +44,27 @@ class RowDataset:
         if epoch == self.epoch:
             return
         if self._plan is None or self.texts.plans_each_epoch:
-            longest = int(self._special_tokens.max())
-            self._plan = self.texts.plan(self.row_length, longest, self.packed, self.seed, epoch)
+            self._plan = self._texts_of(epoch)
         uniforms = randomness.generator(self.seed, epoch, randomness.OBJECTIVE).random(len(self._plan.starts))
         self._objectives = self.mixture.choose(uniforms).astype(np.int16)
+        #: int64 (texts,), places that each example takes, at most.
+        self._places = self._example_lengths()
+        if self._overhead is None and self.packed:
+            rng = randomness.generator(self.seed, epoch, randomness.PLAN)
+            row_of_text, _ = pack_windows(self._places, self.row_length, rng)
+            members, offsets = group_rows(row_of_text, rng)
+            self._plan = replace(self._plan, members=members, offsets=offsets)
         self.epoch = epoch
+
+    def _texts_of(self, epoch: int) -> RowPlan:
+        """The source's plan; where examples grow with their texts, texts whose examples fit a row, a row for each."""
+        if self._overhead is not None:
+            return self.texts.plan(self.row_length, self._overhead, self.packed, self.seed, epoch)
+        return self.texts.plan(longest_text(self.mixture.objectives, self.row_length), 0, False, self.seed, epoch)
+
+    def _example_lengths(self) -> np.ndarray:
+        by_objective = np.stack([lengths_of(objective, self._plan.lengths) for objective in self.mixture.objectives])
+        return by_objective[self._objectives, np.arange(len(self._objectives))]
 
     def __len__(self) -> int:
         return len(self._plan)
@@ -64,10 +82,10 @@ class RowDataset:
         rng = randomness.generator(self.seed, self.epoch, randomness.EXAMPLE, index)
         length = int(self._plan.lengths[index])
         example = objective(self.texts.text(int(self._plan.starts[index]), length, objective, rng), rng)
-        if len(example.tokens) > length + self._special_tokens[number]:
+        if len(example.tokens) > self._places[index]:
             raise ValueError(
-                f"objective {objective.name} made {len(example.tokens)} tokens of {length}; its special_tokens allows "
-                f"{self._special_tokens[number]} more than it is given"
+                f"objective {objective.name} made {len(example.tokens)} tokens of {length}; its special_tokens, or "
+                f"lengths, allows {self._places[index]}"
             )
         return example
 
@@ -77,13 +95,12 @@ class RowDataset:
 
         A random second segment that its document cuts short makes an example shorter than counted here.
         """
-        places = self._plan.lengths + self._special_tokens[self._objectives]
-        return np.add.reduceat(places[self._plan.members], self._plan.offsets[:-1])
+        return np.add.reduceat(self._places[self._plan.members], self._plan.offsets[:-1])
 
     def row_tokens(self, row: int) -> int:
         """Tokens of one row, an entry of :attr:`lengths`."""
         members = self._plan.members[self._plan.offsets[row] : self._plan.offsets[row + 1]]
-        return int((self._plan.lengths[members] + self._special_tokens[self._objectives[members]]).sum())
+        return int(self._places[members].sum())
 
     def padding_share(self) -> float:
         """Share of all places, ``row_length`` in each row, that hold no token."""
@@ -95,7 +112,21 @@ class RowDataset:
         return shuffled if self.packed else shuffled[np.argsort(self.lengths[shuffled], kind="stable")]
 
 
-def _check(texts: TextSource, mixture: Mixture, row_length: int, special_tokens: int, seed: int) -> None:
+def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:
+    """Tokens of the longest text that every one of ``objectives`` can put into a row; 0 where there is none."""
+    tokens = np.arange(1, row_length + 1)
+    fits = np.all([lengths_of(objective, tokens) <= row_length for objective in objectives], axis=0)
+    return int(fits.argmin()) if not fits.all() else row_length
+
+
+def _overhead(objectives: tuple[Objective, ...], row_length: int) -> int | None:
+    """Most places that an example takes beyond its text; None where that depends on how long the text is."""
+    tokens = np.arange(1, row_length + 1)
+    beyond = [lengths_of(objective, tokens) - tokens for objective in objectives]
+    return int(max(more[0] for more in beyond)) if all((more == more[0]).all() for more in beyond) else None
+
+
+def _check(texts: TextSource, mixture: Mixture, row_length: int, seed: int) -> None:
     names = ", ".join(mixture.names)
     if mixture.paired and not texts.paired:
         raise UnifiedError(f"{texts.name}: holds documents, but {names} needs source/target pairs")
@@ -108,7 +139,14 @@ def _check(texts: TextSource, mixture: Mixture, row_length: int, special_tokens:
                     f"{texts.name}: holds one document, but {objective.name} wants second segments from other ones; "
                     "separate documents by empty lines, or switch next-sentence prediction off"
                 )
-    if row_length <= special_tokens:
-        raise UnifiedError(f"rows of {row_length} tokens hold no text beside {special_tokens} special tokens")
+    longest = longest_text(mixture.objectives, row_length)
+    if longest == 0:
+        raise UnifiedError(f"rows of {row_length} tokens hold no text beside the special tokens of {names}")
+    supply = Supply(texts.special, texts.word_starts is not None, longest)
+    for objective in mixture.objectives:
+        unmet = getattr(objective, "unmet", None)
+        problem = unmet(supply) if unmet else None
+        if problem:
+            raise UnifiedError(f"objective {objective.name}: {problem}")
     if not 0 <= seed < 2**64:
         raise UnifiedError(f"the seed must be a whole number from 0 to 2^64 - 1, got {seed}")

@@ -21,12 +21,16 @@ class TextSource(Protocol):
         paired: True for source/target pairs, False for running text.
         document_count: documents that a random second segment may come from; 0 for pairs.
         plans_each_epoch: True where the plan depends on the epoch.
+        special: ids of the special symbols.
+        word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
     """
 
     name: str
     paired: bool
     document_count: int
     plans_each_epoch: bool
+    special: SpecialTokens
+    word_starts: np.ndarray | None
 
     def plan(self, row_length: int, special_tokens: int, packed: bool, seed: int, epoch: int) -> RowPlan:
         """Which texts exist and which rows they share; ``packed=False`` gives every text a row of its own."""

@@ -1,6 +1,14 @@
 """Objectives turn a text into a training example; see ``docs/objectives.md``."""
 
-from unified.objectives.base import Mixture, Objective
+from unified.objectives.base import Mixture, Objective, Supply
 from unified.objectives.parse import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, OBJECTIVES, parse_objectives
 
-__all__ = ["DEFAULT_FINETUNING", "DEFAULT_PRETRAINING", "OBJECTIVES", "Mixture", "Objective", "parse_objectives"]
+__all__ = [
+    "DEFAULT_FINETUNING",
+    "DEFAULT_PRETRAINING",
+    "OBJECTIVES",
+    "Mixture",
+    "Objective",
+    "Supply",
+    "parse_objectives",
+]

@@ -11,6 +11,7 @@ import numpy as np
 
 from unified.data.example import Example
 from unified.data.text import Text
+from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 
 
@@ -24,6 +25,13 @@ class Objective(Protocol):
         wants_random_second: True if half of its second segments shall come from another document.
         paired: True if it learns from given source/target pairs (fine-tuning) instead of running text.
         special_tokens: how many special symbols it adds, at most; rows are planned before examples are made.
+
+    Optional, with what is assumed where an objective has none of it:
+        lengths(tokens): places (int64) that examples of so many tokens (int64, any shape) take, at most; must not fall
+            as texts grow. ``tokens + special_tokens``.
+        unmet(supply): why it cannot work with what a :class:`Supply` offers, or None. It can.
+        writes: how a model that learns it alone generates, see ``--writes``. "left_to_right", "cloze" on pairs.
+        paper: where it comes from.
     """
 
     name: ClassVar[str]
@@ -39,6 +47,37 @@ class Objective(Protocol):
     def special_tokens(self) -> int: ...
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example: ...
+
+
+@dataclass(frozen=True)
+class Supply:
+    """What a data folder offers to objectives.
+
+    Attributes:
+        special: ids of the special symbols.
+        word_starts: whether it is known where words begin.
+        longest: tokens of the longest text an objective may be given.
+    """
+
+    special: SpecialTokens
+    word_starts: bool
+    longest: int
+
+    def lacks_sentinels(self, count: int) -> str | None:
+        """A complaint where the dictionary has fewer than ``count`` sentinels."""
+        there = self.special.sentinel_count
+        if count <= there:
+            return None
+        return (
+            f"a text of {self.longest} tokens may take {count} sentinels, but the dictionary has {there}; "
+            "shorten the rows"
+        )
+
+
+def lengths_of(objective: Objective, tokens: np.ndarray) -> np.ndarray:
+    """Places (int64) that examples of so many tokens take, at most."""
+    own = getattr(objective, "lengths", None)
+    return tokens + objective.special_tokens if own is None else own(tokens)
 
 
 def require_share(objective: Objective, *names: str, zero: bool = True) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import require_flag, require_integer, require_share
+from unified.objectives.base import Supply, require_flag, require_integer, require_share
 
 _CLOSED, _OPEN, _COVERED = range(3)
 
@@ -49,6 +49,12 @@ class Cloze:
                 f"{self.name}: mask_replace_share + random_replace_share must be at most 1, "
                 f"got {self.mask_replace_share} + {self.random_replace_share}"
             )
+
+    def unmet(self, supply: Supply) -> str | None:
+        """See :class:`unified.objectives.Objective`."""
+        if self.whole_words and not supply.word_starts:
+            return "whole_words needs to know where words begin; prepare the data with a tokenizer"
+        return None
 
     def hide(
         self,

@@ -11,16 +11,24 @@ from typing import Any
 
 from unified.errors import UnifiedError
 from unified.objectives.base import Mixture, Objective
+from unified.objectives.t5 import (
+    BertStyle,
+    Deshuffling,
+    DropTokens,
+    MassStyle,
+    PrefixLM,
+    RandomSpans,
+    ReplaceSpans,
+)
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze, TargetNext
 
-#: Every objective of the library. A new one is a class and a line here.
+#: Every objective of the library. A new one is a class and its name here.
 OBJECTIVES: dict[str, type] = {
-    "bidirectional": Bidirectional,
-    "left_to_right": LeftToRight,
-    "right_to_left": RightToLeft,
-    "seq2seq": Seq2Seq,
-    "target_cloze": TargetCloze,
-    "target_next": TargetNext,
+    kind.name: kind
+    for kind in (
+        *(Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze, TargetNext),
+        *(PrefixLM, BertStyle, Deshuffling, MassStyle, ReplaceSpans, DropTokens, RandomSpans),
+    )
 }
 
 #: UniLM's mixture (section 2.4): a third, a third, a sixth and a sixth of the examples.

@@ -43,6 +43,7 @@ class _PretrainingCloze(Cloze):
         mask_share: share of the tokens that are predicted, rounded, at least one token.
     """
 
+    paper: ClassVar[str] = "Dong et al. 2019 (UniLM), section 2.3"
     paired: ClassVar[bool] = False
     wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 1
@@ -180,6 +181,7 @@ class TargetCloze(Cloze):
     """
 
     name: ClassVar[str] = "target_cloze"
+    paper: ClassVar[str] = "Dong et al. 2019 (UniLM), section 2.5"
     paired: ClassVar[bool] = True
     wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 2
@@ -246,27 +248,38 @@ class TargetNext:
     """
 
     name: ClassVar[str] = "target_next"
+    paper: ClassVar[str] = "Dong et al. 2019 (UniLM), the option pos_shift of its code"
+    writes: ClassVar[str] = "next"
     paired: ClassVar[bool] = True
     wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 2
     special_tokens: ClassVar[int] = 3
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        source, target = _both(text, self.name)
-        begin, separator = text.special.begin, text.special.separator
-        tokens = np.concatenate([[begin], source, [separator, begin], target])
-        lengths = [len(source) + 2, len(target) + 1]
-        ranks = _seq2seq_ranks(*lengths)
-        return Example(
-            group=self.name,
-            tokens=tokens,
-            positions=np.arange(len(tokens)),
-            token_types=np.repeat((SOURCE, TARGET), lengths),
-            key_rank=ranks,
-            query_rank=ranks,
-            predicted=np.arange(lengths[0], len(tokens)),
-            labels=np.append(target, separator),
-        )
+        return next_token_example(self.name, *_both(text, self.name), text.special)
+
+
+def next_token_example(name: str, source: np.ndarray, target: np.ndarray, special: SpecialTokens) -> Example:
+    """CLS source SEP BOS target; every place from BOS on predicts the next token, the last one SEP.
+
+    Args:
+        name: the objective's.
+        source, target: int64 (n,) and (m,), without special symbols.
+    """
+    begin, separator = special.begin, special.separator
+    tokens = np.concatenate([[begin], source, [separator, begin], target])
+    lengths = [len(source) + 2, len(target) + 1]
+    ranks = _seq2seq_ranks(*lengths)
+    return Example(
+        group=name,
+        tokens=tokens,
+        positions=np.arange(len(tokens)),
+        token_types=np.repeat((SOURCE, TARGET), lengths),
+        key_rank=ranks,
+        query_rank=ranks,
+        predicted=np.arange(lengths[0], len(tokens)),
+        labels=np.append(target, separator),
+    )
 
 
 def _both(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:
