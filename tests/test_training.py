@@ -52,12 +52,13 @@ def test_loss_is_the_sum_of_the_objectives_means(pretrained):
 
 def test_objectives_whose_examples_grow_train_beside_others(data, tmp_path):
     objectives = "random_spans:2,deshuffling,replace_spans(closing_sentinel=True),bidirectional"
-    result = fairseq.train(data, tmp_path, "--objectives", objectives, "--batch-size", 8, "--max-epoch", 6, "--lr", 3e-3)
+    settings = ("--objectives", objectives, "--batch-size", 8, "--max-epoch", 6, "--lr", 3e-3)
+    result = fairseq.train(data, tmp_path, *settings)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in ("random_spans", "deshuffling", "replace_spans", "bidirectional"):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
-    settings = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["model"]
-    assert settings["writes"] == "next"
+    checkpoint = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    assert checkpoint["cfg"]["model"]["writes"] == "next"
 
 
 def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained, tmp_path):
