@@ -26,6 +26,7 @@ def random_example(rng, length=None):
         predicted=predicted,
         labels=rng.integers(0, 50, len(predicted)),
         is_next=int(rng.integers(-1, 2)),
+        boundaries=rng.integers(0, max(n, 1), (int(rng.integers(0, 4)) if n else 0, 4)),
     )
 
 
@@ -41,6 +42,7 @@ def placed(rows, width):
     }
     grids = {name: [[value] * width for _ in rows] for name, value in fill.items()}
     lists = {name: [] for name in ("predicted", "labels", "label_groups", "pair_places", "pair_labels", "pair_groups")}
+    lists |= {f"boundary_{name}": [] for name in ("places", "offsets", "labels", "groups")}
     for r, row in enumerate(rows):
         place = 0
         for number, example in enumerate(row):
@@ -57,6 +59,11 @@ def placed(rows, width):
                 lists["pair_places"].append(r * width + place)
                 lists["pair_labels"].append(example.is_next)
                 lists["pair_groups"].append(group)
+            for left, right, offset, label in example.boundaries.tolist():
+                lists["boundary_places"].append([r * width + place + left, r * width + place + right])
+                lists["boundary_offsets"].append(offset)
+                lists["boundary_labels"].append(label)
+                lists["boundary_groups"].append(group)
             place += len(example.tokens)
     return grids | lists
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from unified.checkpoints import load_checkpoint, save
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
+from unified.model import LanguageModel
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,43 @@ def test_greedy_texts_are_those_of_the_model_in_the_file(samples, writes):
         start = lm.encode(text) if writes == "left_to_right" else []
         assert result == lm.decode(start + greedy(lm, writes, text, 12))
     assert len(set(written)) == 3
+
+
+def with_boundary_head(lm: UnifiedLM, reach: int) -> UnifiedLM:
+    torch.manual_seed(0)
+    model = LanguageModel(replace(lm.model.config, boundary_offsets=reach, initializer_range=0.3))
+    return UnifiedLM(model, lm.vocabulary, lm.tokenizer, lm.writes, lm.folder)
+
+
+@torch.no_grad()
+def test_fill_span_asks_the_boundary_head_of_each_run(samples):
+    lm = with_boundary_head(loaded(samples), 4)
+    results = lm.fill_span("The <mask><mask>cat <mask> sat", top=3)
+    tokens, states = lm._read_masked("The <mask><mask>cat <mask> sat")
+    gaps = (tokens == lm.special.mask).nonzero().ravel().tolist()
+    assert len(results) == len(gaps) == 3 and gaps[1] == gaps[0] + 1 and gaps[2] > gaps[1] + 1
+    table = lm.model.transformer.embeddings.tokens.weight
+    ends = [(gaps[0] - 1, gaps[1] + 1, 0), (gaps[0] - 1, gaps[1] + 1, 1), (gaps[2] - 1, gaps[2] + 1, 0)]
+    for result, (before, behind, distance) in zip(results, ends, strict=True):
+        scores = lm.model.boundary_head(states[[before]], states[[behind]], torch.tensor([distance]), table)[0]
+        best = scores.softmax(-1).topk(3)
+        assert [symbol for symbol, _ in result] == [lm.vocabulary.symbols[i] for i in best.indices.tolist()]
+        assert [p for _, p in result] == pytest.approx(best.values.tolist(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "reach", "message"),
+    [
+        ("a <mask> b", 0, "no span-boundary head"),
+        ("a <mask><mask><mask> b", 2, "a run of 3 <mask> is longer than the span-boundary head reaches: 2"),
+        ("<mask> b", 4, "at an end of the text"),
+        ("a <mask>", 4, "at an end of the text"),
+        ("a b", 4, "at least one <mask>"),
+    ],
+)
+def test_fill_span_refuses(samples, text, reach, message):
+    with pytest.raises(UnifiedError, match=message):
+        with_boundary_head(loaded(samples), reach).fill_span(text)
 
 
 @torch.no_grad()

@@ -158,12 +158,13 @@ def test_contract(name):
     assert parse_objectives(name).objectives == (objective,)
     rng = np.random.default_rng(4)
     for first, second in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 17), (60, 1), (40, 50)]:
-        text = text_of(first, second, rng)
+        text = text_of(first, second, rng, words=0.5)
         given = text.tokens.copy(), text.second.copy()
         example = objective(text, np.random.default_rng(5))
         assert np.array_equal(text.tokens, given[0]) and np.array_equal(text.second, given[1])
         arrays = {f.name: getattr(example, f.name) for f in fields(example) if f.name not in ("group", "is_next")}
-        assert all(array.dtype == np.int64 and array.ndim == 1 for array in arrays.values())
+        assert all(array.dtype == np.int64 for array in arrays.values())
+        assert {key: array.ndim for key, array in arrays.items() if array.ndim != 1} == {"boundaries": 2}
         length, given_length = len(example.tokens), first + (second if objective.segments == 2 else 0)
         assert length <= lengths_of(objective, np.array(given_length))
         assert length == given_length + objective.special_tokens or hasattr(objective, "lengths")
@@ -294,7 +295,7 @@ def test_whole_words(kind):
 
 @pytest.mark.parametrize("kind", [*PRETRAINING, TargetCloze])
 def test_whole_words_need_word_starts(kind):
-    with pytest.raises(UnifiedError, match=f"{kind.name}: whole_words needs .*Text.word_starts is None"):
+    with pytest.raises(UnifiedError, match=f"{kind.name}: whole words are wanted, but .*Text.word_starts is None"):
         kind(whole_words=True)(text_of(5, 5), np.random.default_rng(0))
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests import fairseq_runs as fairseq
+from unified import UnifiedLM
 
 MIXTURE = ("--objectives", "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1")
 
@@ -59,6 +60,27 @@ def test_objectives_whose_examples_grow_train_beside_others(data, tmp_path):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
     checkpoint = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
     assert checkpoint["cfg"]["model"]["writes"] == "next"
+
+
+def test_spanbert_brings_its_head_along_and_needs_word_starts(data, tmp_path):
+    arguments = ("--objectives", "spanbert(scheme='subword', boundary_offsets=5):2,seq2seq", "--batch-size", 8)
+    result = fairseq.train(data, tmp_path / "spans", *arguments, "--max-epoch", 6, "--lr", 3e-3)
+    rows = fairseq.logged(result.stdout + result.stderr, "train")
+    for name in ("spanbert", "spanbert_boundary", "seq2seq"):
+        assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
+    assert "train_seq2seq_boundary_loss" not in rows[-1]
+    last = tmp_path / "spans" / "checkpoint_last.pt"
+    assert UnifiedLM.from_pretrained(last).model.config.boundary_offsets == 5
+    # The head is left out where no objective needs it, and says so.
+    result = fairseq.train(
+        data, tmp_path / "on", "--objectives", "seq2seq", "--batch-size", 8, "--max-update", 1,
+        "--finetune-from-model", last,
+    )  # fmt: skip
+    unused = [line for line in (result.stdout + result.stderr).splitlines() if "unused, left out" in line]
+    assert len(unused) == 1 and "boundary_head.first.weight" in unused[0]
+    # This folder has no tokenizer, so nobody knows where words begin.
+    result = fairseq.train(data, tmp_path / "words", "--objectives", "spanbert", "--batch-size", 8, check=False)
+    fairseq.assert_refused(result, "objective spanbert: scheme='geometric' needs to know where words begin")
 
 
 def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained, tmp_path):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from unified import masks
@@ -15,6 +16,7 @@ from unified.data.vocabulary import MASK, Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
 from unified.model import LanguageModel
+from unified.objectives.spans import runs
 from unified.tokenization import load_tokenizer
 
 TOKENIZERS = ("tokenizer.model", "vocab.txt")
@@ -107,9 +109,39 @@ class UnifiedLM:
         Raises:
             UnifiedError: there is no ``<mask>`` in the text, or it is longer than the position table.
         """
+        tokens, states = self._read_masked(text)
+        return self._best(self.model.logits(states[tokens == self.special.mask]), top)
+
+    @torch.no_grad()
+    def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
+        """As :meth:`fill_mask`, but each run of ``<mask>`` is predicted from the tokens before and behind it alone.
+
+        This is SpanBERT's boundary objective; nothing within the run is looked at by its head.
+
+        Raises:
+            UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a run is longer than its reach,
+                or stands at an end of the text.
+        """
+        tokens, states = self._read_masked(text)
+        first, lengths = runs((tokens == self.special.mask).cpu().numpy())
+        reach = self.model.config.boundary_offsets
+        if reach and lengths.max() > reach:
+            raise UnifiedError(
+                f"a run of {lengths.max()} {MASK} is longer than the span-boundary head reaches: {reach}"
+            )
+        if first[0] == 1 or first[-1] + lengths[-1] == len(tokens) - 1:
+            raise UnifiedError(f"{MASK} at an end of the text has no neighbour there; give a token on both sides")
+        inside = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        places = np.stack([np.repeat(first - 1, lengths), np.repeat(first + lengths, lengths)], axis=1)
+        distances = np.arange(lengths.sum()) - inside
+        as_tensor = [torch.from_numpy(array).to(self.device) for array in (places, distances)]
+        return self._best(self.model.boundary_logits(states, *as_tensor), top)
+
+    def _read_masked(self, text: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids (T,) of CLS text SEP with its masks, and states (T, D)."""
         parts = text.split(MASK)
         if len(parts) == 1:
-            raise UnifiedError(f"fill_mask needs a text with at least one {MASK}, got {text[:60]!r}")
+            raise UnifiedError(f"a text with at least one {MASK} is needed, got {text[:60]!r}")
         ids = [self.special.begin, *self.encode(parts[0])]
         for part in parts[1:]:
             ids += [self.special.mask, *self.encode(part)]
@@ -122,8 +154,10 @@ class UnifiedLM:
         tokens = torch.tensor([ids], device=self.device)
         positions = torch.arange(len(ids), device=self.device).unsqueeze(0)
         mask = masks.batch([masks.bidirectional(len(ids))]).to(self.device)
-        states = self.model.transformer(tokens, positions, torch.zeros_like(tokens), mask)
-        logits = self.model.logits(states[tokens == self.special.mask])
+        return tokens[0], self.model.transformer(tokens, positions, torch.zeros_like(tokens), mask)[0]
+
+    def _best(self, logits: torch.Tensor, top: int) -> list[list[tuple[str, float]]]:
+        """The ``top`` symbols of each row of (N, V), best first, with their probabilities."""
         best = logits.float().softmax(-1).topk(min(top, logits.size(-1)))
         return [
             [(self.vocabulary.symbols[i], p) for i, p in zip(row_ids, row, strict=True)]

@@ -23,6 +23,7 @@ from unified.data.mmap import TokenFile
 from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
+from unified.objectives.base import boundary_offsets_of, loss_names
 
 
 @dataclass
@@ -117,10 +118,7 @@ class UnifiedLMTask(FairseqTask):
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names under which losses are logged."""
-        pairs = tuple(
-            f"{objective.name}_next_sentence" for objective in self.mixture.objectives if objective.wants_random_second
-        )
-        return self.mixture.names + pairs
+        return tuple(name for objective in self.mixture.objectives for name in loss_names(objective))
 
     @property
     def source_dictionary(self):
@@ -193,6 +191,9 @@ class UnifiedLMTask(FairseqTask):
         with open_dict(cfg):
             if cfg.writes == "auto":
                 cfg.writes = self._writes()
+            # A head that the objectives need; asked for by hand, it may reach further than they do.
+            reach = max(boundary_offsets_of(objective) for objective in self.mixture.objectives)
+            cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
 
     def _writes(self) -> str:
         default = "cloze" if self.folder.paired else "left_to_right"

@@ -52,6 +52,8 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
     group_of_example = _group_numbers(examples, groups)
     is_next = _integers(example.is_next for example in examples)
     asked = np.flatnonzero(is_next != NO_PAIR_LABEL)
+    boundaries_each = _integers(len(example.boundaries) for example in examples)
+    boundaries = np.concatenate([np.empty((0, 4), dtype=np.int64), *(example.boundaries for example in examples)])
     arrays = {
         "tokens": spread(_joined(example.tokens for example in examples), pad),
         "positions": spread(_joined(example.positions for example in examples), 0),
@@ -65,6 +67,10 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
         "pair_places": starts[asked],
         "pair_labels": is_next[asked],
         "pair_groups": group_of_example[asked],
+        "boundary_places": boundaries[:, :2] + np.repeat(starts, boundaries_each)[:, None],
+        "boundary_offsets": boundaries[:, 2].copy(),
+        "boundary_labels": boundaries[:, 3].copy(),
+        "boundary_groups": np.repeat(group_of_example, boundaries_each),
     }
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     return Batch(**tensors, groups=groups, structure=structure_of(key_rank, query_rank, documents))

@@ -94,7 +94,15 @@ class DocumentTexts:
     def _text(self, first: np.ndarray, second: np.ndarray | None, is_next: bool | None) -> Text:
         both = first if second is None else np.concatenate([first, second])
         starts = word_starts_of(both, self.word_starts, self.special, self.name)
-        return Text(first, self.special, second=second, is_next=is_next, word_starts=starts)
+        return Text(first, self.special, second, is_next, starts, self._random_tokens)
+
+    def _random_tokens(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """int64 (count,): tokens at random places of the whole text, as often as they occur in it."""
+        tokens = np.empty(0, dtype=np.int64)
+        while len(tokens) < count:
+            drawn = self.file.at(rng.integers(self.file.token_count, size=2 * count))
+            tokens = np.append(tokens, drawn[drawn != self.special.separator])
+        return tokens[:count]
 
     @staticmethod
     def _cut(count: int, sentence_ends: np.ndarray, rng: np.random.Generator) -> int:

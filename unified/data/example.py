@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import torch
@@ -27,6 +27,8 @@ class Example:
         labels: (N,) the tokens to predict there.
         is_next: 1 where the second segment follows the first, 0 where it is random, -1 where nobody asks.
             It is predicted from the first token.
+        boundaries: (M, 4) tokens that are predicted from the boundaries of their span: place before the span, place
+            behind it, distance (0, 1, …) from its first token, and the token itself.
     """
 
     group: str
@@ -38,6 +40,7 @@ class Example:
     predicted: np.ndarray
     labels: np.ndarray
     is_next: int = NO_PAIR_LABEL
+    boundaries: np.ndarray = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,10 @@ class Batch:
         pair_places: int64 (M,), flat indices of the first tokens that answer "does the second segment follow?".
         pair_labels: int64 (M,), 1 = it follows, 0 = it was drawn at random.
         pair_groups: int64 (M,), index into ``groups``.
+        boundary_places: int64 (L, 2), flat indices of the places before and behind a span.
+        boundary_offsets: int64 (L,), distance of the predicted token from the span's first.
+        boundary_labels: int64 (L,), that token.
+        boundary_groups: int64 (L,), index into ``groups``.
         groups: names of the objectives; the same tuple in every batch of a run.
         structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
     """
@@ -70,6 +77,10 @@ class Batch:
     pair_places: torch.Tensor
     pair_labels: torch.Tensor
     pair_groups: torch.Tensor
+    boundary_places: torch.Tensor
+    boundary_offsets: torch.Tensor
+    boundary_labels: torch.Tensor
+    boundary_groups: torch.Tensor
     groups: tuple[str, ...]
     structure: str = "mixed"
 

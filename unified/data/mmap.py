@@ -116,6 +116,15 @@ class TokenFile:
             raise IndexError(f"items {start} to {stop} of {len(self)} in {self.prefix}")
         return self._tokens[self._token_offset(start) : self._token_offset(stop)]
 
+    @property
+    def token_count(self) -> int:
+        """Tokens of all items together."""
+        return len(self._tokens)
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Tokens, int64, at places (int64, any shape) counted over all items one after another."""
+        return self._tokens[places].astype(np.int64)
+
     def _token_offset(self, item: int) -> int:
         if item == len(self):
             return len(self._tokens)

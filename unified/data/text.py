@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ class Text:
         is_next: False where ``second`` was drawn from another document, True where it follows; None where
             nobody asked (no next-sentence prediction).
         word_starts: bool (n + m,), True where a token begins a word, over both segments; None when unknown.
+        sampler: (count, rng) -> int64 (count,), tokens from random places of the corpus; None when there is none.
     """
 
     tokens: np.ndarray
@@ -29,3 +31,11 @@ class Text:
     second: np.ndarray | None = None
     is_next: bool | None = None
     word_starts: np.ndarray | None = None
+    sampler: Callable[[int, np.random.Generator], np.ndarray] | None = None
+
+    def random_tokens(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """int64 (count,): tokens from random places of the corpus, or of this text where there is no corpus."""
+        if self.sampler is not None:
+            return self.sampler(count, rng)
+        own = self.tokens if self.second is None else np.concatenate([self.tokens, self.second])
+        return own[rng.integers(len(own), size=count)]

@@ -28,6 +28,9 @@ class TransformerConfig:
     feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
     max_positions: int = _option(512, "rows of the position table; beyond a checkpoint's it is continued cyclically")
     token_types: int = _option(6, "rows of the token-type table; UniLM names its objectives with six")
+    boundary_offsets: int = _option(
+        0, "how far into a span the span-boundary head reaches, in tokens; 0: no such head; follows the objectives"
+    )
     dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer")
     attention_dropout: float = _option(0.1, "dropout on attention weights")
     norm: str = _option("post", "where LayerNorm stands: 'post' (BERT, UniLM) or 'pre'")
@@ -43,6 +46,8 @@ class TransformerConfig:
                 raise UnifiedError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.width % self.heads:
             raise UnifiedError(f"width must be a multiple of heads, got width {self.width} and heads {self.heads}")
+        if self.boundary_offsets < 0:
+            raise UnifiedError(f"boundary_offsets must be at least 0, got {self.boundary_offsets}")
         for name in ("dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UnifiedError(f"{name} must be in [0, 1), got {getattr(self, name)}")

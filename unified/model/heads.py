@@ -59,6 +59,36 @@ class NextSentenceHead(nn.Module):
         return self.classifier(torch.tanh(self.pooler(states)))
 
 
+class SpanBoundaryHead(nn.Module):
+    """A token of a span from the states before and behind the span and its distance from the first (SpanBERT, 3.2).
+
+    Two layers, each dense, GELU, LayerNorm, then the tied embedding matrix and a bias of its own.
+    """
+
+    #: Size of the distances' embeddings, fixed in the published model.
+    DISTANCE_WIDTH = 200
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.distances = nn.Embedding(config.boundary_offsets, self.DISTANCE_WIDTH)
+        self.first = nn.Linear(2 * config.width + self.DISTANCE_WIDTH, config.width)
+        self.first_norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.second = nn.Linear(config.width, config.width)
+        self.second_norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
+        for module in (self.distances, self.first, self.second):
+            initialize(module, config.initializer_range)
+
+    def forward(
+        self, before: torch.Tensor, behind: torch.Tensor, distances: torch.Tensor, table: torch.Tensor
+    ) -> torch.Tensor:
+        """(L, D) states twice, int64 (L,) and the (V, D) embedding table -> (L, V) logits."""
+        inputs = torch.cat([before, behind, self.distances(distances)], dim=-1)
+        hidden = self.first_norm(functional.gelu(self.first(inputs)))
+        hidden = self.second_norm(functional.gelu(self.second(hidden)))
+        return functional.linear(hidden, table, self.bias)
+
+
 def cross_entropy(
     logits: torch.Tensor, labels: torch.Tensor, smoothing: float, pad: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,8 +6,15 @@ import torch
 from torch import nn
 
 from unified.data.example import Batch
+from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
-from unified.model.heads import LanguageModelHead, LossSum, NextSentenceHead, classification_losses
+from unified.model.heads import (
+    LanguageModelHead,
+    LossSum,
+    NextSentenceHead,
+    SpanBoundaryHead,
+    classification_losses,
+)
 from unified.model.transformer import Transformer
 
 
@@ -24,6 +31,7 @@ class LanguageModel(nn.Module):
         self.transformer = Transformer(config)
         self.token_head = LanguageModelHead(config)
         self.next_sentence_head = NextSentenceHead(config)
+        self.boundary_head = SpanBoundaryHead(config) if config.boundary_offsets else None
 
     def hidden(self, batch: Batch) -> torch.Tensor:
         """(B, T, D)."""
@@ -33,16 +41,42 @@ class LanguageModel(nn.Module):
         """Vocabulary scores (N, V) of the states (N, D) of predicted places."""
         return self.token_head(states, self.transformer.embeddings.tokens.weight)
 
+    def boundary_logits(self, states: torch.Tensor, places: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+        """Vocabulary scores (L, V) of tokens within spans.
+
+        Args:
+            states: (B x T, D).
+            places: int64 (L, 2), where the neighbours of the span stand, before and behind it.
+            distances: int64 (L,), from the first token of the span.
+
+        Raises:
+            UnifiedError: the model has no such head.
+        """
+        if self.boundary_head is None:
+            raise UnifiedError("the model has no span-boundary head (boundary_offsets is 0)")
+        before, behind = states.index_select(0, places[:, 0]), states.index_select(0, places[:, 1])
+        return self.boundary_head(before, behind, distances, self.transformer.embeddings.tokens.weight)
+
     def forward(self, batch: Batch, smoothing: float = 0.0, pad: int | None = None) -> dict[str, LossSum]:
         """Losses by name: each group of the batch, and ``<group>_next_sentence`` for those asked about pairs.
 
-        The names depend on ``batch.groups`` alone, so that every process logs the same ones.
+        With a span-boundary head there is ``<group>_boundary`` too. The names depend on ``batch.groups`` and the model
+        alone, so that every process logs the same ones.
+
+        Raises:
+            UnifiedError: the batch asks for span boundaries, but the model has no such head.
         """
-        states = self.hidden(batch).flatten(0, 1)
+        states, count = self.hidden(batch).flatten(0, 1), len(batch.groups)
+
+        def named(suffix: str, losses: list[LossSum]) -> dict[str, LossSum]:
+            return {f"{group}{suffix}": loss for group, loss in zip(batch.groups, losses, strict=True)}
+
         scores = self.logits(states.index_select(0, batch.predicted))
-        losses = classification_losses(scores, batch.labels, batch.label_groups, len(batch.groups), smoothing, pad)
-        pair_scores = self.next_sentence_head(states.index_select(0, batch.pair_places))
-        pairs = classification_losses(pair_scores, batch.pair_labels, batch.pair_groups, len(batch.groups))
-        named = dict(zip(batch.groups, losses, strict=True))
-        named.update({f"{group}_next_sentence": loss for group, loss in zip(batch.groups, pairs, strict=True)})
-        return named
+        losses = named("", classification_losses(scores, batch.labels, batch.label_groups, count, smoothing, pad))
+        scores = self.next_sentence_head(states.index_select(0, batch.pair_places))
+        losses |= named("_next_sentence", classification_losses(scores, batch.pair_labels, batch.pair_groups, count))
+        if self.boundary_head is not None or batch.boundary_labels.numel():
+            scores = self.boundary_logits(states, batch.boundary_places, batch.boundary_offsets)
+            found = classification_losses(scores, batch.boundary_labels, batch.boundary_groups, count, smoothing, pad)
+            losses |= named("_boundary", found)
+        return losses

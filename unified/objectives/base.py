@@ -30,6 +30,7 @@ class Objective(Protocol):
         lengths(tokens): places (int64) that examples of so many tokens (int64, any shape) take, at most; must not fall
             as texts grow. ``tokens + special_tokens``.
         unmet(supply): why it cannot work with what a :class:`Supply` offers, or None. It can.
+        boundary_offsets: how far into a span it predicts from the span's boundaries, in tokens. 0, it does not.
         writes: how a model that learns it alone generates, see ``--writes``. "left_to_right", "cloze" on pairs.
         paper: where it comes from.
     """
@@ -74,6 +75,20 @@ class Supply:
         )
 
 
+def loss_names(objective: Objective) -> tuple[str, ...]:
+    """Names under which its losses are logged."""
+    names = [objective.name]
+    if objective.wants_random_second:
+        names.append(f"{objective.name}_next_sentence")
+    if boundary_offsets_of(objective):
+        names.append(f"{objective.name}_boundary")
+    return tuple(names)
+
+
+def boundary_offsets_of(objective: Objective) -> int:
+    return getattr(objective, "boundary_offsets", 0)
+
+
 def lengths_of(objective: Objective, tokens: np.ndarray) -> np.ndarray:
     """Places (int64) that examples of so many tokens take, at most."""
     own = getattr(objective, "lengths", None)
@@ -115,6 +130,21 @@ def require_flag(objective: Objective, *names: str) -> None:
         value = getattr(objective, name)
         if not isinstance(value, bool):
             raise UnifiedError(f"{objective.name}: {name} must be True or False, got {value!r}")
+
+
+def require_replacements(objective: Objective) -> None:
+    """Refuse shares of [MASK] and of random tokens that are no shares or add up to more than 1.
+
+    Raises:
+        UnifiedError: names the objective, the fields and the values.
+    """
+    require_share(objective, "mask_replace_share", "random_replace_share")
+    # The slack admits sums such as 0.9 + 0.1 that floating point rounds up.
+    if objective.mask_replace_share + objective.random_replace_share > 1 + 1e-9:
+        raise UnifiedError(
+            f"{objective.name}: mask_replace_share + random_replace_share must be at most 1, "
+            f"got {objective.mask_replace_share} + {objective.random_replace_share}"
+        )
 
 
 def spelled(objective: Any) -> str:

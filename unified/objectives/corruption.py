@@ -13,8 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from unified.data.vocabulary import SpecialTokens
-from unified.errors import UnifiedError
-from unified.objectives.base import Supply, require_flag, require_integer, require_share
+from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
 
 _CLOSED, _OPEN, _COVERED = range(3)
 
@@ -40,15 +39,10 @@ class Cloze:
     random_replace_share: float = 0.1
 
     def __post_init__(self) -> None:
-        require_share(self, "ngram_share", "mask_replace_share", "random_replace_share")
+        require_share(self, "ngram_share")
         require_integer(self, "ngram_max", 2)
         require_flag(self, "whole_words")
-        # The slack admits sums such as 0.9 + 0.1 that floating point rounds up.
-        if self.mask_replace_share + self.random_replace_share > 1 + 1e-9:
-            raise UnifiedError(
-                f"{self.name}: mask_replace_share + random_replace_share must be at most 1, "
-                f"got {self.mask_replace_share} + {self.random_replace_share}"
-            )
+        require_replacements(self)
 
     def unmet(self, supply: Supply) -> str | None:
         """See :class:`unified.objectives.Objective`."""
@@ -147,7 +141,7 @@ def cover(
     if word_starts is None:
         word_of, sizes, openings = range(len(candidates)), [1] * len(candidates), candidates
     else:
-        word_of, sizes, openings = _words(candidates, word_starts)
+        word_of, sizes, openings = words_of(candidates, word_starts)
     state = bytearray(openings.astype(np.uint8))  # per word: _CLOSED or _OPEN, later _COVERED
     left = count
     last_places = np.minimum(starts + lengths, len(candidates)) - 1
@@ -197,7 +191,7 @@ def replace(
     return replaced
 
 
-def _words(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[list[int], list[int], np.ndarray]:
+def words_of(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[list[int], list[int], np.ndarray]:
     """Number of the word that holds each place (T), size of each word (W), bool (W,) whether a word may be covered.
 
     A place that is no candidate is a word by itself, so words never reach across a special symbol.

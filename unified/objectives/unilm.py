@@ -30,9 +30,17 @@ from unified.errors import UnifiedError
 from unified.masks import GIVEN
 from unified.objectives.base import require_flag, require_integer, require_share
 from unified.objectives.corruption import Cloze, maskable, prediction_count
-
-#: Token types, UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
-FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)
+from unified.objectives.sequences import (
+    FIRST,
+    LEFT_TO_RIGHT,
+    RIGHT_TO_LEFT,
+    SECOND,
+    SOURCE,
+    TARGET,
+    both_segments,
+    joined,
+    sequence_word_starts,
+)
 
 
 @dataclass(frozen=True)
@@ -63,13 +71,13 @@ class _PretrainingCloze(Cloze):
         is_next: int = NO_PAIR_LABEL,
     ) -> Example:
         """CLS, then as many segments as there are token types, each followed by SEP."""
-        segments = (text.tokens,) if len(token_types) == 1 else _both(text, self.name)
-        tokens, lengths = _sequence(segments, text.special)
+        segments = (text.tokens,) if len(token_types) == 1 else both_segments(text, self.name)
+        tokens, lengths = joined(segments, text.special)
         candidates = maskable(tokens, text.special)
         n = int(candidates.sum())
         if n == 0:
             raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
-        starts = _word_starts(text, lengths, self.name) if self.whole_words else None
+        starts = sequence_word_starts(text, lengths, self.name) if self.whole_words else None
         predicted = self.hide(candidates, prediction_count(self.mask_share, n), rng, starts)
         ranks = self._ranks(lengths)
         return Example(
@@ -200,9 +208,9 @@ class TargetCloze(Cloze):
             require_integer(self, "max_predictions", 1)
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        source, target = _both(text, self.name)
-        tokens, lengths = _sequence((source, target), text.special)
-        starts = _word_starts(text, lengths, self.name) if self.whole_words else None
+        source, target = both_segments(text, self.name)
+        tokens, lengths = joined((source, target), text.special)
+        starts = sequence_word_starts(text, lengths, self.name) if self.whole_words else None
         predicted = self._predicted(tokens, lengths, text.special, starts, rng)
         ranks = _seq2seq_ranks(*lengths)
         return Example(
@@ -256,7 +264,7 @@ class TargetNext:
     special_tokens: ClassVar[int] = 3
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        return next_token_example(self.name, *_both(text, self.name), text.special)
+        return next_token_example(self.name, *both_segments(text, self.name), text.special)
 
 
 def next_token_example(name: str, source: np.ndarray, target: np.ndarray, special: SpecialTokens) -> Example:
@@ -280,39 +288,6 @@ def next_token_example(name: str, source: np.ndarray, target: np.ndarray, specia
         predicted=np.arange(lengths[0], len(tokens)),
         labels=np.append(target, separator),
     )
-
-
-def _both(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:
-    if text.second is None:
-        raise UnifiedError(f"{name}: needs two segments, but the text has one (Text.second is None)")
-    return text.tokens, text.second
-
-
-def _sequence(segments: tuple[np.ndarray, ...], special: SpecialTokens) -> tuple[np.ndarray, list[int]]:
-    """CLS and the segments, each followed by SEP; and the lengths of the blocks, CLS counted with the first."""
-    lengths = [len(segment) + 1 for segment in segments]
-    lengths[0] += 1
-    tokens = np.full(sum(lengths), special.separator)
-    tokens[0] = special.begin
-    tokens[1 : lengths[0] - 1] = segments[0]
-    if len(segments) == 2:
-        tokens[lengths[0] : -1] = segments[1]
-    return tokens, lengths
-
-
-def _word_starts(text: Text, lengths: list[int], name: str) -> np.ndarray:
-    """``Text.word_starts`` along the sequence, bool (T,); special symbols are words by themselves."""
-    if text.word_starts is None:
-        raise UnifiedError(
-            f"{name}: whole_words needs to know where words begin, but this text does not say (Text.word_starts is "
-            "None); prepare the data with a tokenizer, or set whole_words=False"
-        )
-    starts = np.ones(sum(lengths), dtype=bool)
-    first = lengths[0] - 2
-    starts[1 : 1 + first] = text.word_starts[:first]
-    if len(lengths) == 2:
-        starts[lengths[0] : -1] = text.word_starts[first:]
-    return starts
 
 
 def _seq2seq_ranks(source_length: int, target_length: int) -> np.ndarray:

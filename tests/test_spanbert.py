@@ -1,0 +1,266 @@
+"""SpanBERT: draws against a literal reading of the published loop, the shares of lengths, and the boundary head."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.rates import assert_rate
+from tests.token_files import numbered_documents, random_sizes, write_documents
+from unified.data.collate import collate
+from unified.data.documents import DocumentTexts
+from unified.data.text import Text
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.model import LanguageModel, TransformerConfig
+from unified.objectives import Supply, parse_objectives
+from unified.objectives.spanbert import SpanBert
+from unified.objectives.spans import cover_spans, geometric_shares, runs
+
+VOCABULARY = Vocabulary([f"w{i}" for i in range(300)])
+SPECIAL = VOCABULARY.special
+#: facts of the published code: lengths 1 to 10 at p = 0.2, renormalized.
+PUBLISHED = (0.2241, 0.1792, 0.1434, 0.1147, 0.0918, 0.0734, 0.0587, 0.0470, 0.0376, 0.0301)
+
+
+def text_of(length, rng, word_share=0.6, second=0):
+    starts = rng.random(length + second) < word_share
+    tokens = rng.integers(SPECIAL.ordinary_start, SPECIAL.ordinary_stop, length + second)
+    return Text(tokens[:length], SPECIAL, tokens[length:] if second else None, True if second else None, starts)
+
+
+def literal_cover(candidates, word_starts, count, anchors, lengths):
+    """The published loop, a token at a time; anchors and lengths are given."""
+    hidden = set()
+    n = len(candidates)
+    ends_at = {i for i in range(n) if i + 1 == n or word_starts[i + 1] or not candidates[i + 1]}
+    for anchor, length in zip(anchors, lengths, strict=True):
+        if len(hidden) >= count:
+            break
+        if anchor in hidden:
+            continue
+        place = anchor
+        while place > 0 and not word_starts[place] and candidates[place - 1]:
+            place -= 1
+        words = 0
+        while words < length and place < n and candidates[place] and len(hidden) < count:
+            while True:
+                if len(hidden) >= count:
+                    break
+                hidden.add(place)
+                place += 1
+                if place - 1 in ends_at:
+                    break
+            words += 1
+    return sorted(hidden)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_spans_are_those_of_the_published_loop(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 120))
+    candidates = rng.random(n) < 0.95
+    candidates[rng.integers(n)] = True
+    starts = rng.random(n) < 0.6
+    starts[0] = True
+    count = math.ceil(float(rng.choice([0.15, 0.5, 1.0])) * candidates.sum())
+    shares = geometric_shares(0.2, 10)
+    hidden = cover_spans(candidates, starts, count, shares, np.random.default_rng(seed))
+    drawing, anchors, lengths = np.random.default_rng(seed), [], []
+    places = np.flatnonzero(candidates)
+    for _ in range(200):  # the draws of the function, in its order
+        anchors += places[drawing.integers(len(places), size=64)].tolist()
+        lengths += (np.searchsorted(np.cumsum(shares)[:-1], drawing.random(64), side="right") + 1).tolist()
+    assert np.flatnonzero(hidden).tolist() == literal_cover(candidates, starts, count, anchors, lengths)
+    assert hidden.sum() == count
+
+
+def test_lengths_have_the_published_shares():
+    shares = geometric_shares(0.2, 10)
+    assert np.allclose(shares, PUBLISHED, atol=5e-5)
+    assert (shares * np.arange(1, 11)).sum() == pytest.approx(3.797, abs=1e-3)
+
+
+def test_drawn_lengths_follow_the_shares():
+    """Chi-square of the first span's length; in a text so long that other spans hardly ever touch it."""
+    candidates, trials = np.ones(2000, dtype=bool), 8000
+    counts = np.zeros(30)
+    for seed in range(trials):
+        anchor = int(np.random.default_rng(seed).integers(2000, size=64)[0])
+        first, lengths = runs(cover_spans(candidates, None, 10, geometric_shares(0.2, 10), np.random.default_rng(seed)))
+        counts[lengths[(first <= anchor) & (anchor < first + lengths)][0]] += 1
+    expected = np.array(PUBLISHED) / sum(PUBLISHED) * trials
+    statistic = ((counts[1:11] - expected) ** 2 / expected).sum()
+    assert statistic < 27.9  # chi-square with 9 degrees of freedom exceeds it once in 1,000
+
+
+def test_runs():
+    first, lengths = runs(np.array([1, 1, 0, 0, 1, 0, 1], dtype=bool))
+    assert first.tolist() == [0, 4, 6] and lengths.tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("next_sentence", [False, True])
+def test_an_example(next_sentence):
+    objective, rng = SpanBert(next_sentence=next_sentence, boundary_offsets=3), np.random.default_rng(4)
+    seen = 0
+    for _ in range(300):
+        text = text_of(int(rng.integers(1, 60)), rng, second=int(rng.integers(1, 30)) if next_sentence else 0)
+        example = objective(text, rng)
+        whole = example.tokens.copy()
+        whole[example.predicted] = example.labels
+        parts = [text.tokens, text.second] if next_sentence else [text.tokens]
+        assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part.tolist(), SPECIAL.separator]]
+        assert len(example.predicted) == math.ceil(0.15 * sum(map(len, parts)) - 1e-9)
+        assert example.is_next == (1 if next_sentence else -1)
+        hidden = set(example.predicted.tolist())
+        rows = []
+        for first in sorted(hidden):
+            if first - 1 in hidden:
+                continue
+            last = first
+            while last + 1 in hidden:
+                last += 1
+            left, right = first - 1, last + 1
+            if whole[left] in (SPECIAL.begin, SPECIAL.separator) or whole[right] == SPECIAL.separator:
+                continue
+            rows += [[left, right, i - first, int(whole[i])] for i in range(first, min(last, first + 2) + 1)]
+        assert example.boundaries.tolist() == rows
+        seen += len(rows)
+    assert seen > 300
+
+
+def test_spans_are_replaced_whole():
+    rng, counts = np.random.default_rng(5), Counter()
+    objective = SpanBert(mask_share=0.3)
+    for _ in range(400):
+        text = text_of(100, rng)
+        example = objective(text, rng)
+        hidden = np.isin(np.arange(len(example.tokens)), example.predicted)
+        original = example.tokens.copy()
+        original[example.predicted] = example.labels
+        for first, length in zip(*runs(hidden), strict=True):
+            now, before = example.tokens[first : first + length], original[first : first + length]
+            kind = "mask" if (now == SPECIAL.mask).all() else "kept" if (now == before).all() else "random"
+            assert kind != "random" or SPECIAL.mask not in now
+            counts[kind] += length > 2
+    total = sum(counts.values())
+    assert_rate(counts["mask"], total, 0.8)
+    assert_rate(counts["random"], total, 0.1)
+
+
+def test_per_token_replacement_mixes_within_a_span():
+    rng = np.random.default_rng(6)
+    example = SpanBert(mask_share=0.9, per_span=False)(text_of(400, rng), rng)
+    masked = example.tokens[example.predicted] == SPECIAL.mask
+    assert_rate(int(masked.sum()), len(masked), 0.8)
+
+
+def test_ablations():
+    rng = np.random.default_rng(7)
+    text = text_of(300, rng, word_share=0.5)
+    starts = text.word_starts.copy()
+    starts[0] = True
+    word_of = np.cumsum(starts)
+    hidden = SpanBert(scheme="whole_word")(text, rng).predicted - 1
+    sizes = np.bincount(word_of)
+    partly = [word for word, count in Counter(word_of[hidden].tolist()).items() if count != sizes[word]]
+    assert len(partly) <= 1  # the budget may cut the last word
+    singles = SpanBert(scheme="subword")(text_of(300, rng, word_share=0.0), rng)
+    assert len(runs(np.isin(np.arange(302), singles.predicted))[0]) > 20
+
+
+def test_random_tokens_come_from_the_corpus(tmp_path):
+    documents = numbered_documents(random_sizes(np.random.default_rng(0), 8, 5, 6))
+    texts = DocumentTexts(write_documents(tmp_path / "train", documents), Vocabulary([]).special)
+    text = texts.text(0, 5, SpanBert(), np.random.default_rng(0))
+    drawn = text.random_tokens(20_000, np.random.default_rng(1))
+    total = int(texts.bounds[-1])
+    assert drawn.dtype == np.int64 and len(drawn) == 20_000
+    counts = np.bincount(drawn, minlength=10 + total)[10:]
+    assert counts.sum() == 20_000  # never a separator
+    assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < total + 5 * np.sqrt(2 * total)
+
+
+def model():
+    torch.manual_seed(0)
+    sizes = {"layers": 2, "width": 32, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.2}
+    config = TransformerConfig(vocabulary_size=len(VOCABULARY), boundary_offsets=20, **sizes)
+    return LanguageModel(config).double()
+
+
+def batch_of(*examples, row_length=None):
+    return collate([list(examples)], row_length, ("spanbert",), SPECIAL.pad)
+
+
+def example_of(seed=8, length=60):
+    rng = np.random.default_rng(seed)
+    return SpanBert()(text_of(length, rng), rng)
+
+
+def test_boundary_scores_are_the_published_formula():
+    """h0 = [x_left; x_right; p]; h1 = LN(GELU(W1 h0)); h2 = LN(GELU(W2 h1)); scores = E h2 + b, a token at a time."""
+    net, example = model().eval(), example_of()
+    batch = batch_of(example)
+    states, head, table = net.hidden(batch)[0], net.boundary_head, net.transformer.embeddings.tokens.weight
+    total = 0.0
+    for left, right, offset, label in example.boundaries.tolist():
+        h = torch.cat([states[left], states[right], head.distances.weight[offset]])
+        for layer, norm in ((head.first, head.first_norm), (head.second, head.second_norm)):
+            h = layer.weight @ h + layer.bias
+            h = 0.5 * h * (1 + torch.erf(h / math.sqrt(2)))
+            h = (h - h.mean()) / torch.sqrt(h.var(unbiased=False) + norm.eps) * norm.weight + norm.bias
+        total -= torch.log_softmax(table @ h + head.bias, 0)[label]
+    losses = net(batch)
+    loss = losses["spanbert_boundary"]
+    assert int(loss.count) == len(example.boundaries) > 5
+    assert float(loss.total) == pytest.approx(float(total), rel=1e-6)  # losses are summed in float32
+    assert float(losses["spanbert"].total) > 0
+
+
+def test_only_the_boundaries_receive_gradient_from_the_last_layer():
+    net, example = model().eval(), example_of()
+    batch = batch_of(example)
+    states = net.hidden(batch).flatten(0, 1).detach().requires_grad_()
+    scores = net.boundary_logits(states, batch.boundary_places, batch.boundary_offsets)
+    functional.cross_entropy(scores, batch.boundary_labels).backward()
+    touched = states.grad.abs().sum(-1) > 0
+    assert set(touched.nonzero().ravel().tolist()) == set(example.boundaries[:, :2].ravel().tolist())
+    assert not touched[torch.from_numpy(np.setdiff1d(example.predicted, example.boundaries[:, :2]))].any()
+
+
+def test_packed_equals_alone():
+    net, one, two = model().eval(), example_of(1, 40), example_of(2, 50)
+    together = net(batch_of(one, two, row_length=100))["spanbert_boundary"]
+    alone = [net(batch_of(example))["spanbert_boundary"] for example in (one, two)]
+    assert float(together.total) == pytest.approx(sum(float(loss.total) for loss in alone), rel=1e-6)
+    assert int(together.count) == sum(int(loss.count) for loss in alone)
+
+
+def test_a_model_without_the_head_says_so():
+    net = LanguageModel(TransformerConfig(len(VOCABULARY), layers=1, width=8, heads=2))
+    assert not any("boundary" in name for name, _ in net.named_parameters())
+    with pytest.raises(UnifiedError, match="no span-boundary head"):
+        net(batch_of(example_of()))
+
+
+def test_words_are_needed():
+    assert "where words begin" in SpanBert().unmet(Supply(SPECIAL, False, 100))
+    assert SpanBert(scheme="subword").unmet(Supply(SPECIAL, False, 100)) is None
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ("scheme='entity'", "scheme must be one of geometric, whole_word, subword"),
+        ("p=0", "p must be a number above 0"),
+        ("max_words=0", "max_words must be a whole number of at least 1"),
+        ("boundary_offsets=-1", "boundary_offsets must be a whole number of at least 0"),
+        ("mask_replace_share=0.9, random_replace_share=0.2", "must be at most 1"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(UnifiedError, match=message):
+        parse_objectives(f"spanbert({settings})")

@@ -1,0 +1,45 @@
+"""CLS a SEP, or CLS a SEP b SEP: what most objectives read, and the token types that name its parts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unified.data.text import Text
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+
+#: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
+FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)
+
+
+def both_segments(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:
+    if text.second is None:
+        raise UnifiedError(f"{name}: needs two segments, but the text has one (Text.second is None)")
+    return text.tokens, text.second
+
+
+def joined(segments: tuple[np.ndarray, ...], special: SpecialTokens) -> tuple[np.ndarray, list[int]]:
+    """CLS and the segments, each followed by SEP; and the lengths of the blocks, CLS counted with the first."""
+    lengths = [len(segment) + 1 for segment in segments]
+    lengths[0] += 1
+    tokens = np.full(sum(lengths), special.separator)
+    tokens[0] = special.begin
+    tokens[1 : lengths[0] - 1] = segments[0]
+    if len(segments) == 2:
+        tokens[lengths[0] : -1] = segments[1]
+    return tokens, lengths
+
+
+def sequence_word_starts(text: Text, lengths: list[int], name: str) -> np.ndarray:
+    """``Text.word_starts`` along the sequence, bool (T,); special symbols are words by themselves."""
+    if text.word_starts is None:
+        raise UnifiedError(
+            f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is None); "
+            "prepare the data with a tokenizer"
+        )
+    starts = np.ones(sum(lengths), dtype=bool)
+    first = lengths[0] - 2
+    starts[1 : 1 + first] = text.word_starts[:first]
+    if len(lengths) == 2:
+        starts[lengths[0] : -1] = text.word_starts[first:]
+    return starts

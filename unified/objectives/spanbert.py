@@ -1,0 +1,138 @@
+"""SpanBERT (Joshi et al. 2020): whole spans are hidden, and predicted from their boundaries too."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unified.data.example import NO_PAIR_LABEL, Example
+from unified.data.text import Text
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.masks import GIVEN
+from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
+from unified.objectives.corruption import maskable
+from unified.objectives.sequences import FIRST, SECOND, both_segments, joined, sequence_word_starts
+from unified.objectives.spans import cover_spans, geometric_shares, runs
+
+SCHEMES = ("geometric", "whole_word", "subword")
+
+
+@dataclass(frozen=True)
+class SpanBert:
+    """Spans of whole words are hidden and predicted, each token at its place and from the span's two neighbours.
+
+    The sequence is CLS text SEP, all of it visible. A span takes a geometric number of words; the budget may cut its
+    last word. Spans that touch are one. The boundary objective predicts the tokens of a span from the states just
+    outside of it and their distance from its first; a span at either end of the text lacks one and is left out.
+
+    Attributes:
+        p, max_words: a span has n words with probability proportional to p (1 - p)^(n - 1), n from 1 to max_words.
+        mask_share: share of the tokens that are hidden, rounded up.
+        scheme: "geometric", or the ablations "whole_word" (spans of one word) and "subword" (of one token).
+        boundary_offsets: longest reach of the boundary objective into a span, in tokens; 0 switches it off.
+        next_sentence: two segments and next-sentence prediction, as in BERT; the published model has neither.
+        mask_replace_share: share of hidden spans that become [MASK].
+        random_replace_share: share whose tokens are replaced by tokens from random places of the corpus; the rest stay.
+        per_span: one such choice per span; False makes it per token.
+    """
+
+    name: ClassVar[str] = "spanbert"
+    paper: ClassVar[str] = "Joshi et al. 2020 (SpanBERT), section 3"
+    paired: ClassVar[bool] = False
+
+    p: float = 0.2
+    max_words: int = 10
+    mask_share: float = 0.15
+    scheme: str = "geometric"
+    boundary_offsets: int = 20
+    next_sentence: bool = False
+    mask_replace_share: float = 0.8
+    random_replace_share: float = 0.1
+    per_span: bool = True
+
+    def __post_init__(self) -> None:
+        require_share(self, "p", "mask_share", zero=False)
+        require_integer(self, "max_words", 1)
+        require_integer(self, "boundary_offsets", 0)
+        require_flag(self, "next_sentence", "per_span")
+        require_replacements(self)
+        if self.scheme not in SCHEMES:
+            raise UnifiedError(f"{self.name}: scheme must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
+
+    @property
+    def segments(self) -> int:
+        return 2 if self.next_sentence else 1
+
+    @property
+    def wants_random_second(self) -> bool:
+        return self.next_sentence
+
+    @property
+    def special_tokens(self) -> int:
+        return 1 + self.segments
+
+    def unmet(self, supply: Supply) -> str | None:
+        if self.scheme != "subword" and not supply.word_starts:
+            return f"scheme={self.scheme!r} needs to know where words begin; prepare the data with a tokenizer"
+        return None
+
+    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
+        segments = both_segments(text, self.name) if self.next_sentence else (text.tokens,)
+        if self.next_sentence and text.is_next is None:
+            raise UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
+        tokens, lengths = joined(segments, text.special)
+        hidden = self._hidden(text, tokens, lengths, rng)
+        predicted = np.flatnonzero(hidden)
+        ranks = np.full(len(tokens), GIVEN)
+        return Example(
+            group=self.name,
+            tokens=self._replaced(tokens, hidden, text, rng),
+            positions=np.arange(len(tokens)),
+            token_types=np.repeat((FIRST, SECOND)[: len(lengths)], lengths),
+            key_rank=ranks,
+            query_rank=ranks,
+            predicted=predicted,
+            labels=tokens[predicted],
+            is_next=int(text.is_next) if self.next_sentence else NO_PAIR_LABEL,
+            boundaries=self._boundaries(tokens, hidden, text.special),
+        )
+
+    def _hidden(self, text: Text, tokens: np.ndarray, lengths: list[int], rng: np.random.Generator) -> np.ndarray:
+        """bool (T,)."""
+        candidates = maskable(tokens, text.special)
+        n = int(candidates.sum())
+        if n == 0:
+            raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
+        starts = None if self.scheme == "subword" else sequence_word_starts(text, lengths, self.name)
+        shares = geometric_shares(self.p, self.max_words if self.scheme == "geometric" else 1)
+        # The slack keeps 0.15 x 20 at 3 tokens.
+        return cover_spans(candidates, starts, math.ceil(self.mask_share * n - 1e-9), shares, rng)
+
+    def _replaced(self, tokens: np.ndarray, hidden: np.ndarray, text: Text, rng: np.random.Generator) -> np.ndarray:
+        """``tokens`` with the hidden ones replaced, span by span or one by one."""
+        lengths = runs(hidden)[1] if self.per_span else np.ones(int(hidden.sum()), dtype=np.int64)
+        uniforms = np.repeat(rng.random(len(lengths)), lengths)
+        places = np.flatnonzero(hidden)
+        replaced = tokens.copy()
+        replaced[places[uniforms < self.mask_replace_share]] = text.special.mask
+        at_random = (uniforms >= self.mask_replace_share) & (
+            uniforms < self.mask_replace_share + self.random_replace_share
+        )
+        replaced[places[at_random]] = text.random_tokens(int(at_random.sum()), rng)
+        return replaced
+
+    def _boundaries(self, tokens: np.ndarray, hidden: np.ndarray, special: SpecialTokens) -> np.ndarray:
+        """See :attr:`Example.boundaries`."""
+        first, lengths = runs(hidden)
+        inside = ~np.isin(tokens[first - 1], (special.begin, special.separator)) & (
+            tokens[first + lengths] != special.separator
+        )
+        first, lengths = first[inside], lengths[inside]
+        kept = np.minimum(lengths, self.boundary_offsets)
+        offsets = np.arange(kept.sum()) - np.repeat(np.cumsum(kept) - kept, kept)
+        left, right = np.repeat(first - 1, kept), np.repeat(first + lengths, kept)
+        return np.stack([left, right, offsets, tokens[left + 1 + offsets]], axis=1)
