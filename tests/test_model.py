@@ -265,21 +265,26 @@ def test_presets_have_the_published_sizes():
             built = LanguageModel(PRESETS[name](vocabulary_size=vocabulary))
         return sum(parameter.numel() for parameter in built.parameters())
 
-    def formula(layers: int, width: int, vocabulary: int) -> int:
+    def formula(layers: int, width: int, vocabulary: int, token_types: int) -> int:
         block = 4 * width * (width + 1) + width * 4 * width * 2 + 5 * width + 4 * width
-        embeddings = (vocabulary + 512 + 6) * width + 2 * width
+        embeddings = (vocabulary + 512 + token_types) * width + 2 * width
         heads = width * (width + 1) + 2 * width + vocabulary + width * (width + 1) + 2 * (width + 1)
         return layers * block + embeddings + heads
 
-    shapes = {"tiny": (2, 128), "mini": (4, 256), "small": (6, 384), "base": (12, 768), "large": (24, 1024)}
-    assert {f"unified_lm_{size}" for size in shapes} == set(PRESETS)
-    for size, (layers, width) in shapes.items():
-        assert count(f"unified_lm_{size}", 30522) == formula(layers, width, 30522)
+    unilm = {"tiny": (2, 128, 2), "mini": (4, 256, 4), "small": (6, 384, 12)}
+    published = {"base": (12, 768, 12), "large": (24, 1024, 16)}
+    bert = {"3x768": (3, 768, 12), "6x768_3": (6, 768, 3), "6x768_12": (6, 768, 12), "12x1024": (12, 1024, 16)}
+    expected = {f"unified_lm_{size}": (shape, 6) for size, shape in (unilm | published).items()}
+    tiny = {"tiny": (2, 128, 2)}
+    expected |= {f"bert_{size}": (shape, 2) for size, shape in (tiny | published | bert).items()}
+    expected |= {f"spanbert_{size}": (shape, 2) for size, shape in (tiny | published).items()}
+    assert set(expected) == set(PRESETS)
+    for name, ((layers, width, heads), token_types) in expected.items():
+        assert count(name, 30522) == formula(layers, width, 30522, token_types), name
+        assert PRESETS[name]().heads == heads
     # BERT-base's published 110M; UniLM's ~340M with its cased vocabulary.
     assert round(count("unified_lm_base", 30522) / 1e6) == 110
     assert 330e6 < count("unified_lm_large", 28996) < 345e6
-    heads = {size: PRESETS[f"unified_lm_{size}"]().heads for size in shapes}
-    assert heads == {"tiny": 2, "mini": 4, "small": 12, "base": 12, "large": 16}
 
 
 def test_weights_start_as_berts_do():

@@ -168,6 +168,7 @@ def test_pretrained_to_fine_tuned_to_generated(data, pretrained, tmp_path):
         (("--best-checkpoint-metric", "rouge"), "rouge"),
         (("--objectives", "bidirectionl"), "bidirectional"),
         (("--objectives", "target_cloze"), "documents"),
+        (("--arch", "bert_tiny", "--objectives", "bidirectional,seq2seq"), "seq2seq takes 6 token types"),
         (("--eval-generate", "rouge"), "pairs"),
         (("--max-tokens", 32), "--tokens-per-sample"),
         (("--tokens-per-sample", 1024, "--max-tokens", 2048), "--max-positions"),

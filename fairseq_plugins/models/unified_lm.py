@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import fields
 
 import torch
 from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_NAME_REGISTRY,
+    ARCH_MODEL_REGISTRY,
     BaseFairseqModel,
     FairseqEncoder,
     FairseqIncrementalDecoder,
@@ -131,10 +135,19 @@ class CachingDecoder(FairseqIncrementalDecoder):
 
 
 def _register(name: str, preset: TransformerConfig) -> None:
-    def architecture(cfg) -> None:
-        for field in ("layers", "width", "heads"):
-            setattr(cfg, field, getattr(cfg, field, getattr(preset, field)))
+    plain = TransformerConfig()
+    changed = {f.name: getattr(preset, f.name) for f in fields(preset)}
+    changed = {key: value for key, value in changed.items() if value != getattr(plain, key)}
+    if preset.feed_forward == 4 * preset.width:
+        changed.pop("feed_forward", None)  # follows the width, which a flag may change
 
+    def architecture(cfg) -> None:
+        for key, value in changed.items():
+            setattr(cfg, key, getattr(cfg, key, value))
+
+    # fairseq's masked_lm, superseded by its roberta, holds the names bert_base and bert_large; here they mean ours.
+    for registry in (ARCH_MODEL_REGISTRY, ARCH_MODEL_NAME_REGISTRY, ARCH_CONFIG_REGISTRY):
+        registry.pop(name, None)
     register_model_architecture("unified_lm", name)(architecture)
 
 

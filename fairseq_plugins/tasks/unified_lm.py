@@ -188,6 +188,13 @@ class UnifiedLMTask(FairseqTask):
             raise UnifiedError(
                 f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {cfg.max_positions}"
             )
+        for objective in self.mixture.objectives:
+            wanted = getattr(objective, "token_types", 1)
+            if cfg.token_types < wanted:
+                raise UnifiedError(
+                    f"objective {objective.name} takes {wanted} token types, the model has {cfg.token_types}; "
+                    f"pass --token-types {wanted}"
+                )
         with open_dict(cfg):
             if cfg.writes == "auto":
                 cfg.writes = self._writes()

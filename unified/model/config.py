@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from unified.errors import UnifiedError
 
@@ -84,8 +86,24 @@ def unified_lm_large(**changes) -> TransformerConfig:
     return TransformerConfig(**{"layers": 24, "width": 1024, "heads": 16, **changes})
 
 
+def _sizes(
+    system: str, sizes: dict[str, tuple[int, int, int]], **settings
+) -> dict[str, Callable[..., TransformerConfig]]:
+    """Architecture name -> function, for layers, width and heads by size."""
+    return {
+        f"{system}_{size}": partial(TransformerConfig, layers=layers, width=width, heads=heads, **settings)
+        for size, (layers, width, heads) in sizes.items()
+    }
+
+
+_TINY_BASE_LARGE = {"tiny": (2, 128, 2), "base": (12, 768, 12), "large": (24, 1024, 16)}
+#: The other sizes of BERT's ablation (Devlin et al. 2019, table 6): layers x width, and the heads where two share them.
+_BERT_ABLATION = {"3x768": (3, 768, 12), "6x768_3": (6, 768, 3), "6x768_12": (6, 768, 12), "12x1024": (12, 1024, 16)}
+
 #: Architecture name -> function that returns its configuration.
-PRESETS = {
+PRESETS: dict[str, Callable[..., TransformerConfig]] = {
     preset.__name__: preset
     for preset in (unified_lm_tiny, unified_lm_mini, unified_lm_small, unified_lm_base, unified_lm_large)
 }
+PRESETS |= _sizes("bert", _TINY_BASE_LARGE | _BERT_ABLATION, token_types=2)
+PRESETS |= _sizes("spanbert", _TINY_BASE_LARGE, token_types=2)

@@ -43,6 +43,7 @@ class SpanBert:
     name: ClassVar[str] = "spanbert"
     paper: ClassVar[str] = "Joshi et al. 2020 (SpanBERT), section 3"
     paired: ClassVar[bool] = False
+    token_types: ClassVar[int] = 2
 
     p: float = 0.2
     max_words: int = 10

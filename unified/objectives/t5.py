@@ -49,6 +49,7 @@ class _Rewriting:
 
     name: ClassVar[str]
     paper: ClassVar[str] = "Raffel et al. 2020 (T5), section 3.3"
+    token_types: ClassVar[int] = 6
     writes: ClassVar[str] = "next"
     paired: ClassVar[bool] = False
     segments: ClassVar[int] = 1

@@ -52,6 +52,7 @@ class _PretrainingCloze(Cloze):
     """
 
     paper: ClassVar[str] = "Dong et al. 2019 (UniLM), section 2.3"
+    token_types: ClassVar[int] = 6
     paired: ClassVar[bool] = False
     wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 1
@@ -106,6 +107,7 @@ class Bidirectional(_PretrainingCloze):
     """
 
     name: ClassVar[str] = "bidirectional"
+    token_types: ClassVar[int] = 2
 
     next_sentence: bool = True
 
@@ -189,6 +191,7 @@ class TargetCloze(Cloze):
     """
 
     name: ClassVar[str] = "target_cloze"
+    token_types: ClassVar[int] = 6
     paper: ClassVar[str] = "Dong et al. 2019 (UniLM), section 2.5"
     paired: ClassVar[bool] = True
     wants_random_second: ClassVar[bool] = False
@@ -256,6 +259,7 @@ class TargetNext:
     """
 
     name: ClassVar[str] = "target_next"
+    token_types: ClassVar[int] = 6
     paper: ClassVar[str] = "Dong et al. 2019 (UniLM), the option pos_shift of its code"
     writes: ClassVar[str] = "next"
     paired: ClassVar[bool] = True
