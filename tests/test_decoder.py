@@ -39,6 +39,22 @@ def test_cached_logits_equal_full_recomputation(scheme, left, norm):
             torch.testing.assert_close(logits[row, t], expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("sublayers", ["self,neighbor,feed_forward", "neighbor,neighbor,feed_forward"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@torch.no_grad()
+def test_caches_of_neighbor_aware_attention_equal_full_recomputation(scheme, sublayers):
+    cached = decoder(scheme, sublayers=sublayers)
+    rows, written = sources(LENGTHS, width=14), torch.randint(4, 16, (len(LENGTHS) * 2, 5))
+    logits = steps(cached, rows, written, beam=2)
+    for row in range(len(written)):
+        for t in range(6):
+            expected = recomputed(cached, scheme, rows[row // 2], written[row, :t])
+            torch.testing.assert_close(logits[row, t], expected, atol=1e-4, rtol=1e-4)
+    targets = torch.cat([written[::2], written[1::2]], dim=1)
+    forced = cached.model.logits(cached.forced_states(cached.encode(rows), targets))
+    torch.testing.assert_close(forced, steps(cached, rows, targets)[:, :-1], atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
 def test_step_can_tell_what_was_written_and_from_what(scheme):

@@ -13,6 +13,7 @@ import torch
 
 from tests import fairseq_runs as fairseq
 from unified import UnifiedLM
+from unified.errors import UnifiedError
 
 MIXTURE = ("--objectives", "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1")
 
@@ -81,6 +82,19 @@ def test_spanbert_brings_its_head_along_and_needs_word_starts(data, tmp_path):
     # This folder has no tokenizer, so nobody knows where words begin.
     result = fairseq.train(data, tmp_path / "words", "--objectives", "spanbert", "--batch-size", 8, check=False)
     fairseq.assert_refused(result, "objective spanbert: scheme='geometric' needs to know where words begin")
+
+
+@pytest.mark.parametrize("arch", ["bert_tiny", "anna_tiny"])
+def test_encoders_with_two_token_types_train_fill_gaps_and_do_not_write(data, tmp_path, arch):
+    objectives = ("--objectives", "bidirectional,spanbert(scheme='subword')", "--batch-size", 8, "--max-epoch", 3)
+    result = fairseq.train(data, tmp_path, "--arch", arch, *objectives, "--lr", 2e-3)
+    rows = fairseq.logged(result.stdout + result.stderr, "train")
+    assert float(rows[-1]["train_loss"]) < float(rows[0]["train_loss"])
+    lm = UnifiedLM.from_pretrained(tmp_path / "checkpoint_last.pt")
+    assert lm.model.config.token_types == 2 and lm.writes == "nothing"
+    assert len(lm.fill_mask("w1 <mask> w2 w3")) == len(lm.fill_span("w1 <mask> w2 w3")) == 1
+    with pytest.raises(UnifiedError, match="does not generate"):
+        lm.generate(["w1 w2"])
 
 
 def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained, tmp_path):

@@ -38,7 +38,7 @@ class UnifiedLM:
     Attributes:
         model: the :class:`LanguageModel`, in eval mode.
         vocabulary, tokenizer: from the data folder it was trained on.
-        writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`.
+        writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         folder: where vocabulary and tokenizer came from.
     """
 
@@ -244,6 +244,8 @@ class UnifiedLM:
 
     def scheme(self, prompt: bool | None = None) -> str:
         """Name of the decoding scheme for sources, or for prompts."""
+        if self.writes == "nothing":
+            raise UnifiedError("the model does not generate: its token types serve no decoding scheme")
         if prompt is None:
             return self.writes
         if prompt:

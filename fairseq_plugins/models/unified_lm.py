@@ -36,7 +36,7 @@ UnifiedLMModelConfig = mirror(
         str,
         "auto",
         "how the model writes text: 'cloze' ([MASK] asks for the next token), 'next' (the last token predicts it), "
-        "'left_to_right' (continues a prompt); 'auto' follows the objectives",
+        "'left_to_right' (continues a prompt), 'nothing'; 'auto' follows the objectives",
     ),
 )
 
@@ -50,9 +50,11 @@ class UnifiedLMModel(BaseFairseqModel):
         self.core = core
         # Equal sizes do not make equal dictionaries.
         self.register_buffer("dictionary_fingerprint", torch.tensor(fingerprint(task.target_dictionary.symbols)))
-        decoder = CachedDecoder(core, task.special, SCHEMES[writes])
-        self.encoder = SourceEncoder(task.source_dictionary, decoder)
-        self.decoder = CachingDecoder(task.target_dictionary, decoder)
+        self.encoder = self.decoder = None
+        if writes != "nothing":
+            decoder = CachedDecoder(core, task.special, SCHEMES[writes])
+            self.encoder = SourceEncoder(task.source_dictionary, decoder)
+            self.decoder = CachingDecoder(task.target_dictionary, decoder)
 
     @classmethod
     @refusing()

@@ -22,6 +22,7 @@ from unified.data.documents import DocumentTexts
 from unified.data.mmap import TokenFile
 from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError
+from unified.generation import SCHEMES
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
 from unified.objectives.base import boundary_offsets_of, loss_names
 
@@ -197,14 +198,15 @@ class UnifiedLMTask(FairseqTask):
                 )
         with open_dict(cfg):
             if cfg.writes == "auto":
-                cfg.writes = self._writes()
+                cfg.writes = self._writes(cfg.token_types)
             # A head that the objectives need; asked for by hand, it may reach further than they do.
             reach = max(boundary_offsets_of(objective) for objective in self.mixture.objectives)
             cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
 
-    def _writes(self) -> str:
+    def _writes(self, token_types: int) -> str:
         default = "cloze" if self.folder.paired else "left_to_right"
-        return getattr(self.mixture.objectives[0], "writes", default)
+        scheme = getattr(self.mixture.objectives[0], "writes", default)
+        return scheme if SCHEMES[scheme].token_types <= token_types else "nothing"
 
     def valid_step(self, sample, model, criterion):
         loss, sample_size, log = super().valid_step(sample, model, criterion)
@@ -231,6 +233,11 @@ class UnifiedLMTask(FairseqTask):
 
     @refusing()
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        if any(model.decoder is None for model in models):
+            raise UnifiedError(
+                "the model does not generate: its token types serve no decoding scheme (--writes nothing); train one "
+                "with --token-types 6"
+            )
         if getattr(args, "score_reference", False):
             return ForcedScorer(models)
         extra = dict(extra_gen_cls_kwargs or {})

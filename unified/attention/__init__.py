@@ -23,7 +23,13 @@ logger = logging.getLogger(__name__)
 
 
 class Attention(Protocol):
-    """What a backend offers."""
+    """What a backend offers.
+
+    Attributes:
+        blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
+    """
+
+    blind: torch.Tensor | None
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float) -> str | None:
@@ -69,7 +75,10 @@ def prepare(
     mask: AttentionMask, dtype: torch.dtype, device: torch.device, dropout: float = 0.0, backend: str = "auto"
 ) -> Attention:
     """Work done once per forward: choose a backend and let it turn the mask into what its kernel reads."""
-    return choose(mask, device, dropout, backend)(mask, dtype)
+    prepared = choose(mask, device, dropout, backend)(mask, dtype)
+    # Other masks leave only places without a text blind, whose states nobody reads.
+    prepared.blind = mask.blind() if mask.exclude_self else None
+    return prepared
 
 
 def attend(

@@ -77,7 +77,7 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[LanguageModel, Voc
     if not settings or not isinstance(parameters, dict) or _TOKENS not in parameters:
         raise UnifiedError(f"{path}: not a checkpoint of a unified_lm model")
     writes = settings.get("writes")
-    if writes not in SCHEMES:
+    if writes not in (*SCHEMES, "nothing"):
         raise UnifiedError(f"{path}: does not say how the model writes (writes={writes!r})")
     vocabulary = Vocabulary.load(dictionary_file(folder))
     _check_vocabulary(path, parameters, vocabulary, folder)

@@ -38,6 +38,11 @@ class DecodingScheme:
     target_type: int
     causal_source: bool
 
+    @property
+    def token_types(self) -> int:
+        """Rows of the token-type table that it takes."""
+        return max(self.source_type, self.target_type) + 1
+
 
 #: By name: fine-tuned by cloze, fine-tuned on the next token, continuation of a prompt by a pre-trained model.
 SCHEMES = {
@@ -52,7 +57,7 @@ class SourceCache:
     """What decoding needs to know of N sources, held once per sentence whatever the beam.
 
     Attributes:
-        keys, values: per layer (N, H, S, K).
+        keys, values: per attention of the model (N, H, S, K).
         visible: bool (N, S), False at padding.
         next_position: int64 (N,), position of the first generated token: the number of real places before it.
         longest: the greatest of ``next_position``, on the host.
@@ -89,7 +94,7 @@ class DecodingState:
     Attributes:
         source: cache of the N sentences; replace it by :func:`select_sentences` when some leave.
         beam: rows per sentence.
-        keys, values: per layer (R, H, t, K).
+        keys, values: per attention of the model (R, H, t, K).
     """
 
     source: SourceCache
@@ -112,7 +117,7 @@ class RecordingAttention:
     """An attention that remembers the keys and values it was given."""
 
     def __init__(self, inner: Attention):
-        self.inner = inner
+        self.inner, self.blind = inner, inner.blind
         self.key = self.value = None
 
     def __call__(self, query, key, value, dropout=0.0):
@@ -124,8 +129,10 @@ class CachedAttention:
     """Queries of R rows over their sentence's source, what the row has written, and the queries' own places.
 
     The source is read once per sentence: the rows of a sentence are put side by side as queries (N, H, beam x q, K).
-    Both score matrices meet in one softmax. Every query sees at least itself, so no row is empty.
+    Both score matrices meet in one softmax. Every source has a token, so no query is blind.
     """
+
+    blind = None
 
     def __init__(self, state: DecodingState, layer: int, visible: torch.Tensor):
         """``visible`` bool (q, t + q): which written and new places each query sees."""
@@ -168,10 +175,9 @@ class CachedDecoder:
     """
 
     def __init__(self, model: LanguageModel, special: SpecialTokens, scheme: DecodingScheme):
-        needed = max(scheme.source_type, scheme.target_type) + 1
-        if model.config.token_types < needed:
+        if model.config.token_types < scheme.token_types:
             raise UnifiedError(
-                f"this decoding scheme needs {needed} token types, the model has {model.config.token_types}"
+                f"this decoding scheme needs {scheme.token_types} token types, the model has {model.config.token_types}"
             )
         self.model, self.special, self.scheme = model, special, scheme
         self.max_positions = model.config.max_positions
@@ -195,8 +201,8 @@ class CachedDecoder:
         positions = (visible.cumsum(1) - 1).masked_fill(~visible, 0)
         token_types = visible.long() * self.scheme.source_type
         tokens = tokens.masked_fill(~visible, self.special.pad)
-        attention = self._source_attention(positions, visible)
-        recorders = [RecordingAttention(attention) for _ in self.model.transformer.blocks]
+        prepared = self._source_attentions(positions, visible)
+        recorders = [RecordingAttention(prepared[kind]) for kind in self.model.transformer.attention_kinds]
         self.model.transformer.run(tokens, positions, token_types, recorders)
         # Copies: as views of a layer's projection they would keep its queries too, and be gathered anew at every step.
         keys, values = [r.key.contiguous() for r in recorders], [r.value.contiguous() for r in recorders]
@@ -267,7 +273,10 @@ class CachedDecoder:
         start = state.source.next_position.repeat_interleave(state.beam)
         positions = start.unsqueeze(1) + offsets
         token_types = torch.full_like(tokens, self.scheme.target_type)
-        attentions = [CachedAttention(state, layer, visible) for layer in range(len(state.keys))]
+        own = torch.eye(len(visible), dtype=torch.bool, device=visible.device)
+        seen = {"self": visible, "neighbor": visible & ~torch.nn.functional.pad(own, (state.length, 0))}
+        kinds = self.model.transformer.attention_kinds
+        attentions = [CachedAttention(state, layer, seen[kind]) for layer, kind in enumerate(kinds)]
         states = self.model.transformer.run(tokens, positions, token_types, attentions)
         state.keys = [attention.key[:, :, :keep] for attention in attentions]
         state.values = [attention.value[:, :, :keep] for attention in attentions]
@@ -287,7 +296,7 @@ class CachedDecoder:
             raise UnifiedError(f"source_tokens[{row}] must end with the separator (id {self.special.separator})")
         return real
 
-    def _source_attention(self, positions: torch.Tensor, visible: torch.Tensor) -> Attention:
+    def _source_attentions(self, positions: torch.Tensor, visible: torch.Tensor) -> dict[str, Attention]:
         ranks = positions if self.scheme.causal_source else torch.full_like(positions, GIVEN)
         documents = torch.zeros_like(positions).masked_fill(~visible, PADDING)
         mask = AttentionMask.of_rows(key_rank=ranks, query_rank=ranks, documents=documents, structure="mixed")
@@ -296,7 +305,10 @@ class CachedDecoder:
         dropout = config.attention_dropout if self.model.training else 0.0
         # Source lengths differ from batch to batch, and FlexAttention would compile a kernel for each.
         backend = "dense" if config.attention_backend == "dense" else "sdpa"
-        return prepare(mask, weight.dtype, weight.device, dropout, backend)
+        return {
+            kind: prepare(masked, weight.dtype, weight.device, dropout, backend)
+            for kind, masked in self.model.transformer.masks(mask).items()
+        }
 
     def check_positions(self, needed: int) -> None:
         """Raise UnifiedError unless the position table has ``needed`` rows."""

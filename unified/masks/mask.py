@@ -158,6 +158,30 @@ class AttentionMask:
         """No query attends to its own key (ANNA). A row that saw itself alone sees nothing now."""
         return self._replace(exclude_self=True)
 
+    def blind(self) -> torch.Tensor:
+        """bool (T,) or (B, T), True for queries that see no key.
+
+        Of the keys in a query's document the one that comes first is looked at, or the second where the first is its
+        own: T numbers, no pairs.
+        """
+        ranks, documents = torch.atleast_2d(self.key_rank), torch.atleast_2d(self.key_document) - PADDING
+        query_rank, of_query = torch.atleast_2d(self.query_rank), torch.atleast_2d(self.query_document) - PADDING
+        own = torch.atleast_2d(self.query_key)
+        never = torch.iinfo(torch.int64).max
+        count = int(torch.maximum(documents.amax(), of_query.amax())) + 1 if documents.numel() and own.numel() else 1
+        empty = ranks.new_full((len(ranks), count), never)
+        first = empty.scatter_reduce(1, documents, ranks, "amin")
+        earliest = first.gather(1, of_query)
+        if self.exclude_self:
+            length = ranks.size(1)
+            places = torch.arange(length, device=ranks.device).expand_as(ranks)
+            at_first = torch.where(ranks == first.gather(1, documents), places, never)
+            first_place = empty.scatter_reduce(1, documents, at_first, "amin")
+            others = ranks.masked_fill(places == first_place.gather(1, documents), never)
+            second = empty.scatter_reduce(1, documents, others, "amin")
+            earliest = torch.where(own == first_place.gather(1, of_query), second.gather(1, of_query), earliest)
+        return (earliest > query_rank).view(self.query_rank.shape)
+
     def with_memory(self, length: int, filled: int | None = None) -> AttentionMask:
         """``length`` keys in front that every query of the document sees (Transformer-XL, XLNet).
 

@@ -9,6 +9,8 @@ from functools import partial
 from unified.errors import UnifiedError
 
 NORMS = ("post", "pre")
+#: "neighbor" is ANNA's attention, in which no place sees itself.
+SUBLAYERS = ("self", "neighbor", "feed_forward")
 
 
 def _option(default, sentence: str):
@@ -28,6 +30,9 @@ class TransformerConfig:
     width: int = _option(768, "size of hidden states")
     heads: int = _option(12, "attention heads per block; width must be a multiple of it")
     feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
+    sublayers: str = _option(
+        "self,feed_forward", "sublayers of each block in order, of 'self', 'neighbor' and 'feed_forward'"
+    )
     max_positions: int = _option(512, "rows of the position table; beyond a checkpoint's it is continued cyclically")
     token_types: int = _option(6, "rows of the token-type table; UniLM names its objectives with six")
     boundary_offsets: int = _option(
@@ -55,6 +60,16 @@ class TransformerConfig:
                 raise UnifiedError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         if self.norm not in NORMS:
             raise UnifiedError(f"norm must be one of {NORMS}, got {self.norm!r}")
+        kinds = set(self.sublayer_kinds)
+        if not kinds <= set(SUBLAYERS) or not kinds - {"feed_forward"}:
+            raise UnifiedError(
+                f"sublayers must be a list of {', '.join(SUBLAYERS)} with an attention in it, got {self.sublayers!r}"
+            )
+
+    @property
+    def sublayer_kinds(self) -> tuple[str, ...]:
+        """:attr:`sublayers` one by one."""
+        return tuple(kind.strip() for kind in self.sublayers.split(","))
 
     def with_vocabulary(self, size: int) -> TransformerConfig:
         """The same shape over ``size`` symbols."""
@@ -106,4 +121,5 @@ PRESETS: dict[str, Callable[..., TransformerConfig]] = {
     for preset in (unified_lm_tiny, unified_lm_mini, unified_lm_small, unified_lm_base, unified_lm_large)
 }
 PRESETS |= _sizes("bert", _TINY_BASE_LARGE | _BERT_ABLATION, token_types=2)
+PRESETS |= _sizes("anna", _TINY_BASE_LARGE, token_types=2, sublayers="self,neighbor,feed_forward")
 PRESETS |= _sizes("spanbert", _TINY_BASE_LARGE, token_types=2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -36,10 +39,14 @@ class SelfAttention(nn.Module):
         return split_heads(query, self.heads), split_heads(key, self.heads), split_heads(value, self.heads)
 
     def forward(self, states: torch.Tensor, attention: Attention) -> torch.Tensor:
-        """(B, T, D) -> (B, T, D). ``attention`` is prepared, or any callable of its form (a cache, while decoding)."""
+        """(B, T, D) -> (B, T, D). ``attention`` is prepared, or any callable of its form (a cache, while decoding).
+
+        Places that see nothing give exactly zero, so that the residual passes them through.
+        """
         query, key, value = self.project(states)
         dropout = self.dropout if self.training else 0.0
-        return self.output(join_heads(attend(query, key, value, attention, dropout)))
+        output = self.output(join_heads(attend(query, key, value, attention, dropout)))
+        return output if attention.blind is None else output.masked_fill(attention.blind.unsqueeze(-1), 0.0)
 
 
 class FeedForward(nn.Module):
@@ -71,12 +78,24 @@ class Residual(nn.Module):
 
 
 class Block(nn.Module):
-    """Self-attention, then feed-forward."""
+    """The sublayers that ``config.sublayers`` lists, in that order; each attention has weights of its own."""
+
+    _NAMES: ClassVar = {"self": "attention", "neighbor": "neighbor_attention", "feed_forward": "feed_forward"}
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.attention = Residual(SelfAttention(config), config)
-        self.feed_forward = Residual(FeedForward(config), config)
+        self.sublayers: list[tuple[str, bool]] = []  # name, whether it attends
+        for i, kind in enumerate(config.sublayer_kinds):
+            times = config.sublayer_kinds[:i].count(kind) + 1
+            name = self._NAMES[kind] if times == 1 else f"{self._NAMES[kind]}_{times}"
+            attends = kind != "feed_forward"
+            self.add_module(name, Residual(SelfAttention(config) if attends else FeedForward(config), config))
+            self.sublayers.append((name, attends))
 
-    def forward(self, states: torch.Tensor, attention: Attention) -> torch.Tensor:
-        return self.feed_forward(self.attention(states, attention))
+    def forward(self, states: torch.Tensor, attentions: Sequence[Attention]) -> torch.Tensor:
+        """(B, T, D) -> (B, T, D), with one prepared attention for each sublayer that attends."""
+        rest = iter(attentions)
+        for name, attends in self.sublayers:
+            sublayer = getattr(self, name)
+            states = sublayer(states, next(rest)) if attends else sublayer(states)
+        return states

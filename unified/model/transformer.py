@@ -24,6 +24,7 @@ class Transformer(nn.Module):
             raise UnifiedError(f"vocabulary_size must be at least 1, got {config.vocabulary_size}")
         self.config = config
         self.embeddings = Embeddings(config)
+        self._kinds_per_block = tuple(kind for kind in config.sublayer_kinds if kind != "feed_forward")
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         self.apply(self._initialize)
@@ -36,9 +37,21 @@ class Transformer(nn.Module):
     ) -> torch.Tensor:
         """Hidden states (B, T, D) of int64 (B, T) inputs under ``mask``."""
         dropout = self.config.attention_dropout if self.training else 0.0
-        weight = self.embeddings.tokens.weight
-        attention = prepare(mask, weight.dtype, weight.device, dropout, self.config.attention_backend)
-        return self.run(tokens, positions, token_types, [attention] * len(self.blocks))
+        weight, backend = self.embeddings.tokens.weight, self.config.attention_backend
+        prepared = {
+            kind: prepare(masked, weight.dtype, weight.device, dropout, backend)
+            for kind, masked in self.masks(mask).items()
+        }
+        return self.run(tokens, positions, token_types, [prepared[kind] for kind in self.attention_kinds])
+
+    @property
+    def attention_kinds(self) -> tuple[str, ...]:
+        """Kinds of the attentions of all blocks, in the order in which :meth:`run` takes them."""
+        return self._kinds_per_block * len(self.blocks)
+
+    def masks(self, mask: AttentionMask) -> dict[str, AttentionMask]:
+        """What each kind of attention that the blocks have sees under ``mask``."""
+        return {kind: mask.without_self() if kind == "neighbor" else mask for kind in set(self._kinds_per_block)}
 
     def run(
         self,
@@ -47,10 +60,11 @@ class Transformer(nn.Module):
         token_types: torch.Tensor,
         attentions: Sequence[Attention],
     ) -> torch.Tensor:
-        """The same with one prepared attention per block, which is where a cache enters while decoding."""
+        """The same with a prepared attention for each of :attr:`attention_kinds`, where a cache enters in decoding."""
         states = self.embeddings(tokens, positions, token_types)
-        for block, attention in zip(self.blocks, attentions, strict=True):
-            states = block(states, attention)
+        each = len(self._kinds_per_block)
+        for i, block in enumerate(self.blocks):
+            states = block(states, attentions[i * each : (i + 1) * each])
         return self.norm(states)
 
 
