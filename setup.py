@@ -19,6 +19,7 @@ REQUIRED = [
     "numpy>=1.26",
     "sentencepiece>=0.2",
     "tokenizers>=0.20",  # WordPiece
+    "safetensors>=0.4",  # `unified convert`
     "sacrebleu>=2",
     "rouge-score>=0.1.2",
     "zstandard>=0.22",  # `unified prepare` reads .zst

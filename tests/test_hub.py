@@ -247,7 +247,7 @@ def test_checkpoints_that_do_not_fit_are_refused(samples, tmp_path, change, mess
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda lm: lm.fill_mask("no gap"), "at least one <mask>, got 'no gap'"),
+        (lambda lm: lm.fill_mask("no gap"), "a text with at least one <mask> is needed, got 'no gap'"),
         (lambda lm: lm.fill_mask("<mask>" + "a " * 60), "tokens with its special symbols, the model takes 96"),
         (lambda lm: lm.generate("a text"), "texts: expected a list of texts, got one text"),
         (lambda lm: lm.generate(["a", "b" * 90], max_length=20), "sentence 1: 91 tokens, .* leave room for 73"),

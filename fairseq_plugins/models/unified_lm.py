@@ -26,7 +26,7 @@ from unified.model import PRESETS, LanguageModel, TransformerConfig
 logger = logging.getLogger(__name__)
 
 #: Heads a checkpoint may lack (they start afresh) or bring along unused.
-HEADS = ("token_head.", "next_sentence_head.", "boundary_head.")
+HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.")
 
 UnifiedLMModelConfig = mirror(
     TransformerConfig,

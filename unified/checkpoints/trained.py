@@ -86,7 +86,7 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[LanguageModel, Voc
     chosen = {name: settings[name] for name in names & settings.keys()}
     model = LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary), **chosen))
     core = {name.removeprefix(_CORE): value for name, value in parameters.items() if name != _FINGERPRINT}
-    load_parameters(model, core, new_allowed_prefixes=["next_sentence_head."])
+    load_parameters(model, core, new_allowed_prefixes=["next_sentence_head.pooler.", "next_sentence_head.classifier."])
     return model.eval(), vocabulary, writes
 
 

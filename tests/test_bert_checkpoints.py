@@ -1,0 +1,191 @@
+"""BERT's checkpoints in and out: the same numbers as transformers, the same bits after a round trip, and refusals."""
+
+import json
+
+import pytest
+import torch
+
+from tests import fairseq_runs as fairseq
+from unified import UnifiedLM, masks
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.bert import from_bert, import_bert, to_bert
+from unified.cli import main
+from unified.data.mmap import TokenFileWriter
+from unified.errors import UnifiedError
+from unified.model import LanguageModel
+
+ENTRIES = ["[PAD]", "[unused0]", "the", "cat", "[UNK]", "sat", "[CLS]", "on", "[SEP]", "##s", "[MASK]", "mat", ".", "a"]
+
+
+def bert_folder(folder, kind="BertForPreTraining", token_types=2, safe=True):
+    """A folder of transformers with random weights, biases included; returns its model."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(ENTRIES), hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=50,
+        max_position_embeddings=24, type_vocab_size=token_types, attn_implementation="eager",
+    )  # fmt: skip
+    model = getattr(transformers, kind)(config).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.save_pretrained(folder)
+    if not safe:
+        (folder / "model.safetensors").unlink()
+        torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    (folder / "vocab.txt").write_text("".join(f"{entry}\n" for entry in ENTRIES))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    return model
+
+
+@pytest.mark.parametrize("safe", [True, False])
+@torch.no_grad()
+def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, safe):
+    theirs = bert_folder(tmp_path / "bert", safe=safe)
+    assert import_bert(tmp_path / "bert", tmp_path / "ours").new == ()
+    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    assert lm.writes == "nothing"
+    ids = [lm.special.begin, *lm.encode("The cats sat on"), lm.special.mask, *lm.encode("mat."), lm.special.separator]
+    pieces = [
+        {"<s>": "[CLS]", "</s>": "[SEP]", "<mask>": "[MASK]"}.get(s, s) for s in (lm.vocabulary.symbols[i] for i in ids)
+    ]
+    assert pieces == ["[CLS]", "the", "cat", "##s", "sat", "on", "[MASK]", "mat", ".", "[SEP]"]
+    tokens, their_ids = torch.tensor([ids]), torch.tensor([[ENTRIES.index(piece) for piece in pieces]])
+    types = torch.tensor([[0] * 4 + [1] * 6])
+    expected = theirs(input_ids=their_ids, token_type_ids=types)
+    mask, places = masks.batch([masks.bidirectional(len(ids))]), torch.arange(len(ids)).unsqueeze(0)
+    states = lm.model.transformer(tokens, places, types, mask)[0]
+    native = {symbol: row for row, symbol in enumerate(lm.tokenizer.native_symbols())}
+    shared = [i for i, symbol in enumerate(lm.vocabulary.symbols) if symbol in native]
+    assert len(shared) == len(ENTRIES)
+    logits = lm.model.logits(states)[:, shared]
+    rows = [native[lm.vocabulary.symbols[i]] for i in shared]
+    torch.testing.assert_close(logits, expected.prediction_logits[0][:, rows], atol=1e-4, rtol=1e-4)
+    pairs = lm.model.next_sentence_head(states[:1])
+    # BERT's class 0 says "it follows", ours 1.
+    torch.testing.assert_close(pairs, expected.seq_relationship_logits.flip(1), atol=1e-4, rtol=1e-4)
+
+
+def test_gradients_are_those_of_transformers_under_the_other_names(tmp_path):
+    theirs = bert_folder(tmp_path / "bert")
+    import_bert(tmp_path / "bert", tmp_path / "ours")
+    ours = UnifiedLM.from_pretrained(tmp_path / "ours")
+    # In float64, as gradients through a saturated pooler vanish in the rounding of float32.
+    theirs, model = theirs.double(), ours.model.double()
+    rows = torch.tensor([ours.vocabulary.index(symbol) for symbol in ours.tokenizer.native_symbols()])
+    # Not 0: transformers' table takes no gradient in the row of its padding symbol.
+    their_ids, types = torch.randint(1, len(ENTRIES), (2, 9)), torch.randint(0, 2, (2, 9))
+    expected = theirs(input_ids=their_ids, token_type_ids=types)
+    weights = torch.randn(2, 9, len(ENTRIES), dtype=torch.float64)
+    ((expected.prediction_logits * weights).sum() + expected.seq_relationship_logits[:, 0].sum()).backward()
+    mask, places = masks.batch([masks.bidirectional(9)] * 2), torch.arange(9).expand(2, -1)
+    states = model.transformer(rows[their_ids], places, types, mask)
+    scores = model.logits(states.flatten(0, 1))[:, rows].view_as(weights)
+    ((scores * weights).sum() + model.next_sentence_head(states[:, 0])[:, 1].sum()).backward()
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for name in ("transformer.embeddings.tokens.weight", "token_head.bias"):
+        gradients[name] = gradients[name][rows]
+    found, left_out = to_bert(gradients, 3)
+    assert not left_out
+    for name, parameter in theirs.named_parameters():
+        scale = float(parameter.grad.abs().max())  # 0 for the bias of keys, which softmax does not see
+        torch.testing.assert_close(found[name], parameter.grad, atol=1e-6 * scale + 1e-12, rtol=1e-6)
+
+
+def test_a_round_trip_changes_no_bit_and_loads_in_transformers(tmp_path, capsys):
+    import transformers
+
+    theirs = bert_folder(tmp_path / "bert")
+    assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 0
+    assert main(["convert", "--to", "bert", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
+    assert "wrote" in capsys.readouterr().out
+    again, report = transformers.BertForPreTraining.from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    for name, value in theirs.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+    assert (tmp_path / "back" / "vocab.txt").read_text() == (tmp_path / "bert" / "vocab.txt").read_text()
+    for field in ("hidden_size", "num_hidden_layers", "intermediate_size", "type_vocab_size", "layer_norm_eps"):
+        assert getattr(again.config, field) == getattr(theirs.config, field)
+
+
+def test_an_encoder_without_heads_is_imported_and_pretraining_goes_on(tmp_path):
+    bert_folder(tmp_path / "bert", kind="BertModel", token_types=6)
+    conversion = import_bert(tmp_path / "bert", tmp_path / "ours")
+    assert set(conversion.new) == {
+        f"{part}.{kind}" for part in ("token_head.dense", "token_head.norm", "next_sentence_head.classifier")
+        for kind in ("weight", "bias")
+    } | {"token_head.bias"}  # fmt: skip
+    content = load_checkpoint(tmp_path / "ours" / "checkpoint_last.pt")
+    assert content["cfg"]["model"]["writes"] == "left_to_right"
+    for split in ("train", "valid"):
+        with TokenFileWriter(tmp_path / "ours" / split, "uint16") as writer:
+            for _ in range(12):
+                for line in ([4, 5, 6, 7, 2], [8, 9, 4, 2], [2]):
+                    writer.add(line)
+    result = fairseq.train(
+        tmp_path / "ours", tmp_path / "save", "--width", 32, "--layers", 3, "--heads", 4, "--feed-forward", 50,
+        "--max-positions", 24, "--tokens-per-sample", 24, "--batch-size", 4, "--max-update", 2,
+        "--finetune-from-model", tmp_path / "ours" / "checkpoint_last.pt",
+    )  # fmt: skip
+    named = [line for line in (result.stdout + result.stderr).splitlines() if "new, initialised at random" in line]
+    assert len(named) == 1 and "token_head.dense.weight" in named[0] and "pooler" not in named[0]
+
+
+def test_older_names_are_read(tmp_path):
+    theirs = bert_folder(tmp_path / "bert")
+    modern = theirs.state_dict()
+    older = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+        for name, value in modern.items()
+    }
+    older["bert.embeddings.position_ids"] = torch.arange(24)
+    one, two = from_bert(modern, 3), from_bert(older, 3)
+    assert one[1] == two[1] == [] and one[0].keys() == two[0].keys()
+    assert all(torch.equal(one[0][name], two[0][name]) for name in one[0])
+    assert one[0].keys() == set(LanguageModel(UnifiedLM.from_pretrained(_imported(tmp_path)).model.config).state_dict())
+
+
+def _imported(folder):
+    import_bert(folder / "bert", folder / "ours")
+    return folder / "ours"
+
+
+def test_what_does_not_fit_is_listed(tmp_path):
+    state = bert_folder(tmp_path / "bert").state_dict()
+    more = {**state, "cls.other.weight": torch.zeros(1)}
+    with pytest.raises(UnifiedError, match="unknown: cls.other.weight"):
+        from_bert(more, 3)
+    with pytest.raises(UnifiedError, match="unknown: bert.encoder.layer.2.attention.*more"):
+        from_bert(state, 2)
+    with pytest.raises(UnifiedError, match="missing: bert.encoder.layer.3.attention.self.query.weight"):
+        from_bert(state, 4)
+    untied = {**state, "cls.predictions.decoder.weight": torch.zeros(1)}
+    with pytest.raises(UnifiedError, match="must be tied"):
+        from_bert(untied, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_act": "relu"}, "hidden_act 'relu'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key'"),
+        ({"vocab_size": 5}, "14 entries in vocab.txt, 5 in config.json"),
+        ({"num_hidden_layers": None}, "no num_hidden_layers"),
+    ],
+)
+def test_configurations_that_cannot_be_built_are_refused(tmp_path, change, message):
+    bert_folder(tmp_path / "bert")
+    path = tmp_path / "bert" / "config.json"
+    settings = json.loads(path.read_text()) | change
+    path.write_text(json.dumps({key: value for key, value in settings.items() if value is not None}))
+    with pytest.raises(UnifiedError, match=message):
+        import_bert(tmp_path / "bert", tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
+
+
+def test_missing_files_are_named(tmp_path, capsys):
+    bert_folder(tmp_path / "bert")
+    (tmp_path / "bert" / "model.safetensors").unlink()
+    assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 2
+    assert "pytorch_model.bin: no such file" in capsys.readouterr().err
+    assert not (tmp_path / "ours").exists()

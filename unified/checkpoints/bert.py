@@ -1,0 +1,288 @@
+"""BERT's parameters under our names and under those of ``transformers``; folders of the one kind from the other.
+
+The rows of the embedding tables follow each side's dictionary: fairseq's begins with ``<s> <pad> </s> <unk>`` and ends
+with ``<mask>`` and the sentinels, BERT's is ``vocab.txt``. The classes of next-sentence prediction are the other way
+round: BERT's 0 means "follows", ours "drawn at random".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from unified.checkpoints.files import fingerprint, load_checkpoint, named_damage, save
+from unified.checkpoints.trained import find_checkpoint, find_data, restore
+from unified.data.destination import new_folder
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.model import LanguageModel, TransformerConfig
+from unified.tokenization import ordinary_symbols
+from unified.tokenization.wordpiece import WordPieceTokenizer
+
+_EMBEDDINGS = {
+    "transformer.embeddings.tokens.weight": "bert.embeddings.word_embeddings.weight",
+    "transformer.embeddings.positions.weight": "bert.embeddings.position_embeddings.weight",
+    "transformer.embeddings.token_types.weight": "bert.embeddings.token_type_embeddings.weight",
+    "token_head.bias": "cls.predictions.bias",
+}
+_MODULES = {
+    "transformer.embeddings.norm": "bert.embeddings.LayerNorm",
+    "token_head.dense": "cls.predictions.transform.dense",
+    "token_head.norm": "cls.predictions.transform.LayerNorm",
+    "next_sentence_head.pooler": "bert.pooler.dense",
+    "next_sentence_head.classifier": "cls.seq_relationship",
+}
+_BLOCK_MODULES = {
+    "attention.sublayer.output": "attention.output.dense",
+    "attention.norm": "attention.output.LayerNorm",
+    "feed_forward.sublayer.inner": "intermediate.dense",
+    "feed_forward.sublayer.outer": "output.dense",
+    "feed_forward.norm": "output.LayerNorm",
+}
+_PROJECTIONS = ("query", "key", "value")
+#: Copies of other parameters, and numbers that are no parameters.
+_COPIES = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+_IGNORED = ("bert.embeddings.position_ids",)
+#: Tables with a row for every symbol.
+_BY_SYMBOL = ("transformer.embeddings.tokens.weight", "token_head.bias")
+_CLASSES = ("next_sentence_head.classifier.weight", "next_sentence_head.classifier.bias")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What became of a checkpoint.
+
+    Attributes:
+        new: parameters of ours that the file lacks; a model that loads the result draws them at random.
+        left_out: parameters that have no place on the other side.
+    """
+
+    new: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def names(layers: int) -> dict[str, tuple[str, ...]]:
+    """Our parameter -> BERT's; several of BERT's, one above the other, make our joint projection."""
+    pairs = {mine: (other,) for mine, other in _EMBEDDINGS.items()}
+    modules = dict(_MODULES)
+    for i in range(layers):
+        block, layer = f"transformer.blocks.{i}", f"bert.encoder.layer.{i}"
+        modules |= {f"{block}.{mine}": f"{layer}.{other}" for mine, other in _BLOCK_MODULES.items()}
+        for kind in ("weight", "bias"):
+            joint = f"{block}.attention.sublayer.query_key_value.{kind}"
+            pairs[joint] = tuple(f"{layer}.attention.self.{name}.{kind}" for name in _PROJECTIONS)
+    for mine, other in modules.items():
+        pairs |= {f"{mine}.{kind}": (f"{other}.{kind}",) for kind in ("weight", "bias")}
+    return pairs
+
+
+def from_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """Our parameters from BERT's, rows of tables still in BERT's order; and names of ours that the file lacks.
+
+    Names may lack the prefix ``bert.`` and may say ``gamma`` and ``beta`` for LayerNorm.
+
+    Raises:
+        UnifiedError: the file holds parameters of another model, lacks some of the Transformer, or copies differ.
+    """
+    state = {_modern(name): value for name, value in state.items()}
+    pairs = names(layers)
+    known = {other for others in pairs.values() for other in others} | _COPIES.keys() | set(_IGNORED)
+    unknown = sorted(state.keys() - known)
+    missing = [
+        other
+        for mine, others in pairs.items()
+        for other in others
+        if mine.startswith("transformer.") and other not in state
+    ]
+    if unknown or missing:
+        problems = [f"unknown: {name}" for name in unknown] + [f"missing: {name}" for name in missing]
+        more = f"; and {len(problems) - 8} more" if len(problems) > 8 else ""
+        raise UnifiedError(f"not the parameters of a BERT of {layers} layers: {'; '.join(problems[:8])}{more}")
+    for copy, original in _COPIES.items():
+        if copy in state and original in state and not torch.equal(state[copy], state[original]):
+            raise UnifiedError(f"{copy} differs from {original}; the softmax must be tied to the embeddings")
+    found = {
+        mine: torch.cat([state[other] for other in others])
+        for mine, others in pairs.items()
+        if all(other in state for other in others)
+    }
+    return _classes_turned(found), [mine for mine in pairs if mine not in found]
+
+
+def to_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """BERT's parameters, copies included, from ours (rows in BERT's order); and names of ours that BERT has not."""
+    pairs, turned, found = names(layers), _classes_turned(state), {}
+    for mine, others in pairs.items():
+        if mine in turned:
+            found |= dict(zip(others, turned[mine].chunk(len(others)), strict=True))
+    found = {name: value.contiguous() for name, value in found.items()}
+    found |= {copy: found[original].clone() for copy, original in _COPIES.items() if "cls.predictions.bias" in found}
+    return found, [name for name in state if name not in pairs]
+
+
+def import_bert(source: Path, destination: Path) -> Conversion:
+    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` from one of ``transformers``.
+
+    Args:
+        source: holds ``config.json``, ``vocab.txt``, and ``model.safetensors`` or ``pytorch_model.bin``.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: a file is missing or is not what it should be; nothing is written.
+    """
+    source = Path(source)
+    tokenizer = WordPieceTokenizer.load(_required(source / "vocab.txt"))
+    config = bert_config(json.loads(_required(source / "config.json").read_text(encoding="utf-8")))
+    found, new = from_bert(_read_parameters(source), config.layers)
+    vocabulary = Vocabulary(ordinary_symbols(tokenizer))
+    if config.vocabulary_size < len(tokenizer.entries):
+        raise UnifiedError(
+            f"{source}: {len(tokenizer.entries)} entries in vocab.txt, {config.vocabulary_size} in config.json"
+        )
+    config = config.with_vocabulary(len(vocabulary))
+    fresh = LanguageModel(config).state_dict()
+    for name in _BY_SYMBOL:
+        if name in found:
+            found[name] = _rows_of_ours(found[name], fresh[name], tokenizer, vocabulary)
+    with new_folder(destination, overwrite=False) as folder:
+        vocabulary.save(folder / "dict.txt")
+        tokenizer.save(folder)
+        _save_as_fairseq(folder / "checkpoint_last.pt", found, config, vocabulary, destination)
+    return Conversion(new=tuple(new))
+
+
+def export_bert(source: Path, destination: Path) -> Conversion:
+    """Make a folder that ``transformers`` loads as BertForPreTraining from a checkpoint with a WordPiece tokenizer.
+
+    Args:
+        source: a checkpoint file or its folder.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: the model is not BERT's kind, or has another tokenizer; nothing is written.
+    """
+    path = find_checkpoint(source)
+    content = load_checkpoint(path)
+    data = find_data(path, content)
+    model, vocabulary, _ = restore(path, content, data)
+    config = model.config
+    if config.sublayers != "self,feed_forward" or config.norm != "post":
+        raise UnifiedError(
+            f"{path}: BERT's blocks are self-attention and feed-forward, post-norm; this model's are not"
+        )
+    tokenizer = WordPieceTokenizer.load(_required(data / "vocab.txt"))
+    order = torch.tensor([vocabulary.index(symbol) for symbol in tokenizer.native_symbols()])
+    state = dict(model.state_dict())
+    for name in _BY_SYMBOL:
+        state[name] = state[name][order]
+    found, left_out = to_bert(state, config.layers)
+    settings = {
+        "architectures": ["BertForPreTraining"], "model_type": "bert", "vocab_size": len(order),
+        "hidden_size": config.width, "num_hidden_layers": config.layers, "num_attention_heads": config.heads,
+        "intermediate_size": config.feed_forward, "hidden_act": "gelu", "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout, "max_position_embeddings": config.max_positions,
+        "type_vocab_size": config.token_types, "initializer_range": config.initializer_range,
+        "layer_norm_eps": config.norm_epsilon, "pad_token_id": tokenizer.entries.index("[PAD]"),
+    }  # fmt: skip
+    with new_folder(destination, overwrite=False) as folder:
+        (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        tokenizer.save(folder)
+        save_file(found, folder / "model.safetensors", metadata={"format": "pt"})
+    return Conversion(left_out=tuple(left_out))
+
+
+def bert_config(settings: dict) -> TransformerConfig:
+    """Our configuration from the fields of a ``config.json``.
+
+    Raises:
+        UnifiedError: a field is missing, or asks for what this Transformer does not do.
+    """
+    if settings.get("hidden_act", "gelu") != "gelu":
+        raise UnifiedError(f"config.json: hidden_act {settings['hidden_act']!r}; only the exact 'gelu' is built")
+    if settings.get("position_embedding_type", "absolute") != "absolute":
+        raise UnifiedError(
+            f"config.json: position_embedding_type {settings['position_embedding_type']!r}, not 'absolute'"
+        )
+    try:
+        return TransformerConfig(
+            vocabulary_size=settings["vocab_size"],
+            layers=settings["num_hidden_layers"],
+            width=settings["hidden_size"],
+            heads=settings["num_attention_heads"],
+            feed_forward=settings["intermediate_size"],
+            max_positions=settings["max_position_embeddings"],
+            token_types=settings["type_vocab_size"],
+            dropout=settings.get("hidden_dropout_prob", 0.1),
+            attention_dropout=settings.get("attention_probs_dropout_prob", 0.1),
+            norm_epsilon=settings.get("layer_norm_eps", 1e-12),
+            initializer_range=settings.get("initializer_range", 0.02),
+        )
+    except KeyError as error:
+        raise UnifiedError(f"config.json: no {error.args[0]}; is it a BERT's?") from None
+
+
+def _rows_of_ours(
+    theirs: torch.Tensor, fresh: torch.Tensor, tokenizer: WordPieceTokenizer, vocabulary: Vocabulary
+) -> torch.Tensor:
+    """A table in our order; symbols that BERT's dictionary lacks, the sentinels, keep their fresh rows."""
+    row_of = {symbol: row for row, symbol in enumerate(tokenizer.native_symbols())}
+    ours = fresh.clone()
+    shared = [(i, row_of[symbol]) for i, symbol in enumerate(vocabulary.symbols) if symbol in row_of]
+    places, rows = torch.tensor(shared).unbind(1)
+    ours[places] = theirs[rows]
+    return ours
+
+
+def _save_as_fairseq(
+    path: Path, found: dict[str, torch.Tensor], config: TransformerConfig, vocabulary: Vocabulary, folder: Path
+) -> None:
+    """The file that ``fairseq-train`` would have written, without an optimizer."""
+    settings = {name: value for name, value in asdict(config).items() if name != "vocabulary_size"}
+    writes = "left_to_right" if config.token_types >= 6 else "nothing"
+    state = {f"core.{name}": value for name, value in found.items()}
+    state["dictionary_fingerprint"] = torch.tensor(fingerprint(vocabulary.symbols))
+    content = {
+        "args": None,
+        "cfg": {
+            "_name": None,
+            "model": {"_name": "unified_lm", "writes": writes, **settings},
+            "task": {"_name": "unified_lm", "data": str(Path(folder).resolve())},
+        },
+        "model": state,
+        "criterion": None,
+        "optimizer_history": [{"optimizer_name": None, "lr_scheduler_state": {"best": None}, "num_updates": 0}],
+        "task_state": {},
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0, "shuffle": True}},
+        "last_optimizer_state": None,
+    }
+    save(content, path)
+
+
+def _read_parameters(folder: Path) -> dict[str, torch.Tensor]:
+    if (folder / "model.safetensors").is_file():
+        return load_file(folder / "model.safetensors")
+    path = _required(folder / "pytorch_model.bin")
+    with named_damage(path):
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _modern(name: str) -> str:
+    name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+    return name if name.startswith(("bert.", "cls.")) else f"bert.{name}"
+
+
+def _classes_turned(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: value.flip(0) if name in _CLASSES else value for name, value in state.items()}
+
+
+def _required(path: Path) -> Path:
+    if not path.is_file():
+        raise UnifiedError(f"{path}: no such file")
+    return path
