@@ -9,7 +9,8 @@ import torch
 from tests import fairseq_runs as fairseq
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint, load_parameters
-from unified.checkpoints.bert import bert_config, from_bert, import_bert, to_bert
+from unified.checkpoints.bert import bert_config, export_bert, import_bert
+from unified.checkpoints.bert_names import from_bert, to_bert
 from unified.cli import main
 from unified.data.mmap import TokenFileWriter
 from unified.data.vocabulary import Vocabulary
@@ -229,3 +230,58 @@ def test_a_real_checkpoint_gives_the_states_of_transformers(minilm, tmp_path):
         mask, places = masks.batch([masks.bidirectional(len(ids))]), torch.arange(len(ids)).unsqueeze(0)
         states = model.transformer(torch.tensor([ids]), places, places * 0, mask)
         torch.testing.assert_close(states, theirs(**given).last_hidden_state, atol=1e-4, rtol=1e-4)
+
+
+def test_unilms_joint_projections_are_split(tmp_path):
+    state = bert_folder(tmp_path / "bert", token_types=6).state_dict()
+    joint = dict(state)
+    for i in range(3):
+        stem = f"bert.encoder.layer.{i}.attention.self."
+        weights = [joint.pop(f"{stem}{name}.weight") for name in ("query", "key", "value")]
+        biases = [joint.pop(f"{stem}{name}.bias") for name in ("query", "key", "value")]
+        joint[f"{stem}qkv_linear.weight"] = torch.cat(weights)
+        joint |= {f"{stem}q_bias": biases[0].view(1, 1, -1), f"{stem}v_bias": biases[2].view(1, 1, -1)}
+        state[f"{stem}key.bias"] = torch.zeros(32)
+    expected, found = from_bert(state, 3)[0], from_bert(joint, 3)[0]
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    # As a folder with a file of UniLM's own name, six token types: it writes.
+    (tmp_path / "bert" / "model.safetensors").unlink()
+    torch.save(joint, tmp_path / "bert" / "unilm1.2-base-uncased.bin")
+    import_bert(tmp_path / "bert", tmp_path / "ours")
+    assert UnifiedLM.from_pretrained(tmp_path / "ours").generate(["the cat"], max_length=3)
+
+
+@torch.no_grad()
+def test_spanberts_boundary_head_comes_along(tmp_path):
+    """The published names, LayerNorm spelled gamma and beta, everything behind ``decoder.``."""
+    state = bert_folder(tmp_path / "bert").state_dict()
+    head = "cls.pair_target_predictions"
+    sizes = {
+        "position_embeddings.weight": (7, 200), "mlp_layer_norm.linear1.weight": (32, 264), "bias": (len(ENTRIES),),
+        "mlp_layer_norm.linear1.bias": (32,), "mlp_layer_norm.layer_norm1.gamma": (32,),
+        "mlp_layer_norm.layer_norm1.beta": (32,), "mlp_layer_norm.linear2.weight": (32, 32),
+        "mlp_layer_norm.linear2.bias": (32,), "mlp_layer_norm.layer_norm2.gamma": (32,),
+        "mlp_layer_norm.layer_norm2.beta": (32,),
+    }  # fmt: skip
+    state |= {f"{head}.{name}": torch.randn(size) for name, size in sizes.items()}
+    state[f"{head}.decoder.weight"] = state["bert.embeddings.word_embeddings.weight"]
+    (tmp_path / "bert" / "model.safetensors").unlink()
+    torch.save({f"decoder.{name}": value for name, value in state.items()}, tmp_path / "bert" / "pytorch_model.bin")
+    assert import_bert(tmp_path / "bert", tmp_path / "ours").new == ()
+    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    assert lm.model.config.boundary_offsets == 7
+    before, behind, distance = torch.randn(32), torch.randn(32), 4
+    hidden = torch.cat([before, behind, state[f"{head}.position_embeddings.weight"][distance]])
+    for number in (1, 2):
+        part = f"{head}.mlp_layer_norm."
+        hidden = state[f"{part}linear{number}.weight"] @ hidden + state[f"{part}linear{number}.bias"]
+        scale, shift = state[f"{part}layer_norm{number}.gamma"], state[f"{part}layer_norm{number}.beta"]
+        hidden = torch.nn.functional.layer_norm(torch.nn.functional.gelu(hidden), (32,), scale, shift, 1e-12)
+    expected = state["bert.embeddings.word_embeddings.weight"] @ hidden + state[f"{head}.bias"]
+    table = lm.model.transformer.embeddings.tokens.weight
+    found = lm.model.boundary_head(before[None], behind[None], torch.tensor([distance]), table)[0]
+    rows = [lm.vocabulary.index(symbol) for symbol in lm.tokenizer.native_symbols()]
+    torch.testing.assert_close(found[rows], expected, atol=1e-4, rtol=1e-4)
+    left_out = export_bert(tmp_path / "ours", tmp_path / "back").left_out
+    assert {name.partition(".")[0] for name in left_out} == {"boundary_head"} and len(left_out) == 10

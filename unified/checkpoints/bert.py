@@ -1,19 +1,19 @@
-"""BERT's parameters under our names and under those of ``transformers``; folders of the one kind from the other.
+"""Folders of this library from folders of ``transformers``' BERT, and the reverse.
 
 The rows of the embedding tables follow each side's dictionary: fairseq's begins with ``<s> <pad> </s> <unk>`` and ends
-with ``<mask>`` and the sentinels, BERT's is ``vocab.txt``. The classes of next-sentence prediction are the other way
-round: BERT's 0 means "follows", ours "drawn at random".
+with ``<mask>`` and the sentinels, BERT's is ``vocab.txt``.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
 
+from unified.checkpoints.bert_names import from_bert, to_bert
 from unified.checkpoints.files import fingerprint, load_checkpoint, named_damage, save
 from unified.checkpoints.trained import find_checkpoint, find_data, restore
 from unified.data.destination import new_folder
@@ -23,36 +23,8 @@ from unified.model import LanguageModel, TransformerConfig
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
-_EMBEDDINGS = {
-    "transformer.embeddings.tokens.weight": "bert.embeddings.word_embeddings.weight",
-    "transformer.embeddings.positions.weight": "bert.embeddings.position_embeddings.weight",
-    "transformer.embeddings.token_types.weight": "bert.embeddings.token_type_embeddings.weight",
-    "token_head.bias": "cls.predictions.bias",
-}
-_MODULES = {
-    "transformer.embeddings.norm": "bert.embeddings.LayerNorm",
-    "token_head.dense": "cls.predictions.transform.dense",
-    "token_head.norm": "cls.predictions.transform.LayerNorm",
-    "next_sentence_head.pooler": "bert.pooler.dense",
-    "next_sentence_head.classifier": "cls.seq_relationship",
-}
-_BLOCK_MODULES = {
-    "attention.sublayer.output": "attention.output.dense",
-    "attention.norm": "attention.output.LayerNorm",
-    "feed_forward.sublayer.inner": "intermediate.dense",
-    "feed_forward.sublayer.outer": "output.dense",
-    "feed_forward.norm": "output.LayerNorm",
-}
-_PROJECTIONS = ("query", "key", "value")
-#: Copies of other parameters, and numbers that are no parameters.
-_COPIES = {
-    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
-}
-_IGNORED = ("bert.embeddings.position_ids",)
 #: Tables with a row for every symbol.
-_BY_SYMBOL = ("transformer.embeddings.tokens.weight", "token_head.bias")
-_CLASSES = ("next_sentence_head.classifier.weight", "next_sentence_head.classifier.bias")
+_BY_SYMBOL = ("transformer.embeddings.tokens.weight", "token_head.bias", "boundary_head.bias")
 
 
 @dataclass(frozen=True)
@@ -68,70 +40,12 @@ class Conversion:
     left_out: tuple[str, ...] = ()
 
 
-def names(layers: int) -> dict[str, tuple[str, ...]]:
-    """Our parameter -> BERT's; several of BERT's, one above the other, make our joint projection."""
-    pairs = {mine: (other,) for mine, other in _EMBEDDINGS.items()}
-    modules = dict(_MODULES)
-    for i in range(layers):
-        block, layer = f"transformer.blocks.{i}", f"bert.encoder.layer.{i}"
-        modules |= {f"{block}.{mine}": f"{layer}.{other}" for mine, other in _BLOCK_MODULES.items()}
-        for kind in ("weight", "bias"):
-            joint = f"{block}.attention.sublayer.query_key_value.{kind}"
-            pairs[joint] = tuple(f"{layer}.attention.self.{name}.{kind}" for name in _PROJECTIONS)
-    for mine, other in modules.items():
-        pairs |= {f"{mine}.{kind}": (f"{other}.{kind}",) for kind in ("weight", "bias")}
-    return pairs
-
-
-def from_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """Our parameters from BERT's, rows of tables still in BERT's order; and names of ours that the file lacks.
-
-    Names may lack the prefix ``bert.`` and may say ``gamma`` and ``beta`` for LayerNorm.
-
-    Raises:
-        UnifiedError: the file holds parameters of another model, lacks some of the Transformer, or copies differ.
-    """
-    state = {_modern(name): value for name, value in state.items()}
-    pairs = names(layers)
-    known = {other for others in pairs.values() for other in others} | _COPIES.keys() | set(_IGNORED)
-    unknown = sorted(state.keys() - known)
-    missing = [
-        other
-        for mine, others in pairs.items()
-        for other in others
-        if mine.startswith("transformer.") and other not in state
-    ]
-    if unknown or missing:
-        problems = [f"unknown: {name}" for name in unknown] + [f"missing: {name}" for name in missing]
-        more = f"; and {len(problems) - 8} more" if len(problems) > 8 else ""
-        raise UnifiedError(f"not the parameters of a BERT of {layers} layers: {'; '.join(problems[:8])}{more}")
-    for copy, original in _COPIES.items():
-        if copy in state and original in state and not torch.equal(state[copy], state[original]):
-            raise UnifiedError(f"{copy} differs from {original}; the softmax must be tied to the embeddings")
-    found = {
-        mine: torch.cat([state[other] for other in others])
-        for mine, others in pairs.items()
-        if all(other in state for other in others)
-    }
-    return _classes_turned(found), [mine for mine in pairs if mine not in found]
-
-
-def to_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """BERT's parameters, copies included, from ours (rows in BERT's order); and names of ours that BERT has not."""
-    pairs, turned, found = names(layers), _classes_turned(state), {}
-    for mine, others in pairs.items():
-        if mine in turned:
-            found |= dict(zip(others, turned[mine].chunk(len(others)), strict=True))
-    found = {name: value.contiguous() for name, value in found.items()}
-    found |= {copy: found[original].clone() for copy, original in _COPIES.items() if "cls.predictions.bias" in found}
-    return found, [name for name in state if name not in pairs]
-
-
 def import_bert(source: Path, destination: Path) -> Conversion:
     """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` from one of ``transformers``.
 
     Args:
-        source: holds ``config.json``, ``vocab.txt``, and ``model.safetensors`` or ``pytorch_model.bin``.
+        source: holds ``config.json``, ``vocab.txt``, and ``model.safetensors``, ``pytorch_model.bin`` or another single
+            ``*.bin``.
         destination: must not exist, or be empty.
 
     Raises:
@@ -141,6 +55,8 @@ def import_bert(source: Path, destination: Path) -> Conversion:
     tokenizer = WordPieceTokenizer.load(_required(source / "vocab.txt"))
     config = bert_config(json.loads(_required(source / "config.json").read_text(encoding="utf-8")))
     found, new = from_bert(_read_parameters(source), config.layers)
+    if "boundary_head.distances.weight" in found:
+        config = replace(config, boundary_offsets=len(found["boundary_head.distances.weight"]))
     vocabulary = Vocabulary(ordinary_symbols(tokenizer))
     if config.vocabulary_size < len(tokenizer.entries):
         raise UnifiedError(
@@ -179,9 +95,7 @@ def export_bert(source: Path, destination: Path) -> Conversion:
         )
     tokenizer = WordPieceTokenizer.load(_required(data / "vocab.txt"))
     order = torch.tensor([vocabulary.index(symbol) for symbol in tokenizer.native_symbols()])
-    state = dict(model.state_dict())
-    for name in _BY_SYMBOL:
-        state[name] = state[name][order]
+    state = {name: value[order] if name in _BY_SYMBOL else value for name, value in model.state_dict().items()}
     found, left_out = to_bert(state, config.layers)
     settings = {
         "architectures": ["BertForPreTraining"], "model_type": "bert", "vocab_size": len(order),
@@ -268,18 +182,10 @@ def _save_as_fairseq(
 def _read_parameters(folder: Path) -> dict[str, torch.Tensor]:
     if (folder / "model.safetensors").is_file():
         return load_file(folder / "model.safetensors")
-    path = _required(folder / "pytorch_model.bin")
+    others = sorted(folder.glob("*.bin"))
+    path = others[0] if len(others) == 1 else _required(folder / "pytorch_model.bin")
     with named_damage(path):
         return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def _modern(name: str) -> str:
-    name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-    return name if name.startswith(("bert.", "cls.")) else f"bert.{name}"
-
-
-def _classes_turned(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: value.flip(0) if name in _CLASSES else value for name, value in state.items()}
 
 
 def _required(path: Path) -> Path:

@@ -1,0 +1,142 @@
+"""BERT's parameters under our names, and ours under BERT's.
+
+The classes of next-sentence prediction are the other way round: BERT's 0 means "follows", ours "drawn at random".
+"""
+
+from __future__ import annotations
+
+import torch
+
+from unified.errors import UnifiedError
+
+_EMBEDDINGS = {
+    "transformer.embeddings.tokens.weight": "bert.embeddings.word_embeddings.weight",
+    "transformer.embeddings.positions.weight": "bert.embeddings.position_embeddings.weight",
+    "transformer.embeddings.token_types.weight": "bert.embeddings.token_type_embeddings.weight",
+    "token_head.bias": "cls.predictions.bias",
+}
+_MODULES = {
+    "transformer.embeddings.norm": "bert.embeddings.LayerNorm",
+    "token_head.dense": "cls.predictions.transform.dense",
+    "token_head.norm": "cls.predictions.transform.LayerNorm",
+    "next_sentence_head.pooler": "bert.pooler.dense",
+    "next_sentence_head.classifier": "cls.seq_relationship",
+}
+_BLOCK_MODULES = {
+    "attention.sublayer.output": "attention.output.dense",
+    "attention.norm": "attention.output.LayerNorm",
+    "feed_forward.sublayer.inner": "intermediate.dense",
+    "feed_forward.sublayer.outer": "output.dense",
+    "feed_forward.norm": "output.LayerNorm",
+}
+_PROJECTIONS = ("query", "key", "value")
+_BOUNDARY = "cls.pair_target_predictions"
+_BOUNDARY_MODULES = {
+    "boundary_head.first": f"{_BOUNDARY}.mlp_layer_norm.linear1",
+    "boundary_head.first_norm": f"{_BOUNDARY}.mlp_layer_norm.layer_norm1",
+    "boundary_head.second": f"{_BOUNDARY}.mlp_layer_norm.linear2",
+    "boundary_head.second_norm": f"{_BOUNDARY}.mlp_layer_norm.layer_norm2",
+}
+#: SpanBERT's embeddings of distances; their number of rows is how far its boundary head reaches.
+_DISTANCES = f"{_BOUNDARY}.position_embeddings.weight"
+#: Copies of other parameters, and numbers that are no parameters.
+_COPIES = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+    f"{_BOUNDARY}.decoder.weight": "bert.embeddings.word_embeddings.weight",
+}
+_IGNORED = ("bert.embeddings.position_ids",)
+_CLASSES = ("next_sentence_head.classifier.weight", "next_sentence_head.classifier.bias")
+
+
+def names(layers: int, boundary: bool = False) -> dict[str, tuple[str, ...]]:
+    """Our parameter -> BERT's; several of BERT's, one above the other, make our joint projection.
+
+    With ``boundary`` those of SpanBERT's boundary head are among them.
+    """
+    pairs = {mine: (other,) for mine, other in _EMBEDDINGS.items()}
+    modules = dict(_MODULES)
+    if boundary:
+        modules |= _BOUNDARY_MODULES
+        pairs |= {"boundary_head.distances.weight": (_DISTANCES,), "boundary_head.bias": (f"{_BOUNDARY}.bias",)}
+    for i in range(layers):
+        block, layer = f"transformer.blocks.{i}", f"bert.encoder.layer.{i}"
+        modules |= {f"{block}.{mine}": f"{layer}.{other}" for mine, other in _BLOCK_MODULES.items()}
+        for kind in ("weight", "bias"):
+            joint = f"{block}.attention.sublayer.query_key_value.{kind}"
+            pairs[joint] = tuple(f"{layer}.attention.self.{name}.{kind}" for name in _PROJECTIONS)
+    for mine, other in modules.items():
+        pairs |= {f"{mine}.{kind}": (f"{other}.{kind}",) for kind in ("weight", "bias")}
+    return pairs
+
+
+def from_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """Our parameters from BERT's, rows of tables still in BERT's order; and names of ours that the file lacks.
+
+    Names may lack the prefix ``bert.`` and may say ``gamma`` and ``beta`` for LayerNorm. Two more spellings are read:
+    UniLM 1.2's joint projections (``qkv_linear``, without a bias of keys, which softmax does not see), and SpanBERT's
+    ``decoder.`` in front of everything with its boundary head.
+
+    Raises:
+        UnifiedError: the file holds parameters of another model, lacks some of the Transformer, or copies differ.
+    """
+    state = _split_projections({_modern(name): value for name, value in state.items()})
+    pairs = names(layers, boundary=_DISTANCES in state)
+    known = {other for others in pairs.values() for other in others} | _COPIES.keys() | set(_IGNORED)
+    unknown = sorted(state.keys() - known)
+    missing = [
+        other
+        for mine, others in pairs.items()
+        for other in others
+        if mine.startswith("transformer.") and other not in state
+    ]
+    if unknown or missing:
+        problems = [f"unknown: {name}" for name in unknown] + [f"missing: {name}" for name in missing]
+        more = f"; and {len(problems) - 8} more" if len(problems) > 8 else ""
+        raise UnifiedError(f"not the parameters of a BERT of {layers} layers: {'; '.join(problems[:8])}{more}")
+    for copy, original in _COPIES.items():
+        if copy in state and original in state and not torch.equal(state[copy], state[original]):
+            raise UnifiedError(f"{copy} differs from {original}; the softmax must be tied to the embeddings")
+    found = {
+        mine: torch.cat([state[other] for other in others])
+        for mine, others in pairs.items()
+        if all(other in state for other in others)
+    }
+    return _classes_turned(found), [mine for mine in pairs if mine not in found]
+
+
+def to_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """BERT's parameters, copies included, from ours (rows in BERT's order); and names of ours that BERT has not."""
+    pairs, turned, found = names(layers), _classes_turned(state), {}
+    for mine, others in pairs.items():
+        if mine in turned:
+            found |= dict(zip(others, turned[mine].chunk(len(others)), strict=True))
+    found = {name: value.contiguous() for name, value in found.items()}
+    if "cls.predictions.bias" in found:
+        copies = {copy: original for copy, original in _COPIES.items() if not copy.startswith(_BOUNDARY)}
+        found |= {copy: found[original].clone() for copy, original in copies.items()}
+    return found, [name for name in state if name not in pairs]
+
+
+def _split_projections(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """UniLM 1.2's ``qkv_linear.weight``, ``q_bias`` and ``v_bias`` as BERT's query, key and value."""
+    split = dict(state)
+    for name in [name for name in state if name.endswith(".qkv_linear.weight")]:
+        stem = name.removesuffix("qkv_linear.weight")
+        for projection, weight in zip(_PROJECTIONS, split.pop(name).chunk(3), strict=True):
+            split[f"{stem}{projection}.weight"] = weight
+        query, value = (split.pop(f"{stem}{letter}_bias").flatten() for letter in "qv")
+        split |= {f"{stem}query.bias": query, f"{stem}key.bias": torch.zeros_like(query), f"{stem}value.bias": value}
+    return split
+
+
+def _modern(name: str) -> str:
+    if name.endswith((".gamma", ".beta")):
+        stem, _, kind = name.rpartition(".")
+        name = f"{stem}.{'weight' if kind == 'gamma' else 'bias'}"
+    name = name.removeprefix("decoder.")
+    return name if name.startswith(("bert.", "cls.")) else f"bert.{name}"
+
+
+def _classes_turned(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: value.flip(0) if name in _CLASSES else value for name, value in state.items()}
