@@ -184,11 +184,18 @@ def replace(
         int64 (T,), a copy.
     """
     replaced = tokens.copy()
-    uniforms = rng.random(len(places))
-    replaced[places[uniforms < mask_share]] = special.mask
-    by_random = places[(uniforms >= mask_share) & (uniforms < mask_share + random_share)]
+    masked, by_random = divided(places, rng.random(len(places)), mask_share, random_share)
+    replaced[masked] = special.mask
     replaced[by_random] = rng.integers(special.ordinary_start, special.ordinary_stop, len(by_random))
     return replaced
+
+
+def divided(
+    places: np.ndarray, uniforms: np.ndarray, mask_share: float, random_share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Those of ``places`` (N,) that become [MASK] and those that become a random token, by uniform numbers (N,)."""
+    at_random = (uniforms >= mask_share) & (uniforms < mask_share + random_share)
+    return places[uniforms < mask_share], places[at_random]
 
 
 def words_of(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[list[int], list[int], np.ndarray]:

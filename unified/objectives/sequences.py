@@ -4,12 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 
+from unified.data.example import NO_PAIR_LABEL
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
 FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)
+
+
+class MayPredictNext:
+    """For objectives with a field ``next_sentence``: two segments and a prediction from CLS, or one and none."""
+
+    name: str
+    next_sentence: bool
+
+    @property
+    def segments(self) -> int:
+        return 2 if self.next_sentence else 1
+
+    @property
+    def wants_random_second(self) -> bool:
+        return self.next_sentence
+
+    @property
+    def special_tokens(self) -> int:
+        return 1 + self.segments
+
+    def pair_label(self, text: Text) -> int:
+        """:attr:`Example.is_next` of an example of ``text``.
+
+        Raises:
+            UnifiedError: the text does not say whether its second segment follows.
+        """
+        if not self.next_sentence:
+            return NO_PAIR_LABEL
+        if text.is_next is None:
+            raise UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
+        return int(text.is_next)
 
 
 def both_segments(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:

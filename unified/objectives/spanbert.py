@@ -8,21 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from unified.data.example import NO_PAIR_LABEL, Example
+from unified.data.example import Example
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
-from unified.objectives.corruption import maskable
-from unified.objectives.sequences import FIRST, SECOND, both_segments, joined, sequence_word_starts
+from unified.objectives.corruption import divided, maskable
+from unified.objectives.sequences import FIRST, SECOND, MayPredictNext, both_segments, joined, sequence_word_starts
 from unified.objectives.spans import cover_spans, geometric_shares, runs
 
 SCHEMES = ("geometric", "whole_word", "subword")
 
 
 @dataclass(frozen=True)
-class SpanBert:
+class SpanBert(MayPredictNext):
     """Spans of whole words are hidden and predicted, each token at its place and from the span's two neighbours.
 
     The sequence is CLS text SEP, all of it visible. A span takes a geometric number of words; the budget may cut its
@@ -64,27 +64,14 @@ class SpanBert:
         if self.scheme not in SCHEMES:
             raise UnifiedError(f"{self.name}: scheme must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
 
-    @property
-    def segments(self) -> int:
-        return 2 if self.next_sentence else 1
-
-    @property
-    def wants_random_second(self) -> bool:
-        return self.next_sentence
-
-    @property
-    def special_tokens(self) -> int:
-        return 1 + self.segments
-
     def unmet(self, supply: Supply) -> str | None:
         if self.scheme != "subword" and not supply.word_starts:
             return f"scheme={self.scheme!r} needs to know where words begin; prepare the data with a tokenizer"
         return None
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
+        is_next = self.pair_label(text)
         segments = both_segments(text, self.name) if self.next_sentence else (text.tokens,)
-        if self.next_sentence and text.is_next is None:
-            raise UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
         tokens, lengths = joined(segments, text.special)
         hidden = self._hidden(text, tokens, lengths, rng)
         predicted = np.flatnonzero(hidden)
@@ -98,7 +85,7 @@ class SpanBert:
             query_rank=ranks,
             predicted=predicted,
             labels=tokens[predicted],
-            is_next=int(text.is_next) if self.next_sentence else NO_PAIR_LABEL,
+            is_next=is_next,
             boundaries=self._boundaries(tokens, hidden, text.special),
         )
 
@@ -117,13 +104,11 @@ class SpanBert:
         """``tokens`` with the hidden ones replaced, span by span or one by one."""
         lengths = runs(hidden)[1] if self.per_span else np.ones(int(hidden.sum()), dtype=np.int64)
         uniforms = np.repeat(rng.random(len(lengths)), lengths)
-        places = np.flatnonzero(hidden)
+        shares = self.mask_replace_share, self.random_replace_share
+        masked, by_random = divided(np.flatnonzero(hidden), uniforms, *shares)
         replaced = tokens.copy()
-        replaced[places[uniforms < self.mask_replace_share]] = text.special.mask
-        at_random = (uniforms >= self.mask_replace_share) & (
-            uniforms < self.mask_replace_share + self.random_replace_share
-        )
-        replaced[places[at_random]] = text.random_tokens(int(at_random.sum()), rng)
+        replaced[masked] = text.special.mask
+        replaced[by_random] = text.random_tokens(len(by_random), rng)
         return replaced
 
     def _boundaries(self, tokens: np.ndarray, hidden: np.ndarray, special: SpecialTokens) -> np.ndarray:

@@ -37,6 +37,7 @@ from unified.objectives.sequences import (
     SECOND,
     SOURCE,
     TARGET,
+    MayPredictNext,
     both_segments,
     joined,
     sequence_word_starts,
@@ -99,7 +100,7 @@ class _PretrainingCloze(Cloze):
 
 
 @dataclass(frozen=True)
-class Bidirectional(_PretrainingCloze):
+class Bidirectional(MayPredictNext, _PretrainingCloze):
     """BERT's cloze: every token sees every other; by default on two segments, with next-sentence prediction.
 
     Attributes:
@@ -115,24 +116,8 @@ class Bidirectional(_PretrainingCloze):
         super().__post_init__()
         require_flag(self, "next_sentence")
 
-    @property
-    def segments(self) -> int:  # type: ignore[override]
-        return 2 if self.next_sentence else 1
-
-    @property
-    def wants_random_second(self) -> bool:  # type: ignore[override]
-        return self.next_sentence
-
-    @property
-    def special_tokens(self) -> int:  # type: ignore[override]
-        return 1 + self.segments
-
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        if not self.next_sentence:
-            return self._example(text, (FIRST,), rng)
-        if text.is_next is None:
-            raise UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
-        return self._example(text, (FIRST, SECOND), rng, is_next=int(text.is_next))
+        return self._example(text, (FIRST, SECOND)[: self.segments], rng, is_next=self.pair_label(text))
 
     def _ranks(self, lengths: list[int]) -> np.ndarray:
         return np.full(sum(lengths), GIVEN)
