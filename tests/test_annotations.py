@@ -19,6 +19,7 @@ from unified.data.documents import DocumentTexts
 from unified.data.mmap import TokenFile
 from unified.data.prepare import Settings, prepare
 from unified.data.readers import DocumentCorpus, JsonPairCorpus
+from unified.data.rows import Room
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
@@ -302,7 +303,7 @@ def test_spans_of_every_block_are_those_within_it(tmp_path):
 def test_spans_of_both_segments(tmp_path, objective):
     rng = np.random.default_rng(1)
     texts, _, spans = annotated_texts(tmp_path, rng)
-    plan = texts.plan(64, 3, True, 1, 1)
+    plan = texts.plan(Room(64, 61, 3, True), 1, 1)
     seen = []
     for start, length in zip(plan.starts.tolist(), plan.lengths.tolist(), strict=True):
         for _ in range(5):

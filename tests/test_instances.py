@@ -12,8 +12,7 @@ from tests.rates import assert_probabilities, assert_rate, assert_same_distribut
 from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified.data.documents import DocumentTexts
 from unified.data.instances import Instances, truncated
-from unified.data.planning import Room
-from unified.data.rows import Share
+from unified.data.rows import Room, Share
 
 LONGEST = 40
 

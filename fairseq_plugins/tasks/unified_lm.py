@@ -8,15 +8,16 @@ from typing import Optional
 from fairseq import utils
 from fairseq.data import encoders
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
 
 from fairseq_plugins import evaluation
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Side, StreamFairseqDataset
-from fairseq_plugins.folder import DataFolder, fairseq_dictionary
+from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
 from fairseq_plugins.memory import StreamMemory
 from fairseq_plugins.refusals import refusing
+from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
 from unified.data.annotations import Annotations
 from unified.data.dataset import RowDataset
@@ -76,16 +77,13 @@ class UnifiedLMTaskConfig(FairseqDataclass):
 
 
 @register_task("unified_lm", dataclass=UnifiedLMTaskConfig)
-class UnifiedLMTask(FairseqTask):
+class UnifiedLMTask(DictionaryTask):
     """Data folder -> rows -> losses by objective; sources -> generated targets."""
 
     def __init__(self, cfg, folders: list[DataFolder]):
-        super().__init__(cfg)
+        super().__init__(cfg, folders[0].vocabulary())
         self.folders = folders
         self.folder = folders[0]
-        self.vocabulary = self.folder.vocabulary()
-        self.dictionary = fairseq_dictionary(self.vocabulary)
-        self.special = self.vocabulary.special
         default = DEFAULT_FINETUNING if self.folder.paired else DEFAULT_PRETRAINING
         self.mixture = parse_objectives(cfg.objectives or default)
         self.tokenizer = FolderTokenizer.of(self.folder.path)
@@ -140,17 +138,6 @@ class UnifiedLMTask(FairseqTask):
     def loss_names(self) -> tuple[str, ...]:
         """Names under which losses are logged."""
         return tuple(name for objective in self.mixture.objectives for name in loss_names(objective))
-
-    @property
-    def source_dictionary(self):
-        return self.dictionary
-
-    @property
-    def target_dictionary(self):
-        return self.dictionary
-
-    def max_positions(self):
-        return None
 
     # Data
 
@@ -234,10 +221,7 @@ class UnifiedLMTask(FairseqTask):
                 f"--memory {self.cfg.memory} needs a model with relative positions, not {cfg.positions!r}; "
                 "pass --positions relative, or an --arch xlnet_*"
             )
-        if cfg.positions == "learned" and cfg.max_positions < self.cfg.tokens_per_sample:
-            raise UnifiedError(
-                f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {cfg.max_positions}"
-            )
+        self.require_positions(cfg)
         for objective in self.mixture.objectives:
             if getattr(objective, "query_stream", False) and cfg.positions != "relative":
                 raise UnifiedError(

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
 
 from fairseq_plugins.dataset import ItemFairseqDataset
-from fairseq_plugins.folder import fairseq_dictionary
 from fairseq_plugins.refusals import refusing
+from fairseq_plugins.task import DictionaryTask
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.tasks import HEADS, Understanding
@@ -39,14 +39,12 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
 
 
 @register_task("unified_understanding", dataclass=UnifiedUnderstandingTaskConfig)
-class UnifiedUnderstandingTask(FairseqTask):
+class UnifiedUnderstandingTask(DictionaryTask):
     """Items with labels -> rows -> the loss of a head."""
 
     def __init__(self, cfg, vocabulary: Vocabulary, understanding: Understanding):
-        super().__init__(cfg)
-        self.vocabulary, self.understanding = vocabulary, understanding
-        self.dictionary = fairseq_dictionary(vocabulary)
-        self.special = vocabulary.special
+        super().__init__(cfg, vocabulary)
+        self.understanding = understanding
         self.tokenizer = load_tokenizer(cfg.data)
 
     @classmethod
@@ -61,17 +59,6 @@ class UnifiedUnderstandingTask(FairseqTask):
         else:
             understanding = kind.of(kind.read(folder / "train.jsonl"), cfg.head_dropout)
         return cls(cfg, vocabulary, understanding)
-
-    @property
-    def source_dictionary(self):
-        return self.dictionary
-
-    @property
-    def target_dictionary(self):
-        return self.dictionary
-
-    def max_positions(self):
-        return None
 
     @refusing()
     def load_dataset(self, split, combine=False, epoch=1, **kwargs):
@@ -97,10 +84,7 @@ class UnifiedUnderstandingTask(FairseqTask):
         return super().build_model(cfg, from_checkpoint)
 
     def _settle(self, cfg) -> None:
-        if cfg.positions == "learned" and cfg.max_positions < self.cfg.tokens_per_sample:
-            raise UnifiedError(
-                f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {cfg.max_positions}"
-            )
+        self.require_positions(cfg)
         with open_dict(cfg):
             cfg.writes = "nothing"
 

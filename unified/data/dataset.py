@@ -8,8 +8,8 @@ import numpy as np
 
 from unified.data import randomness
 from unified.data.example import Example
-from unified.data.planning import Planner, Room, TextPlan, deal, planner_of
-from unified.data.rows import Share, group_rows, pack_windows
+from unified.data.planning import Planner, TextPlan, deal, planner_of
+from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.errors import UnifiedError
 from unified.objectives.base import Mixture, Objective, Supply, lengths_of
@@ -196,7 +196,7 @@ def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:
 
 
 def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) -> tuple[float, int | None]:
-    """Slope and overhead of :class:`unified.data.planning.Room`: a line above the lengths of all examples."""
+    """Slope and overhead of :class:`unified.data.rows.Room`: a line above the lengths of all examples."""
     tokens = np.arange(1, row_length + 1)
     lengths = [lengths_of(objective, tokens) for objective in objectives]
     if all((own - tokens == own[0] - tokens[0]).all() for own in lengths):

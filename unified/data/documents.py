@@ -15,7 +15,7 @@ from unified.data import randomness
 from unified.data.annotations import Annotations
 from unified.data.instances import RANDOM_SECOND_SHARE
 from unified.data.mmap import TokenFile
-from unified.data.rows import RowPlan, Share, plan_documents, plan_single_blocks
+from unified.data.rows import Room, RowPlan, Share, plan_documents, plan_single_blocks
 from unified.data.sources import require_final_separator, word_starts_of
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
@@ -77,27 +77,16 @@ class DocumentTexts:
     def document_count(self) -> int:
         return len(self.document_starts) - 1
 
-    def plan(
-        self,
-        row_length: int,
-        special_tokens: int,
-        packed: bool,
-        seed: int,
-        epoch: int,
-        share: Share | None = None,
-        slope: float = 1.0,
-    ) -> RowPlan:
-        """Blocks of at most ``(row_length - special_tokens) / slope`` tokens; the same ones in every epoch.
-
-        That is, of all documents; of a ``share`` each epoch has its own. A token counts as ``slope`` places, 1 or more.
-        """
+    def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
+        """Blocks whose examples fit into ``room``; the same ones in every epoch, except of a ``share``."""
         starts, wanted = (self.document_starts, None) if share is None else (share.document_starts, share.wanted)
+        slope = room.slope
         bounds = self.bounds if slope == 1 else np.floor(self.bounds * slope).astype(np.int64)
-        if packed:
+        if room.packed:
             rng = randomness.generator(seed, 0 if share is None else epoch, randomness.PLAN)
-            plan = plan_documents(bounds, starts, row_length, special_tokens, rng, wanted)
+            plan = plan_documents(bounds, starts, room.row_length, room.overhead, rng, wanted)
         else:
-            plan = plan_single_blocks(bounds, starts, row_length, special_tokens, wanted)
+            plan = plan_single_blocks(bounds, starts, room.row_length, room.overhead, wanted)
         return plan if slope == 1 else _in_tokens(plan, slope)
 
     def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:

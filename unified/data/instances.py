@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unified.data import randomness
-from unified.data.rows import Share
+from unified.data.rows import Room, Share
 from unified.data.text import Text
 
 if TYPE_CHECKING:  # objectives name their planners, and documents know objectives
     from unified.data.documents import DocumentTexts
-    from unified.data.planning import Room
     from unified.objectives.base import Objective
 
 #: Share of second segments drawn from another document, where an objective wants some (BERT, section 3.1).

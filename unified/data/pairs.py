@@ -6,7 +6,7 @@ import numpy as np
 
 from unified.data import randomness
 from unified.data.mmap import TokenFile
-from unified.data.rows import RowPlan, Share, group_rows, pack_windows
+from unified.data.rows import Room, RowPlan, Share, group_rows, pack_windows
 from unified.data.sources import require_final_separator, word_starts_of
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
@@ -66,32 +66,23 @@ class PairTexts:
             raise UnifiedError(f"{file.prefix}: item {int(lengths.argmin())} is empty; every item must end with </s>")
         return np.minimum(lengths, maximum) if maximum else lengths
 
-    def plan(
-        self,
-        row_length: int,
-        special_tokens: int,
-        packed: bool,
-        seed: int,
-        epoch: int,
-        share: Share | None = None,
-        slope: float = 1.0,
-    ) -> RowPlan:
+    def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
         """Pairs packed best-fit decreasing within windows of a random order.
 
         Raises:
             UnifiedError: pairs are longer than a row; says how many and how long the longest is.
         """
-        places = self.lengths + special_tokens
+        places = self.lengths + room.overhead
         longest = int(places.max())
-        if longest > row_length:
+        if longest > room.row_length:
             raise UnifiedError(
-                f"{self.name}: {int((places > row_length).sum())} of {len(places)} pairs are longer than a row of "
-                f"{row_length} tokens, the longest has {longest} with its {special_tokens} special tokens; lengthen "
-                "the rows or shorten the texts (max_source, max_target)"
+                f"{self.name}: {int((places > room.row_length).sum())} of {len(places)} pairs are longer than a row of "
+                f"{room.row_length} tokens, the longest has {longest} with its {room.overhead} special tokens; "
+                "lengthen the rows or shorten the texts (max_source, max_target)"
             )
-        if packed:
+        if room.packed:
             rng = randomness.generator(seed, epoch, randomness.PLAN)
-            members, offsets = group_rows(pack_windows(places, row_length, rng)[0], rng)
+            members, offsets = group_rows(pack_windows(places, room.row_length, rng)[0], rng)
         else:
             members, offsets = np.arange(len(places)), np.arange(len(places) + 1)
         return RowPlan(np.arange(len(places)), self.lengths, members, offsets)

@@ -6,38 +6,19 @@ Most objectives read :class:`Blocks`. An objective that wants its texts cut in a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from unified.data.lanes import cut_stretches
-from unified.data.rows import Share
+from unified.data.rows import Room, Share
 from unified.data.sources import TextSource
 from unified.data.text import Text
 from unified.objectives.base import Objective
 
 #: A document of more than so many rows, or so large a part of all text, is dealt in parts.
 _ROWS_PER_PART, _PARTS = 64, 32
-
-
-@dataclass(frozen=True)
-class Room:
-    """What the texts of one kind have to fit into.
-
-    Attributes:
-        row_length: places per row.
-        longest: tokens of the longest text that every objective of the kind can put into a row.
-        overhead: an example takes at most ``slope`` places for each token of its text and so many more; None where
-            texts of one length make examples of different ones.
-        packed: False where every text has a row of its own.
-    """
-
-    row_length: int
-    longest: int
-    overhead: int | None
-    packed: bool
-    slope: float = 1.0
 
 
 class TextPlan(Protocol):
@@ -83,9 +64,10 @@ class Blocks:
     def plan(self, texts: TextSource, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
         """Blocks in rows; where texts of one length make examples of different ones, blocks that are not packed yet."""
         if room.overhead is None:
-            plan = texts.plan(room.longest, 0, False, seed, epoch, share)
+            alone = replace(room, row_length=room.longest, overhead=0, packed=False)
+            plan = texts.plan(alone, seed, epoch, share)
             return PlannedBlocks(texts, plan.starts, plan.lengths, None)
-        plan = texts.plan(room.row_length, room.overhead, room.packed, seed, epoch, share, room.slope)
+        plan = texts.plan(room, seed, epoch, share)
         return PlannedBlocks(texts, plan.starts, plan.lengths, (plan.members, plan.offsets))
 
 

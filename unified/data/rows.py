@@ -38,6 +38,25 @@ class RowPlan:
 
 
 @dataclass(frozen=True)
+class Room:
+    """What the texts of one kind have to fit into.
+
+    Attributes:
+        row_length: places per row.
+        longest: tokens of the longest text that every objective of the kind can put into a row.
+        overhead: an example takes at most ``slope`` places for each token of its text and so many more; None where
+            texts of one length make examples of different ones.
+        packed: False where every text has a row of its own.
+    """
+
+    row_length: int
+    longest: int
+    overhead: int | None
+    packed: bool
+    slope: float = 1.0
+
+
+@dataclass(frozen=True)
 class Share:
     """The documents that are planned together in one epoch; a long document may be in parts, which count as documents.
 

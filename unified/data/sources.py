@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from unified.data.rows import RowPlan, Share
+from unified.data.rows import Room, RowPlan, Share
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
@@ -37,19 +37,10 @@ class TextSource(Protocol):
     word_starts: np.ndarray | None
     annotation_kinds: frozenset[str]
 
-    def plan(
-        self,
-        row_length: int,
-        special_tokens: int,
-        packed: bool,
-        seed: int,
-        epoch: int,
-        share: Share | None = None,
-        slope: float = 1.0,
-    ) -> RowPlan:
-        """Which texts exist and which rows they share; ``packed=False`` gives every text a row of its own.
+    def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
+        """Which texts exist, and which rows of ``room`` they share, or that each has one of its own.
 
-        ``share`` are the documents to take; None for all. A token counts as ``slope`` places. Pairs know neither.
+        ``share`` are the documents to take; None for all, and always None for pairs.
         """
         ...
 

@@ -124,9 +124,8 @@ class TransformerXLAttention(nn.Module):
 
     def bias(self, query: torch.Tensor, relations: Relations) -> torch.Tensor:
         """(B, H, Q, S): what distances and segments add to the scores of (B, H, Q, K) queries."""
-        table = split_heads(
-            relations.table.projected(self.distances).unsqueeze(0), self.heads
-        )  # (1, H, 2 reach + 1, K)
+        # (1, H, 2 reach + 1, K)
+        table = split_heads(relations.table.projected(self.distances).unsqueeze(0), self.heads)
         by_distance = (query + self.distance_bias.unsqueeze(1)) @ table.transpose(-1, -2)
         rows = (relations.distances + relations.table.reach).unsqueeze(1).expand(-1, self.heads, -1, -1)
         by_segment = (query + self.segment_bias.unsqueeze(1)) @ self.segments.permute(1, 2, 0)

@@ -33,6 +33,7 @@ class Objective(Protocol):
         unmet(supply): why it cannot work with what a :class:`Supply` offers, or None. It can.
         next_sentence: whether it predicts if its second segment follows. Where it wants random ones.
         query_stream: whether a query stream predicts, for which a model needs relative positions. False.
+        reuse: how many places of a row enter the memory of a stream, None for half; only those with it read streams.
         both_directions: whether half of its texts shall be read backwards. False.
         planner: how its texts are cut from documents, a :class:`unified.data.planning.Planner`. Blocks of whole
             sentences, :class:`unified.data.planning.Blocks`; objectives on pairs have no other.

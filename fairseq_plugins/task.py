@@ -1,0 +1,35 @@
+"""What the tasks of the plug-ins share."""
+
+from fairseq.tasks import FairseqTask
+
+from fairseq_plugins.folder import fairseq_dictionary
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+
+
+class DictionaryTask(FairseqTask):
+    """A task with one dictionary for everything, whose datasets have settled all lengths themselves."""
+
+    def __init__(self, cfg, vocabulary: Vocabulary):
+        super().__init__(cfg)
+        self.vocabulary = vocabulary
+        self.dictionary = fairseq_dictionary(vocabulary)
+        self.special = vocabulary.special
+
+    @property
+    def source_dictionary(self):
+        return self.dictionary
+
+    @property
+    def target_dictionary(self):
+        return self.dictionary
+
+    def max_positions(self):
+        return None
+
+    def require_positions(self, model) -> None:
+        """Refuse rows longer than the position table of a model's settings."""
+        if model.positions == "learned" and model.max_positions < self.cfg.tokens_per_sample:
+            raise UnifiedError(
+                f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {model.max_positions}"
+            )
