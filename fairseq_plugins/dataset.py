@@ -9,13 +9,15 @@ import torch
 from fairseq.data import FairseqDataset, data_utils
 
 from fairseq_plugins.refusals import refusing
+from unified.data import randomness
 from unified.data.collate import collate
 from unified.data.dataset import RowDataset
 from unified.data.example import Batch
 from unified.data.memory_streams import StreamDataset
 from unified.data.mmap import TokenFile
 from unified.data.vocabulary import SpecialTokens
-from unified.tasks.rows import ItemRows
+from unified.tasks.base import Encoded
+from unified.tasks.batches import arranged, batches_of, units_of
 
 
 def to_batch(sample: dict) -> Batch:
@@ -45,7 +47,7 @@ class _Planned(FairseqDataset):
 class RowFairseqDataset(_Planned):
     """Items are rows. A batch holds as many rows as --batch-size or --max-tokens / row length allow."""
 
-    def __init__(self, rows: RowDataset | StreamDataset | ItemRows, special: SpecialTokens, shuffle: bool):
+    def __init__(self, rows: RowDataset | StreamDataset, special: SpecialTokens, shuffle: bool):
         self.rows = rows
         self.special = special
         self.shuffle = shuffle
@@ -100,22 +102,77 @@ class StreamFairseqDataset(RowFairseqDataset):
         return sample
 
 
-class ItemFairseqDataset(RowFairseqDataset):
-    """Rows of a task's examples, whose targets come with the batch in the order of its read places."""
+class ItemFairseqDataset(_Planned):
+    """Items are a task's examples, or all of an item where they belong together; a batch packs its own into rows.
 
-    rows: ItemRows
+    ``--batch-size`` counts them, as published settings do, and ``--max-tokens`` their tokens.
 
-    def __init__(self, rows: ItemRows, targets: Sequence[np.ndarray], special: SpecialTokens, shuffle: bool):
-        super().__init__(rows, special, shuffle)
-        self.targets = targets
+    Args:
+        encoded: of all items.
+        together: whether the examples of an item must be in one batch.
+        row_length: places of the rows in which examples are packed; None gives each a row of its own.
+        special: ids of special symbols.
+        seed: of the order; None keeps like lengths together, longest first.
+        name: of the split.
+        head: of the model that reads them.
+    """
 
-    def collater(self, items: Sequence) -> dict:
-        sample = super().collater(items)
-        if sample:
-            members = np.concatenate([self.rows.members(row) for row, _ in items])
-            targets = np.concatenate([self.targets[member] for member in members])
-            sample.update(members=torch.from_numpy(members), targets=torch.from_numpy(targets))
-        return sample
+    def __init__(
+        self,
+        encoded: Encoded,
+        together: bool,
+        row_length: int | None,
+        special: SpecialTokens,
+        seed: int | None,
+        name: str,
+        head: str,
+    ):
+        self.encoded, self.row_length, self.special = encoded, row_length, special
+        self.seed, self.name, self.head, self.epoch = seed, name, head, 1
+        self.units = units_of(encoded.owners, together)
+        lengths = np.array([len(example.tokens) for example in encoded.examples])
+        self.places = np.array([lengths[unit].sum() for unit in self.units])
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def num_tokens(self, index: int) -> int:
+        return int(self.places[index])
+
+    size = num_tokens
+
+    def ordered_indices(self) -> np.ndarray:
+        if self.seed is None:
+            return np.argsort(-self.places, kind="stable")
+        return randomness.generator(self.seed, self.epoch, randomness.ORDER).permutation(len(self))
+
+    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
+        return batches_of(np.asarray(indices), self.places, max_sentences, max_tokens)
+
+    def collater(self, indices: Sequence[int]) -> dict:
+        if not indices:
+            return {}
+        examples = self.encoded.examples
+        members = np.concatenate([self.units[index] for index in indices])
+        rows = arranged(members, examples, self.row_length or 0, packed=self.row_length is not None)
+        batch = collate([[examples[member] for member in row] for row in rows], None, ("task",), self.special.pad)
+        members = np.concatenate(rows)
+        return {
+            "id": torch.tensor(indices),
+            "nsentences": len(indices),
+            "ntokens": int(self.places[list(indices)].sum()),
+            "members": torch.from_numpy(members),
+            "reading": self.encoded.reading(members),
+            "split": self.name,
+            "head": self.head,
+            **_batch_fields(batch),
+        }
 
 
 class Side:

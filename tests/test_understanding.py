@@ -10,9 +10,9 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel, with_pooler
-from unified.tasks import Classification, Regression
+from unified.tasks import Classification, Codec, Regression
+from unified.tasks.batches import arranged, batches_of, units_of
 from unified.tasks.items import TextItem, WordsItem, read_texts, read_words, write_items
-from unified.tasks.rows import ItemRows
 from unified.tasks.sequences import encode_texts, encode_words
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -20,8 +20,8 @@ WORDS = [f"w{i}" for i in range(30)]
 TASK = ("--user-dir", fairseq.ROOT / "fairseq_plugins", "--task", "unified_understanding")
 TINY = (
     "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 32, "--tokens-per-sample", 32,
-    "--dropout", 0, "--attention-dropout", 0, "--head-dropout", 0, "--optimizer", "adam", "--lr", 3e-3, "--cpu",
-    "--log-format", "json", "--no-epoch-checkpoints", "--num-workers", 0, "--batch-size", 8, "--seed", 3,
+    "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 3e-3, "--cpu",
+    "--log-format", "json", "--no-epoch-checkpoints", "--num-workers", 0, "--batch-size", 32, "--seed", 3,
 )  # fmt: skip
 
 
@@ -66,9 +66,11 @@ def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):
     rng = np.random.default_rng(0)
     items = random_items(200, rng, lambda text, second: "x", pair=True)
     for longest in (8, 12, 30):
-        examples, cut = encode_texts(items, tokenizer, vocabulary, longest)
+        texts = [(item.text, item.second) for item in items]
+        examples, cut = encode_texts(texts, Codec(tokenizer, vocabulary, longest))
+        turned, turned_cut = encode_texts(texts, Codec(tokenizer, vocabulary, longest, cls_last=True))
         expected_cut = 0
-        for item, example in zip(items, examples, strict=True):
+        for item, example, last in zip(items, examples, turned, strict=True):
             first, second = item.text.split(), item.second.split()
             before = len(first) + len(second)
             while len(first) + len(second) > longest - 3:
@@ -78,37 +80,69 @@ def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):
             assert [vocabulary.symbols[i] for i in example.tokens] == tokens
             assert example.token_types.tolist() == [0] * (len(first) + 2) + [1] * (len(second) + 1)
             assert example.predicted.tolist() == [0]
-        assert cut == expected_cut
-    single, cut = encode_texts([TextItem("1", "w1 w2 w3 w4")], tokenizer, vocabulary, 5)
+            assert [vocabulary.symbols[i] for i in last.tokens] == [*tokens[1:], "<s>"]
+            assert last.token_types.tolist() == [0] * (len(first) + 1) + [1] * (len(second) + 1) + [2]
+            assert last.predicted.tolist() == [len(last.tokens) - 1]
+        assert cut == turned_cut == expected_cut
+    single, cut = encode_texts([("w1 w2 w3 w4", None)], Codec(tokenizer, vocabulary, 5))
     assert [vocabulary.symbols[i] for i in single[0].tokens] == ["<s>", "w1", "w2", "w3", "</s>"] and cut == 1
 
 
 @torch.no_grad()
-def test_packed_rows_give_each_item_the_scores_it_has_alone(tokenizer, vocabulary):
+def test_packed_batches_give_each_item_the_scores_it_has_alone(tokenizer, vocabulary):
     items = random_items(40, np.random.default_rng(1), lambda text, second: "a")
-    examples, _ = encode_texts(items, tokenizer, vocabulary, 32)
+    task = Classification(("a", "b", "c"))
+    encoded = task.encode(items, Codec(tokenizer, vocabulary, 32))
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, initializer_range=0.3)
-    model = UnderstandingModel(config, Classification(("a", "b", "c")).head(config)).eval()
-    alone = torch.cat([model(collate([[example]], None, ("task",), 1)) for example in examples])
-    rows = ItemRows(examples, 32, seed=5, packed=True)
-    assert len(rows) < 25
-    for epoch in (1, 2):
-        rows.set_epoch(epoch)
-        order = rows.order()
-        batch = collate([rows[row] for row in order], 32, ("task",), 1)
-        members = np.concatenate([rows.members(row) for row in order])
-        assert sorted(members) == list(range(40))
-        torch.testing.assert_close(model(batch), alone[members], atol=1e-5, rtol=1e-5)
+    model = UnderstandingModel(config, {"task": task.head(config)}).eval()
+
+    def scores(members, packed):
+        rows = arranged(members, encoded.examples, 32, packed)
+        batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), 1)
+        order = np.concatenate(rows)
+        return order, model(batch, encoded.reading(order), "task"), len(rows)
+
+    alone = torch.cat([scores(np.array([i]), packed=False)[1] for i in range(40)])
+    for seed in range(3):
+        members = np.random.default_rng(seed).permutation(40)[:30]
+        order, packed, rows = scores(members, packed=True)
+        assert sorted(order) == sorted(members) and rows < 10
+        torch.testing.assert_close(packed, alone[order], atol=1e-5, rtol=1e-5)
+        chosen = [items[i] for i in sorted(members)]
+        found = task.predict(chosen, encoded, order, packed, encoded.reading(order))
+        assert [one["id"] for one in found] == [item.id for item in chosen]
+        expected = alone[sorted(members)].softmax(-1)
+        for one, row in zip(found, expected, strict=True):
+            assert list(one["probabilities"].values()) == pytest.approx(row.tolist(), abs=1e-5)
+            assert one["label"] == "abc"[int(row.argmax())]
+
+
+def test_batches_hold_whole_units_within_their_limits():
+    rng = np.random.default_rng(0)
+    owners = np.repeat(np.arange(60), rng.integers(1, 5, 60))
+    assert [unit.tolist() for unit in units_of(owners, together=False)] == [[i] for i in range(len(owners))]
+    units = units_of(owners, together=True)
+    assert all((owners[unit] == i).all() for i, unit in enumerate(units)) and sum(map(len, units)) == len(owners)
+    places, order = rng.integers(1, 50, 60), rng.permutation(60)
+    for most_units, most_places in ((8, None), (None, 100), (3, 60), (5, 20)):
+        batches = batches_of(order, places, most_units, most_places)
+        assert np.concatenate(batches).tolist() == order.tolist()
+        for batch, following in zip(batches, [*batches[1:], None], strict=True):
+            assert not most_units or len(batch) <= most_units
+            assert not most_places or places[batch].sum() <= most_places or len(batch) == 1
+            if following is not None:  # the next one would not have fitted
+                full = most_units and len(batch) == most_units
+                assert full or places[batch].sum() + places[following[0]] > most_places
 
 
 def test_losses_are_the_textbooks():
     scores, targets = torch.randn(7, 3, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2, 0])
-    loss = Classification(("a", "b", "c")).loss(scores, targets)
+    loss = Classification(("a", "b", "c")).loss(scores, {"targets": targets})
     expected = -sum(torch.log_softmax(scores, -1)[i, t] for i, t in enumerate(targets.tolist()))
     assert float(loss.total) == pytest.approx(float(expected), rel=1e-6) and loss.count == 7
     assert loss.correct == sum(int(scores[i].argmax()) == t for i, t in enumerate(targets.tolist()))
     numbers = torch.tensor([0.5, -1.0, 2.0])
-    loss = Regression().loss(torch.tensor([[1.0], [0.0], [2.5]]), numbers)
+    loss = Regression().loss(torch.tensor([[1.0], [0.0], [2.5]]), {"targets": numbers})
     assert float(loss.total) == pytest.approx(0.25 + 1.0 + 0.25)
 
 
@@ -124,20 +158,24 @@ def test_a_synthetic_classification_is_learnt_and_goes_on_from_a_language_model(
     no = [item for item in items if item.label == "no"][: len(yes)]
     both = [item for pair in zip(yes, no, strict=True) for item in pair]
     data = folder(tmp_path / "data", {"train": both[60:], "valid": both[:60]}, tokenizer, vocabulary)
-    result = train(data, tmp_path / "save", "--max-epoch", 15)
+    result = train(data, tmp_path / "save", "--max-epoch", 10)
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     checkpoint = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)
     kept = checkpoint["extra_state"]["UnifiedUnderstandingTask"]
-    assert kept == {"head": "classification", "labels": ["no", "yes"]}
+    assert kept == {
+        "head": "classification",
+        "settings": {"labels": ("no", "yes"), "positive": None, "dropout": 0.1},
+    }
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, token_types=2)
     language_model = LanguageModel(config)
-    parameters = with_pooler(language_model.state_dict())
-    assert torch.equal(parameters["head.pooler.weight"], language_model.next_sentence_head.pooler.weight)
+    model = UnderstandingModel(config, {"one": Classification(("a", "b")).head(config)})
+    parameters = with_pooler(language_model.state_dict(), model)
+    assert torch.equal(parameters["heads.one.pooler.weight"], language_model.next_sentence_head.pooler.weight)
     checkpoint["model"] = {f"core.{name}": value for name, value in language_model.state_dict().items()}
     torch.save(checkpoint, tmp_path / "lm.pt")
     result = train(data, tmp_path / "more", "--max-update", 2, "--finetune-from-model", tmp_path / "lm.pt")
     log = result.stdout + result.stderr
-    assert "new, initialised at random: head.output.weight, head.output.bias" in log
+    assert "new, initialised at random: heads.classification.output.weight, heads.classification.output.bias" in log
     assert "unused, left out: token_head." in log
 
 
@@ -150,9 +188,11 @@ def test_a_synthetic_regression_is_learnt(tmp_path, tokenizer, vocabulary):
     items = random_items(700, np.random.default_rng(3), label)
     data = folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, tokenizer, vocabulary)
     result = train(data, tmp_path / "save", "--head", "regression", "--max-epoch", 12)
-    losses = [float(row["valid_loss"]) for row in validations(result)]
+    last = validations(result)[-1]
     variance = float(np.var([item.label for item in items[:100]]))
-    assert losses[-1] < 0.1 * variance, (losses, variance)
+    assert float(last["valid_loss"]) < 0.1 * variance, (last, variance)
+    # Of a linear fit the squared error is 1 - r^2 of the variance, of any other prediction not less.
+    assert float(last["valid_pearson"]) >= 100 * (1 - float(last["valid_loss"]) / variance) ** 0.5 - 0.01
 
 
 def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
@@ -162,7 +202,7 @@ def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
     rng = np.random.default_rng(5)
     spelled = [*WORDS[:5], "a", "ab", "abc", "abbcbc"]
     items = [WordsItem(str(i), tuple(rng.choice(spelled, rng.integers(1, 30)))) for i in range(60)]
-    examples, owners, divided = encode_words(items, wordpiece, table, 16)
+    examples, owners, divided = encode_words([item.words for item in items], Codec(wordpiece, table, 16))
     read = [[] for _ in items]
     for example, owner in zip(examples, owners, strict=True):
         assert len(example.tokens) <= 16 and example.tokens[0] == 0 and example.tokens[-1] == 2
@@ -171,7 +211,7 @@ def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
         assert firsts == ["a" if word.startswith("a") else word for word in item.words]
     pieces = [sum(1 if word in WORDS else len(word) for word in item.words) for item in items]
     assert divided == sum(count > 14 for count in pieces) > 5
-    long, _, divided = encode_words([WordsItem("1", ("a" + "b" * 30,))], wordpiece, table, 8)
+    long, _, divided = encode_words([("a" + "b" * 30,)], Codec(wordpiece, table, 8))
     assert len(long) == 1 and len(long[0].tokens) == 8 and divided == 1
 
 
@@ -186,7 +226,7 @@ def test_synthetic_tags_are_learnt(tmp_path, tokenizer, vocabulary):
     result = train(data, tmp_path / "save", "--head", "tagging", "--max-epoch", 5)
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     kept = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)["extra_state"]
-    assert kept["UnifiedUnderstandingTask"] == {"head": "tagging", "labels": ["a", "b", "c"]}
+    assert kept["UnifiedUnderstandingTask"]["settings"]["labels"] == ("a", "b", "c")
 
 
 def test_bad_words_are_reported(tmp_path):
@@ -230,6 +270,10 @@ def test_bad_lines_are_reported_together(tmp_path):
         ({"valid": [TextItem("7", "w1", None, "maybe")]}, (), "item 7 has the label 'maybe'; the labels are no, yes"),
         ({"train": [TextItem("1", "w1", None, "yes")]}, (), "needs at least two labels"),
         ({}, ("--tokens-per-sample", 1000), "--tokens-per-sample 1000 exceeds --max-positions 512"),
+        ({}, ("--head", "classificatoin"), "no head 'classificatoin' (did you mean classification?); known are"),
+        ({}, ("--head", "tagging(drop=1)"), "no setting 'drop' (did you mean dropout?); its settings are dropout"),
+        ({}, ("--head", "classification(positive='maybe')"), "'positive' has the label 'maybe'"),
+        ({}, ("--max-valid-steps", 3), "--max-valid-steps: scores are of all items"),
     ],
 )
 def test_refusals_are_one_line_without_traceback(tmp_path, tokenizer, vocabulary, change, arguments, says):

@@ -27,8 +27,7 @@ from unified.model.understanding import UnderstandingModel, with_pooler
 logger = logging.getLogger(__name__)
 
 #: Heads a checkpoint may lack (they start afresh) or bring along unused.
-HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.")
-HEADS += ("head.pooler.", "head.output.")
+HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.", "heads.")
 
 UnifiedLMModelConfig = mirror(
     TransformerConfig,
@@ -62,13 +61,13 @@ class UnifiedLMModel(BaseFairseqModel):
     @refusing()
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
-        understanding = getattr(task, "understanding", None)
-        core = UnderstandingModel(config, understanding.head(config)) if understanding else LanguageModel(config)
+        heads = getattr(task, "heads", None)  # of a task of understanding
+        core = UnderstandingModel(config, heads(config)) if heads else LanguageModel(config)
         return cls(core, task, cfg.writes)
 
-    def forward(self, batch, **keywords):
-        """Losses by objective, see :meth:`unified.model.LanguageModel.forward`."""
-        return self.core(batch, **keywords)
+    def forward(self, batch, *others, **keywords):
+        """Losses by objective, see :meth:`unified.model.LanguageModel.forward`; or scores of an understanding model."""
+        return self.core(batch, *others, **keywords)
 
     def max_positions(self):
         return None
@@ -82,9 +81,11 @@ class UnifiedLMModel(BaseFairseqModel):
         state = dict(state_dict)
         saved = state.pop("dictionary_fingerprint", self.dictionary_fingerprint)
         parameters = {key.removeprefix("core."): value for key, value in state.items()}
+        heads = HEADS
         if isinstance(self.core, UnderstandingModel):
-            parameters = with_pooler(parameters)
-        new, unused = load_parameters(self.core, parameters, HEADS, HEADS)
+            parameters = with_pooler(parameters, self.core)
+            heads += self.core.head_parts
+        new, unused = load_parameters(self.core, parameters, heads, heads)
         if int(saved) != int(self.dictionary_fingerprint):
             raise refusal(
                 "the checkpoint was trained with another dictionary of the same size; prepare this data with "

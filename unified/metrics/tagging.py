@@ -82,9 +82,14 @@ def _entities(prefixes: np.ndarray, types: np.ndarray) -> np.ndarray:
     return np.stack([starts, ends, types[starts]], axis=1)
 
 
+def is_entity_tag(tag: str) -> bool:
+    """Whether it is one of BIO or IOB1."""
+    return tag == "O" or tag.partition("-")[0] in ("B", "I")
+
+
 def _divide(tag: str) -> tuple[str, str]:
     prefix, _, kind = tag.partition("-")
-    if prefix not in ("B", "I") and tag != "O":
+    if not is_entity_tag(tag):
         raise UnifiedError(f"tag {tag!r}: expected O, B-TYPE or I-TYPE (BIO or IOB1)")
     return prefix, kind
 

@@ -77,8 +77,8 @@ class PooledHead(nn.Module):
         for module in (self.pooler, self.output):
             initialize(module, config.initializer_range)
 
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """(N, D) -> (N, outputs)."""
+    def forward(self, states: torch.Tensor, reading: object = None) -> torch.Tensor:
+        """(N, D) -> (N, outputs); nothing beside the states is read."""
         return self.output(self.dropout(torch.tanh(self.pooler(states))))
 
 
@@ -91,8 +91,8 @@ class LinearHead(nn.Module):
         self.output = nn.Linear(config.width, outputs)
         initialize(self.output, config.initializer_range)
 
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """(N, D) -> (N, outputs)."""
+    def forward(self, states: torch.Tensor, reading: object = None) -> torch.Tensor:
+        """(N, D) -> (N, outputs); nothing beside the states is read."""
         return self.output(self.dropout(states))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import difflib
 import importlib
 import re
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
+from functools import partial
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.notation import check_settings, nearest, read_settings, split_entries
 from unified.objectives.anna import Anna
 from unified.objectives.base import Mixture, Objective
 from unified.objectives.bert import Bert
@@ -51,46 +51,19 @@ def parse_objectives(text: str) -> Mixture:
     Raises:
         UnifiedError: names the entry and what is wrong with it.
     """
-    entries = _split_entries(text)
+    entries = split_entries(text, "objectives")
     if not entries:
         raise UnifiedError(f"the list of objectives is empty; the objectives are {', '.join(OBJECTIVES)}")
     objectives, weights = [], []
     for entry in entries:
         name, settings, weight = _split_entry(entry)
         weights.append(_weight(entry, weight))
-        objectives.append(_build(entry, name, _settings(entry, settings)))
+        objectives.append(_build(entry, name, read_settings(settings, partial(_refusal, entry))))
     return Mixture(tuple(objectives), tuple(weights))
 
 
 def _refusal(entry: str, problem: str) -> UnifiedError:
     return UnifiedError(f"objective {entry!r}: {problem}")
-
-
-def _split_entries(text: str) -> list[str]:
-    """Cut at the commas that stand outside parentheses, brackets and quotation marks."""
-    entries, depth, quote, begin = [], 0, "", 0
-    for i, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote and text[i - 1] != "\\" else quote
-        elif character in "'\"":
-            quote = character
-        elif character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-            if depth < 0:
-                break
-        elif character == "," and depth == 0:
-            entries.append(text[begin:i].strip())
-            begin = i + 1
-    if depth or quote:
-        raise UnifiedError(f"objectives {text!r}: a bracket or quotation mark is not closed or not opened")
-    entries.append(text[begin:].strip())
-    if not any(entries):
-        return []
-    if not all(entries):
-        raise UnifiedError(f"objectives {text!r}: nothing stands on one side of a comma")
-    return entries
 
 
 def _split_entry(entry: str) -> tuple[str, str, str]:
@@ -119,37 +92,9 @@ def _weight(entry: str, text: str) -> float:
     return weight
 
 
-def _settings(entry: str, text: str) -> dict[str, Any]:
-    expected = "settings must be name=value, separated by commas, values Python literals"
-    try:
-        call = ast.parse(f"_({text})", mode="eval").body
-    except (SyntaxError, ValueError):
-        raise _refusal(entry, expected) from None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-        raise _refusal(entry, expected)
-    settings: dict[str, Any] = {}
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            raise _refusal(entry, expected)
-        if keyword.arg in settings:
-            raise _refusal(entry, f"{keyword.arg} is set twice")
-        try:
-            settings[keyword.arg] = ast.literal_eval(keyword.value)
-        except ValueError:
-            raise _refusal(entry, f"the value of {keyword.arg} is not a Python literal") from None
-    return settings
-
-
 def _build(entry: str, name: str, settings: dict[str, Any]) -> Objective:
     kind = OBJECTIVES[name] if name in OBJECTIVES else _load_class(entry, name)
-    known = {field.name: field for field in fields(kind) if field.init}
-    for setting in settings:
-        if setting not in known:
-            listed = f"its settings are {', '.join(known)}" if known else "it has none"
-            raise _refusal(entry, f"no setting {setting!r}{_nearest(setting, known)}; {listed}")
-    for field in known.values():
-        if field.name not in settings and field.default is MISSING and field.default_factory is MISSING:
-            raise _refusal(entry, f"the setting {field.name} has no default; write {name}({field.name}=…)")
+    check_settings(kind, name, settings, partial(_refusal, entry))
     objective = kind(**settings)
     if not isinstance(objective, Objective):
         raise _refusal(entry, "not an objective; see unified.objectives.Objective for what one has")
@@ -160,19 +105,14 @@ def _load_class(entry: str, name: str) -> type:
     module_name, colon, class_name = name.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", module_name):
         listed = ", ".join(OBJECTIVES)
-        nearest = _nearest(name, OBJECTIVES)
-        raise _refusal(entry, f"no objective {name!r}{nearest}; known are {listed}, and any package.module:Class")
+        hint = nearest(name, OBJECTIVES)
+        raise _refusal(entry, f"no objective {name!r}{hint}; known are {listed}, and any package.module:Class")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        hint = _nearest(module_name, OBJECTIVES)
+        hint = nearest(module_name, OBJECTIVES)
         raise _refusal(entry, f"module {module_name} cannot be imported ({error}){hint}") from None
     kind = getattr(module, class_name, None)
     if not isinstance(kind, type) or not is_dataclass(kind):
         raise _refusal(entry, f"module {module_name} has no dataclass {class_name!r}")
     return kind
-
-
-def _nearest(name: str, known: Any) -> str:
-    matches = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {matches[0]}?)" if matches else ""

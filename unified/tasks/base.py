@@ -1,10 +1,12 @@
-"""What tasks of understanding share: encoded items, and labels as classes."""
+"""What tasks of understanding share: how items become sequences, what a head reads of them, and what it learns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,60 +20,122 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.tokenization import Tokenizer
 
+#: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
+Reading = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How texts become sequences of a model.
+
+    Attributes:
+        tokenizer, vocabulary: of the model.
+        longest: places of a sequence, at most.
+        cls_last: CLS stands at the end, as XLNet has it, instead of the beginning.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    longest: int
+    cls_last: bool = False
+
+    def encode(self, texts: list[str]) -> list[np.ndarray]:
+        """Ids of each text, without special symbols, int64."""
+        if not texts:
+            return []
+        native, sizes = self.tokenizer.encode_ids(texts)
+        ids = self.vocabulary.encode(self.tokenizer.native_symbols())
+        return np.split(ids[native].astype(np.int64), np.cumsum(sizes)[:-1])
+
 
 @dataclass(frozen=True)
 class Encoded:
-    """Items as examples.
+    """Items as examples: sequences that the model reads at their places ``predicted``.
 
     Attributes:
-        examples: at least one for each item, those of one item together.
-        owners: int64 (examples,), the item of each.
-        targets: per example what its read places shall give, (places,); None where items have no labels.
+        examples: at least one for each item, those of one item one after another.
+        owners: int64 (examples,), the item of each, increasing.
+        facts: arrays by name, one for each example, that head or loss read; ``targets`` where items have labels.
         cut: items that did not fit as they are.
+        notes: for each example what its predictions take, such as the characters that its tokens stand for.
     """
 
     examples: list[Example]
     owners: np.ndarray
-    targets: list[np.ndarray] | None
-    cut: int
+    facts: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
+    cut: int = 0
+    notes: Sequence[Any] = ()
+
+    def reading(self, members: np.ndarray) -> dict[str, torch.Tensor]:
+        """What a head reads of a batch of examples, int64 where nothing else is said.
+
+        Args:
+            members: int64 (E,), numbers of the examples in the order of the batch.
+
+        Returns:
+            ``sizes`` (E,): how many places each example is read at; ``owners`` (E,): the item of each, numbered from 0
+            by the order of the items; and each of :attr:`facts`, concatenated along its first axis.
+        """
+        sizes = np.array([len(self.examples[member].predicted) for member in members], dtype=np.int64)
+        owners = np.unique(self.owners[members], return_inverse=True)[1].astype(np.int64)
+        facts = {name: np.concatenate([arrays[member] for member in members]) for name, arrays in self.facts.items()}
+        arrays = {"sizes": sizes, "owners": owners, **facts}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-class Understanding(Protocol):
+class Understanding(ABC):
     """A task: a frozen dataclass with its labels and settings.
 
     Attributes:
         name: of its head.
-        numeric: whether targets are numbers and not classes.
+        together: whether a loss needs all examples of an item in one batch.
+        numeric: whether the loss is of numbers; it is in nats otherwise.
+        measures: names of the scores worth watching, the one that chooses a checkpoint first.
     """
 
     name: ClassVar[str]
-    numeric: ClassVar[bool]
+    together: ClassVar[bool] = False
+    numeric: ClassVar[bool] = False
+    measures: ClassVar[tuple[str, ...]]
 
     @classmethod
-    def read(cls, path: str, labelled: bool = True) -> list:
+    @abstractmethod
+    def read(cls, path: str | Path, labelled: bool = True) -> list:
         """Items of a file."""
-        ...
 
     @classmethod
-    def of(cls, items: Sequence, dropout: float) -> Understanding:
-        """The task that training items pose: with the labels that occur."""
-        ...
+    @abstractmethod
+    def of(cls, items: Sequence, **settings: Any) -> Understanding:
+        """The task that training items pose, with the labels that occur."""
 
-    def encode(self, items: Sequence, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Encoded:
-        """Examples of at most ``longest`` places."""
-        ...
+    @abstractmethod
+    def encode(self, items: Sequence, codec: Codec) -> Encoded:
+        """Examples of at most ``codec.longest`` places."""
 
+    @abstractmethod
     def head(self, config: TransformerConfig) -> nn.Module:
-        """From states (N, D) of read places to scores (N, C)."""
-        ...
+        """The module from (N, D) states of all read places of a batch, and its :data:`Reading`, to scores."""
 
-    def loss(self, scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-        """Of (N, C) scores and (N,) targets."""
-        ...
+    @abstractmethod
+    def loss(self, scores: Any, reading: Reading) -> LossSum:
+        """Of the scores of a batch, whose ``reading`` has targets."""
 
-    def answers(self, scores: torch.Tensor) -> list[Any]:
-        """What (N, C) scores say, one answer a row."""
-        ...
+    @abstractmethod
+    def predict(
+        self, items: Sequence, encoded: Encoded, members: np.ndarray, scores: Any, reading: Reading
+    ) -> list[dict[str, Any]]:
+        """Predictions, one JSON object for each item in the order of the items; each begins with ``id``.
+
+        Args:
+            items: those whose examples are in the batch, all examples of each.
+            encoded: of all items of the data.
+            members: int64 (E,), numbers of the examples in the order of the batch.
+            scores, reading: of the batch.
+        """
+
+    @abstractmethod
+    def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """Official scores of predictions for labelled items, :attr:`measures` among them."""
 
 
 def require_labels(labels: tuple[str, ...], what: str) -> None:
@@ -103,3 +167,13 @@ def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
     losses = functional.cross_entropy(scores.float(), targets, reduction="none")
     right = (scores.detach().argmax(-1) == targets).sum()
     return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
+
+
+def probabilities(scores: torch.Tensor) -> np.ndarray:
+    """Softmax of (N, classes) scores, float32 on the CPU."""
+    return scores.detach().float().softmax(-1).cpu().numpy()
+
+
+def by_label(labels: Sequence[str], row: np.ndarray) -> dict[str, float]:
+    """Probabilities of the labels to six places."""
+    return {label: round(float(p), 6) for label, p in zip(labels, row, strict=True)}

@@ -2,69 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from unified.data.vocabulary import Vocabulary
+from unified.metrics import score_classification, score_regression
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead
-from unified.tasks.base import Encoded, class_loss, classes, require_labels
+from unified.tasks.base import (
+    Codec,
+    Encoded,
+    Reading,
+    Understanding,
+    by_label,
+    class_loss,
+    classes,
+    probabilities,
+    require_labels,
+)
 from unified.tasks.items import TextItem, read_texts
 from unified.tasks.sequences import encode_texts
-from unified.tokenization import Tokenizer
 
 
 @dataclass(frozen=True)
-class Classification:
-    """One of several classes; an :class:`unified.tasks.base.Understanding`.
+class Classification(Understanding):
+    """One of several classes.
 
     Attributes:
         labels: their names, at least two, in the order of their scores.
+        positive: the class whose F1 is watched, where there is one (MRPC and QQP: the paraphrases).
         dropout: before the last projection.
     """
 
     name: ClassVar[str] = "classification"
-    numeric: ClassVar[bool] = False
 
     labels: tuple[str, ...]
+    positive: str | None = None
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
         require_labels(self.labels, "a classification")
+        if self.positive is not None:
+            classes([self.positive], self.labels, "'positive'")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return ("accuracy", "matthews", "macro_f1", *(("f1",) if self.positive else ()))
 
     @classmethod
-    def read(cls, path: str, labelled: bool = True) -> list[TextItem]:
+    def read(cls, path: str | Path, labelled: bool = True) -> list[TextItem]:
         return read_texts(path, labelled=labelled)
 
     @classmethod
-    def of(cls, items: Sequence[TextItem], dropout: float) -> Classification:
-        return cls(tuple(sorted({item.label for item in items})), dropout)
+    def of(cls, items: Sequence[TextItem], **settings: Any) -> Classification:
+        return cls(tuple(sorted({item.label for item in items})), **settings)
 
-    def encode(self, items: Sequence[TextItem], tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Encoded:
-        examples, cut = encode_texts(items, tokenizer, vocabulary, longest)
-        targets = None
+    def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
+        examples, cut = encode_texts([(item.text, item.second) for item in items], codec)
+        facts = {}
         if all(item.label is not None for item in items):
-            targets = [classes([item.label], self.labels, item.id) for item in items]
-        return Encoded(examples, np.arange(len(items)), targets, cut)
+            facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
+        return Encoded(examples, np.arange(len(items)), facts, cut)
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return PooledHead(config, len(self.labels), self.dropout)
 
-    def loss(self, scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-        return class_loss(scores, targets)
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        return class_loss(scores, reading["targets"])
 
-    def answers(self, scores: torch.Tensor) -> list[str]:
-        """The best label of each row of (N, classes) scores."""
-        return [self.labels[i] for i in scores.argmax(-1).tolist()]
+    def predict(
+        self,
+        items: Sequence[TextItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``label`` and the ``probabilities`` of all labels."""
+        rows = probabilities(scores)[np.argsort(members)]
+        return [
+            {"id": item.id, "label": self.labels[row.argmax()], "probabilities": by_label(self.labels, row)}
+            for item, row in zip(items, rows, strict=True)
+        ]
+
+    def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """See :func:`unified.metrics.score_classification`."""
+        gold, predicted = [item.label for item in items], [prediction["label"] for prediction in predictions]
+        return score_classification(gold, predicted, positive=self.positive)
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(Understanding):
     """A number; the loss is the squared error.
 
     Attributes:
@@ -73,31 +106,45 @@ class Regression:
 
     name: ClassVar[str] = "regression"
     numeric: ClassVar[bool] = True
+    measures: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
 
     dropout: float = 0.1
 
     @classmethod
-    def read(cls, path: str, labelled: bool = True) -> list[TextItem]:
+    def read(cls, path: str | Path, labelled: bool = True) -> list[TextItem]:
         return read_texts(path, numeric=True, labelled=labelled)
 
     @classmethod
-    def of(cls, items: Sequence[TextItem], dropout: float) -> Regression:
-        return cls(dropout)
+    def of(cls, items: Sequence[TextItem], **settings: Any) -> Regression:
+        return cls(**settings)
 
-    def encode(self, items: Sequence[TextItem], tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Encoded:
-        examples, cut = encode_texts(items, tokenizer, vocabulary, longest)
+    def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
+        examples, cut = encode_texts([(item.text, item.second) for item in items], codec)
         labels = [item.label for item in items]
-        targets = None if None in labels else [np.array([label], dtype=np.float32) for label in labels]
-        return Encoded(examples, np.arange(len(items)), targets, cut)
+        facts = {} if None in labels else {"targets": [np.array([label], dtype=np.float32) for label in labels]}
+        return Encoded(examples, np.arange(len(items)), facts, cut)
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return PooledHead(config, 1, self.dropout)
 
-    def loss(self, scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
         """Squared error of (N, 1) scores and float (N,) targets; nothing is right or wrong."""
+        targets = reading["targets"]
         losses = (scores.squeeze(-1).float() - targets) ** 2
         return LossSum(losses.sum(), torch.tensor(len(targets)), torch.tensor(0), losses.detach().sum())
 
-    def answers(self, scores: torch.Tensor) -> list[float]:
-        """(N, 1) scores as numbers."""
-        return scores.squeeze(-1).tolist()
+    def predict(
+        self,
+        items: Sequence[TextItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``label``, a number."""
+        numbers = scores.squeeze(-1).float().cpu().numpy()[np.argsort(members)]
+        return [{"id": item.id, "label": float(n)} for item, n in zip(items, numbers, strict=True)]
+
+    def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """See :func:`unified.metrics.score_regression`."""
+        return score_regression([item.label for item in items], [prediction["label"] for prediction in predictions])

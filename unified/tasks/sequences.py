@@ -7,58 +7,92 @@ from collections.abc import Sequence
 import numpy as np
 
 from unified.data.example import Example
-from unified.data.vocabulary import SpecialTokens, Vocabulary
 from unified.masks import GIVEN
 from unified.objectives.sequences import FIRST, SECOND, joined
-from unified.tasks.items import TextItem, WordsItem
-from unified.tokenization import Tokenizer
+from unified.objectives.xlnet import CLS_TYPE
+from unified.tasks.base import Codec
 
 
-def encode_texts(
-    items: Sequence[TextItem], tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int
-) -> tuple[list[Example], int]:
-    """An example for each item, read at CLS; and how many items were cut.
+def encode_texts(texts: Sequence[tuple[str, str | None]], codec: Codec) -> tuple[list[Example], int]:
+    """An example for each text or pair of texts, read at CLS; and how many were cut.
 
-    Args:
-        longest: places of an example, at most; the longer of two texts loses tokens at its end until both fit.
+    The longer of two texts loses tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
     """
-    ids = vocabulary.encode(tokenizer.native_symbols())
-    firsts = _encoded([item.text for item in items], tokenizer, ids)
-    seconds = iter(_encoded([item.second for item in items if item.second is not None], tokenizer, ids))
+    firsts = codec.encode([first for first, _ in texts])
+    seconds = iter(codec.encode([second for _, second in texts if second is not None]))
     examples, cut = [], 0
-    for item, first in zip(items, firsts, strict=True):
-        segments = (first,) if item.second is None else (first, next(seconds))
-        kept = _fitting(segments, longest - 1 - len(segments))
+    for (_, second), first in zip(texts, firsts, strict=True):
+        segments = (first,) if second is None else (first, next(seconds))
+        kept = fitting(segments, codec.longest - 1 - len(segments))
         cut += sum(map(len, kept)) < sum(map(len, segments))
-        examples.append(_example(kept, vocabulary.special, np.zeros(1, dtype=np.int64)))
+        examples.append(sequence(kept, codec))
     return examples, cut
 
 
-def encode_words(
-    items: Sequence[WordsItem], tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int
-) -> tuple[list[Example], np.ndarray, int]:
+def encode_words(sentences: Sequence[Sequence[str]], codec: Codec) -> tuple[list[Example], np.ndarray, int]:
     """Examples CLS words SEP, read at the first token of each word (BERT, section 5.3).
 
-    An item too long for a row is divided between words into as many examples as it takes, so that every word is read
-    once; a word too long for a row is cut.
+    A sentence too long for a row is divided between words into as many examples as it takes, so that every word is
+    read once; a word too long for a row is cut.
 
     Returns:
-        The examples; int64 (examples,), the item of each; and how many items were divided or cut.
+        The examples; int64 (examples,), the sentence of each; and how many sentences were divided or cut.
     """
-    ids = vocabulary.encode(tokenizer.native_symbols())
-    pieces = iter(_encoded([word for item in items for word in item.words], tokenizer, ids))
-    unknown = np.array([vocabulary.special.unknown])
+    pieces = iter(codec.encode([word for words in sentences for word in words]))
+    unknown = np.array([codec.vocabulary.special.unknown])
+    room = codec.longest - 2
     examples, owners, divided = [], [], 0
-    for number, item in enumerate(items):
+    for number, sentence in enumerate(sentences):
         # A word of control characters may have no pieces; it is read all the same.
-        words = [word if len(word) else unknown for word in (next(pieces) for _ in item.words)]
-        parts = _parts(words, longest - 2)
-        divided += len(parts) > 1 or any(len(word) > longest - 2 for word in words)
+        words = [word if len(word) else unknown for word in (next(pieces) for _ in sentence)]
+        parts = _parts(words, room)
+        divided += len(parts) > 1 or any(len(word) > room for word in words)
         for part in parts:
             sizes = np.array([len(word) for word in part])
-            examples.append(_example((np.concatenate(part),), vocabulary.special, 1 + np.cumsum(sizes) - sizes))
+            places = first_place(codec) + np.cumsum(sizes) - sizes
+            examples.append(sequence((np.concatenate(part),), codec, places))
             owners.append(number)
     return examples, np.array(owners), divided
+
+
+def sequence(segments: tuple[np.ndarray, ...], codec: Codec, places: np.ndarray | None = None) -> Example:
+    """CLS and one or two segments, each followed by SEP; all see all.
+
+    With ``codec.cls_last`` CLS stands behind them, with a token type of its own (XLNet).
+
+    Args:
+        places: int64 (N,), increasing places that are read; None for CLS alone.
+    """
+    tokens, lengths = joined(segments, codec.vocabulary.special)
+    types = np.repeat((FIRST, SECOND)[: len(segments)], lengths)
+    if codec.cls_last:
+        tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
+    ranks = np.full(len(tokens), GIVEN)
+    places = np.array([len(tokens) - 1 if codec.cls_last else 0]) if places is None else places
+    return Example(
+        group="task",
+        tokens=tokens,
+        positions=np.arange(len(tokens)),
+        token_types=types,
+        key_rank=ranks,
+        query_rank=ranks,
+        predicted=places,
+        labels=np.zeros_like(places),
+    )
+
+
+def first_place(codec: Codec) -> int:
+    """Where the first segment begins in a :func:`sequence`."""
+    return 0 if codec.cls_last else 1
+
+
+def fitting(segments: tuple[np.ndarray, ...], room: int) -> tuple[np.ndarray, ...]:
+    """The segments, the longer of two cut first, at their ends, to ``room`` tokens together."""
+    if len(segments) == 1:
+        return (segments[0][:room],)
+    first, second = map(len, segments)
+    kept_first = min(first, max(room - second, (room + 1) // 2))
+    return segments[0][:kept_first], segments[1][: room - kept_first]
 
 
 def _parts(words: list[np.ndarray], room: int) -> list[list[np.ndarray]]:
@@ -72,33 +106,3 @@ def _parts(words: list[np.ndarray], room: int) -> list[list[np.ndarray]]:
         parts[-1].append(word)
         left -= len(word)
     return parts
-
-
-def _example(segments: tuple[np.ndarray, ...], special: SpecialTokens, places: np.ndarray) -> Example:
-    """CLS and the segments, each followed by SEP; all see all, and ``places`` are read."""
-    tokens, lengths = joined(segments, special)
-    ranks = np.full(len(tokens), GIVEN)
-    return Example(
-        group="task",
-        tokens=tokens,
-        positions=np.arange(len(tokens)),
-        token_types=np.repeat((FIRST, SECOND)[: len(segments)], lengths),
-        key_rank=ranks,
-        query_rank=ranks,
-        predicted=places,
-        labels=np.zeros_like(places),
-    )
-
-
-def _encoded(texts: list[str], tokenizer: Tokenizer, ids: np.ndarray) -> list[np.ndarray]:
-    native, sizes = tokenizer.encode_ids(texts)
-    return np.split(ids[native], np.cumsum(sizes)[:-1]) if texts else []
-
-
-def _fitting(segments: tuple[np.ndarray, ...], room: int) -> tuple[np.ndarray, ...]:
-    """The segments, the longer of two cut first, at their ends, to ``room`` tokens together."""
-    if len(segments) == 1:
-        return (segments[0][:room],)
-    first, second = map(len, segments)
-    kept_first = min(first, max(room - second, (room + 1) // 2))
-    return segments[0][:kept_first], segments[1][: room - kept_first]

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from unified.data.vocabulary import Vocabulary
+from unified.metrics import score_tagging
+from unified.metrics.tagging import is_entity_tag
 from unified.model.config import TransformerConfig
 from unified.model.heads import LinearHead, LossSum
-from unified.tasks.base import Encoded, class_loss, classes, require_labels
+from unified.tasks.base import Codec, Encoded, Reading, Understanding, class_loss, classes, require_labels
 from unified.tasks.items import WordsItem, read_words
 from unified.tasks.sequences import encode_words
-from unified.tokenization import Tokenizer
 
 
 @dataclass(frozen=True)
-class Tagging:
-    """Named entities, parts of speech and the like; an :class:`unified.tasks.base.Understanding`.
+class Tagging(Understanding):
+    """Named entities, parts of speech and the like.
+
+    Tags in BIO or IOB1 are scored as entities; of others only the accuracy is known.
 
     Attributes:
         labels: the tags, at least two, in the order of their scores.
@@ -29,7 +32,6 @@ class Tagging:
     """
 
     name: ClassVar[str] = "tagging"
-    numeric: ClassVar[bool] = False
 
     labels: tuple[str, ...]
     dropout: float = 0.1
@@ -37,29 +39,55 @@ class Tagging:
     def __post_init__(self) -> None:
         require_labels(self.labels, "tagging")
 
+    @property
+    def entities(self) -> bool:
+        """Whether the tags name entities."""
+        return all(is_entity_tag(label) for label in self.labels)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return ("f1", "precision", "recall", "accuracy") if self.entities else ("accuracy",)
+
     @classmethod
-    def read(cls, path: str, labelled: bool = True) -> list[WordsItem]:
+    def read(cls, path: str | Path, labelled: bool = True) -> list[WordsItem]:
         return read_words(path, labelled)
 
     @classmethod
-    def of(cls, items: Sequence[WordsItem], dropout: float) -> Tagging:
-        return cls(tuple(sorted({tag for item in items for tag in item.tags})), dropout)
+    def of(cls, items: Sequence[WordsItem], **settings: Any) -> Tagging:
+        return cls(tuple(sorted({tag for item in items for tag in item.tags})), **settings)
 
-    def encode(self, items: Sequence[WordsItem], tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Encoded:
-        examples, owners, divided = encode_words(items, tokenizer, vocabulary, longest)
+    def encode(self, items: Sequence[WordsItem], codec: Codec) -> Encoded:
+        examples, owners, divided = encode_words([item.words for item in items], codec)
         if any(item.tags is None for item in items):
-            return Encoded(examples, owners, None, divided)
+            return Encoded(examples, owners, {}, divided)
         # The examples of an item hold its words one after another.
         tags = np.concatenate([classes(item.tags, self.labels, item.id) for item in items])
         targets = np.split(tags, np.cumsum([len(example.predicted) for example in examples])[:-1])
-        return Encoded(examples, owners, targets, divided)
+        return Encoded(examples, owners, {"targets": targets}, divided)
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return LinearHead(config, len(self.labels), self.dropout)
 
-    def loss(self, scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-        return class_loss(scores, targets)
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        return class_loss(scores, reading["targets"])
 
-    def answers(self, scores: torch.Tensor) -> list[str]:
-        """The best tag of each row of (N, tags) scores."""
-        return [self.labels[i] for i in scores.argmax(-1).tolist()]
+    def predict(
+        self,
+        items: Sequence[WordsItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``words`` and as many ``tags``."""
+        best = np.split(scores.argmax(-1).cpu().numpy(), np.cumsum(reading["sizes"].cpu().numpy())[:-1])
+        tags = iter([self.labels[tag] for i in np.argsort(members) for tag in best[i]])
+        return [{"id": item.id, "words": list(item.words), "tags": [next(tags) for _ in item.words]} for item in items]
+
+    def score(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """See :func:`unified.metrics.score_tagging`."""
+        gold, predicted = [list(item.tags) for item in items], [prediction["tags"] for prediction in predictions]
+        if self.entities:
+            return score_tagging(gold, predicted)
+        right = [a == b for tags, found in zip(gold, predicted, strict=True) for a, b in zip(tags, found, strict=True)]
+        return {"accuracy": 100 * float(np.mean(right)), "tokens": len(right)}

@@ -1,0 +1,48 @@
+"""Which of a task's examples are read together, and how they share rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unified.data.example import Example
+from unified.data.rows import best_fit_decreasing
+
+
+def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
+    """Numbers of the examples that must be in one batch: those of each item, or each by itself.
+
+    Args:
+        owners: int64 (examples,), increasing, see :class:`unified.tasks.base.Encoded`.
+    """
+    numbers = np.arange(len(owners))
+    return np.split(numbers, np.flatnonzero(np.diff(owners)) + 1 if together else numbers[1:])
+
+
+def batches_of(order: np.ndarray, places: np.ndarray, units: int | None, most_places: int | None) -> list[np.ndarray]:
+    """Runs of ``order`` of at most so many units and so many places; a unit above the limit is alone.
+
+    Args:
+        order: int64 (U,), numbers of units.
+        places: int64 (units in all,), what each takes.
+        units, most_places: limits; None for none.
+    """
+    starts, count, total = [0], 0, 0
+    for i, size in enumerate(places[order].tolist()):
+        full = (units and count == units) or (most_places and count and total + size > most_places)
+        if full:
+            starts.append(i)
+            count, total = 0, 0
+        count, total = count + 1, total + size
+    return np.split(order, starts[1:])
+
+
+def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, packed: bool) -> list[np.ndarray]:
+    """Members of a batch row by row: several in a row of ``row_length`` places, or each in one of its own."""
+    if not packed:
+        return [members[i : i + 1] for i in range(len(members))]
+    lengths = np.array([len(examples[member].tokens) for member in members])
+    rows, count = best_fit_decreasing(lengths, max(row_length, int(lengths.max())))
+    order = np.argsort(rows, kind="stable")
+    return np.split(members[order], np.cumsum(np.bincount(rows, minlength=count))[:-1])
