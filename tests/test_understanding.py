@@ -243,6 +243,15 @@ def test_bad_words_are_reported(tmp_path):
     assert read_words(path, labelled=False) == [WordsItem("1", ("a",))]
 
 
+def test_items_are_read_as_they_were_written(tmp_path):
+    """Texts may hold what Unicode counts as the end of a line."""
+    texts = [TextItem("1", "a\u2028b\x85c\x0b d", "e\r", "x"), TextItem("2", "f", None, "y")]
+    words = [WordsItem("1", ("a\u2029b",), ("O",), "one"), WordsItem("2", ("c", "d"), ("O", "B-x"))]
+    for name, items, read in (("texts", texts, read_texts), ("words", words, read_words)):
+        write_items(tmp_path / name, items)
+        assert read(tmp_path / name) == items
+
+
 def test_bad_lines_are_reported_together(tmp_path):
     lines = ['{"text": "a", "label": "x"}', "no json", '{"text": " ", "label": "x"}', '{"text": "b"}', "[1]",
              '{"text": "b", "label": 3}', '{"text": "b", "second": 4, "label": "x"}', ""]  # fmt: skip

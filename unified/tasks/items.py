@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from unified.data.streams import numbered_lines
 from unified.errors import UnifiedError, first_few
 
 
@@ -35,11 +36,13 @@ class WordsItem:
         id: what predictions are named by.
         words: at least one.
         tags: as many; None where they are to be predicted.
+        document: name of the text that the words stand in, shared with the items before and behind that do too.
     """
 
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
+    document: str | None = None
 
 
 def read_texts(path: str | Path, numeric: bool = False, labelled: bool = True) -> list[TextItem]:
@@ -52,33 +55,36 @@ def read_texts(path: str | Path, numeric: bool = False, labelled: bool = True) -
     Raises:
         UnifiedError: the file is missing, holds nothing, or lines are wrong; the first ten are named with the reason.
     """
-    return _read(path, lambda fields, number: _text_item(fields, number, numeric, labelled))
+    return read_items(path, lambda fields, number: _text_item(fields, number, numeric, labelled))
 
 
 def read_words(path: str | Path, labelled: bool = True) -> list[WordsItem]:
-    """Items of ``*.jsonl``: objects with ``words``, and where they have them ``tags`` and ``id``.
+    """Items of ``*.jsonl``: objects with ``words``, and where they have them ``tags``, ``document`` and ``id``.
 
     Raises:
         UnifiedError: as :func:`read_texts`.
     """
-    return _read(path, lambda fields, number: _words_item(fields, number, labelled))
+    return read_items(path, lambda fields, number: _words_item(fields, number, labelled))
 
 
-def write_items(path: str | Path, items: Sequence[TextItem] | Sequence[WordsItem]) -> None:
-    """The file that the readers here read."""
-    lines = (
-        json.dumps({name: value for name, value in vars(item).items() if value is not None}, ensure_ascii=False) + "\n"
-        for item in items
-    )
+def write_items(path: str | Path, items: Iterable[Any]) -> None:
+    """A file of items, which are dataclasses: what the reader of their kind reads."""
+    fields = ({name: value for name, value in asdict(item).items() if value is not None} for item in items)
+    lines = (json.dumps(item, ensure_ascii=False) + "\n" for item in fields)
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 
-def _read(path: str | Path, item_of: Callable[[dict, int], tuple[Any, str | None]]) -> list:
+def read_items(path: str | Path, item_of: Callable[[dict, int], tuple[Any, str | None]]) -> list:
+    """What ``item_of`` makes of the object and the number of each line of ``*.jsonl``: an item, or why there is none.
+
+    Raises:
+        UnifiedError: as :func:`read_texts`.
+    """
     path = Path(path)
     if not path.is_file():
         raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
     items, problems = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in numbered_lines(path):
         if line.strip():
             fields = _fields(line)
             item, problem = item_of(fields, number) if isinstance(fields, dict) else (None, fields)
@@ -120,15 +126,19 @@ def _text_item(fields: dict, number: int, numeric: bool, labelled: bool) -> tupl
 
 def _words_item(fields: dict, number: int, labelled: bool) -> tuple[WordsItem | None, str | None]:
     """The item of a line, or why there is none."""
-    words, tags = fields.get("words"), fields.get("tags")
-    if not _is_texts(words) or not words:
+    words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
+    if not are_texts(words) or not words:
         return None, "'words' must be a list of texts that are not empty"
     if tags is None and labelled:
         return None, "'tags' is missing"
-    if tags is not None and (not _is_texts(tags) or len(tags) != len(words)):
+    if tags is not None and (not are_texts(tags) or len(tags) != len(words)):
         return None, f"'tags' must be a list of {len(words)} names, one for each word"
-    return WordsItem(str(fields.get("id", number)), tuple(words), None if tags is None else tuple(tags)), None
+    if document is not None and not isinstance(document, str):
+        return None, f"'document' must be a text, got {document!r}"
+    tags = None if tags is None else tuple(tags)
+    return WordsItem(str(fields.get("id", number)), tuple(words), tags, document), None
 
 
-def _is_texts(value: Any) -> bool:
+def are_texts(value: Any) -> bool:
+    """Whether it is a list of texts that are not empty."""
     return isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value)
