@@ -40,7 +40,8 @@ LAYOUTS = {
         [TextItem("0", "A plane.", "An air plane.", 4.8)],
     ),
     ("STS-B", "test"): (
-        ["index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2", "0\ta\tb\tc\td\te\tf\tG.\tH."],
+        ["index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2",
+         "0\ta\tb\tc\td\te\tf\tG.\tH."],
         [TextItem("0", "G.", "H.")],
     ),
     ("STS-B", "original"): (
@@ -49,14 +50,16 @@ LAYOUTS = {
         [TextItem("0", "One.", "Two.", 0.4), TextItem("1", "Three.", "Four.", 5.0)],
     ),
     ("QQP", "train"): (
-        ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "133\t1\t2\tHow?\tWhy?\t0", "30\t3\t4\tIs it", "broken?\t0",
+        ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "133\t1\t2\tHow?\tWhy?\t0",
+         "30\t3\t4\tIs it", "broken?\t0",
          "12\t5\t6\t\tWhat?\t1", "7\t8\t9\tWho\u2028is?\tWho?\t1"],
         [TextItem("133", "How?", "Why?", "0"), TextItem("7", "Who\u2028is?", "Who?", "1")],
     ),
     ("QQP", "test"): (["id\tquestion1\tquestion2", "0\tHow?\tWhy?"], [TextItem("0", "How?", "Why?")]),
     ("MNLI", "train"): (
         ["index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\t"
-         "sentence2_parse\tsentence1\tsentence2\tlabel1\tgold_label", "5\tp\tq\tr\t( a )\t( b )\tA\tB\tOne.\tTwo.\tneutral\tneutral"],
+         "sentence2_parse\tsentence1\tsentence2\tlabel1\tgold_label",
+         "5\tp\tq\tr\t( a )\t( b )\tA\tB\tOne.\tTwo.\tneutral\tneutral"],
         [TextItem("5", "One.", "Two.", "neutral")],
     ),
     ("MNLI", "valid_mismatched"): (
@@ -76,7 +79,8 @@ LAYOUTS = {
     ),
     ("QNLI", "test"): (["index\tquestion\tsentence", "0\tWhen?\tThen."], [TextItem("0", "When?", "Then.")]),
     ("RTE", "train"): (
-        ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentailment"], [TextItem("0", "One.", "Two.", "entailment")],
+        ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentailment"],
+        [TextItem("0", "One.", "Two.", "entailment")],
     ),
     ("RTE", "test"): (["index\tsentence1\tsentence2", "0\tOne.\tTwo."], [TextItem("0", "One.", "Two.")]),
     ("WNLI", "train"): (["index\tsentence1\tsentence2\tlabel", "0\tOne.\tIt.\t1"], [TextItem("0", "One.", "It.", "1")]),
@@ -143,13 +147,16 @@ def test_real_files_have_their_rows(unified_data):
         ("RTE", [], "the file is empty"),
         ("RTE", ["index\tsentence1\tsentence2\tlabel"], "holds no row"),
         ("RTE", ["index\ta\tb\tlabel", "0\t1\t2\t3"], "line 1: no header with the column 'sentence1' of RTE"),
-        ("RTE", ["index\tsentence1\tsentence2", "0\tOne.\tTwo."], "line 1: no column 'label'; there are index, sentence1"),
-        ("RTE", ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentails", "1\tOne.\tentailment", "2\t \tTwo.\tentailment",
+        ("RTE", ["index\tsentence1\tsentence2", "0\tOne.\tTwo."],
+         "line 1: no column 'label'; there are index, sentence1"),
+        ("RTE", ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentails",
+                 "1\tOne.\tentailment", "2\t \tTwo.\tentailment",
                  "3\tOne.\tTwo.\tentailment", "3\tA\tB\tentailment"],
          ["line 2: the label 'entails' is none of entailment, not_entailment", "line 3: 3 columns instead of 4",
           "line 4: 'sentence1' is empty", "line 6: row 3 was in the file before"]),
         ("STS-B", ["g\tf\ty\to\t5.5\tOne.\tTwo.", "g\tf\ty\to\tnan\tOne.\tTwo.", "g\tf\ty\to\t1\tOne."],
-         ["line 1: the label '5.5' is no number from 0 to 5", "line 2: the label 'nan'", "line 3: 6 columns instead of 7"]),
+         ["line 1: the label '5.5' is no number from 0 to 5", "line 2: the label 'nan'",
+          "line 3: 6 columns instead of 7"]),
         ("CoLA", ["g\t1\t\tOne.\tmore"], "line 1: 5 columns instead of 4"),
         ("AX", ["index\tsentence1\tsentence2", "0\tOne.\tTwo."], "AX has no labels"),
         ("QQP", ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "1\t2"], "holds no row, 1 broken ones aside"),
