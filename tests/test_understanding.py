@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests import fairseq_runs as fairseq
+from tests.understanding_runs import WORDS, train, validations
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -15,14 +16,6 @@ from unified.tasks.batches import arranged, batches_of, units_of
 from unified.tasks.items import TextItem, WordsItem, read_texts, read_words, write_items
 from unified.tasks.sequences import encode_texts, encode_words
 from unified.tokenization.wordpiece import WordPieceTokenizer
-
-WORDS = [f"w{i}" for i in range(30)]
-TASK = ("--user-dir", fairseq.ROOT / "fairseq_plugins", "--task", "unified_understanding")
-TINY = (
-    "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 32, "--tokens-per-sample", 32,
-    "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 3e-3, "--cpu",
-    "--log-format", "json", "--no-epoch-checkpoints", "--num-workers", 0, "--batch-size", 32, "--seed", 3,
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +44,6 @@ def folder(path, items, tokenizer, vocabulary):
     for name, part in items.items():
         write_items(path / f"{name}.jsonl", part)
     return path
-
-
-def train(data, save, *arguments, check=True):
-    return fairseq.run("train", data, *TASK, *TINY, "--save-dir", save, *arguments, check=check)
-
-
-def validations(result):
-    return fairseq.logged(result.stdout + result.stderr, "valid")
 
 
 def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):

@@ -1,12 +1,14 @@
 """Fine-tuning for understanding: what an item of a task is, what a head learns from it, and what it answers."""
 
 from unified.tasks.base import Codec, Encoded, Understanding
+from unified.tasks.choice import Choice
 from unified.tasks.classification import Classification, Regression
 from unified.tasks.heads import HEADS, parse_head
 from unified.tasks.tagging import Tagging
 
 __all__ = [
     "HEADS",
+    "Choice",
     "Classification",
     "Codec",
     "Encoded",
