@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -94,6 +95,22 @@ class LinearHead(nn.Module):
     def forward(self, states: torch.Tensor, reading: object = None) -> torch.Tensor:
         """(N, D) -> (N, outputs); nothing beside the states is read."""
         return self.output(self.dropout(states))
+
+
+class PairHead(nn.Module):
+    """Two places of each example next to each other, dropout, and one projection (Baldini Soares et al. 2019)."""
+
+    def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(2 * config.width, outputs)
+        initialize(self.output, config.initializer_range)
+
+    def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """(2E, D) -> (E, outputs); ``turned``, int64 (E,), is 1 where the second of an example's two stands first."""
+        pairs = states.unflatten(0, (-1, 2))
+        turned = reading["turned"].bool()[:, None, None]
+        return self.output(self.dropout(torch.where(turned, pairs.flip(1), pairs).flatten(1)))
 
 
 class SpanBoundaryHead(nn.Module):

@@ -4,6 +4,7 @@ from unified.tasks.base import Codec, Encoded, Understanding
 from unified.tasks.choice import Choice
 from unified.tasks.classification import Classification, Regression
 from unified.tasks.heads import HEADS, parse_head
+from unified.tasks.relation import Relation
 from unified.tasks.tagging import Tagging
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Codec",
     "Encoded",
     "Regression",
+    "Relation",
     "Tagging",
     "Understanding",
     "parse_head",

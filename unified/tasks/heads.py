@@ -11,13 +11,16 @@ from unified.notation import check_settings, nearest, read_settings
 from unified.tasks.base import Understanding
 from unified.tasks.choice import Choice
 from unified.tasks.classification import Classification, Regression
+from unified.tasks.relation import Relation
 from unified.tasks.tagging import Tagging
 
 #: Every task of understanding. A new one is a class and its name here.
-HEADS: dict[str, type[Understanding]] = {kind.name: kind for kind in (Classification, Regression, Choice, Tagging)}
+HEADS: dict[str, type[Understanding]] = {
+    kind.name: kind for kind in (Classification, Regression, Choice, Tagging, Relation)
+}
 
 #: Fields that come from the data.
-FROM_DATA = ("labels",)
+FROM_DATA = ("labels", "types")
 
 
 def parse_head(text: str) -> tuple[type[Understanding], Callable[[Sequence], Understanding]]:
@@ -36,7 +39,7 @@ def parse_head(text: str) -> tuple[type[Understanding], Callable[[Sequence], Und
     kind = HEADS[name]
     check_settings(kind, name, settings, refusal, given=() if "labels" in settings else FROM_DATA)
     if "labels" in settings:
-        task = kind(**settings | {"labels": tuple(settings["labels"])})
+        task = kind(**settings | {name: tuple(settings[name]) for name in FROM_DATA if name in settings})
         return kind, lambda items: task
     return kind, lambda items: kind.of(items, **settings)
 
