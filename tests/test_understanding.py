@@ -159,10 +159,8 @@ def test_a_synthetic_classification_is_learnt_and_goes_on_from_a_language_model(
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     checkpoint = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)
     kept = checkpoint["extra_state"]["UnifiedUnderstandingTask"]
-    assert kept == {
-        "head": "classification",
-        "settings": {"labels": ("no", "yes"), "positive": None, "dropout": 0.1},
-    }
+    settings = {"labels": ("no", "yes"), "positive": None, "dropout": 0.1}
+    assert kept == {"classification": {"head": "classification", "settings": settings}}
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, token_types=2)
     language_model = LanguageModel(config)
     model = UnderstandingModel(config, {"one": Classification(("a", "b")).head(config)})
@@ -223,7 +221,7 @@ def test_synthetic_tags_are_learnt(tmp_path, tokenizer, vocabulary):
     result = train(data, tmp_path / "save", "--head", "tagging", "--max-epoch", 5)
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     kept = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)["extra_state"]
-    assert kept["UnifiedUnderstandingTask"]["settings"]["labels"] == ("a", "b", "c")
+    assert kept["UnifiedUnderstandingTask"]["tagging"]["settings"]["labels"] == ("a", "b", "c")
 
 
 def test_bad_words_are_reported(tmp_path):

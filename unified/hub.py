@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -13,10 +14,10 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import (
     find_checkpoint,
     find_data,
+    heads_of,
     restore,
-    restore_task,
+    restore_tasks,
     sequence_length,
-    task_of,
 )
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
@@ -52,7 +53,7 @@ class UnifiedLM(Answering):
         vocabulary, tokenizer: from the data folder it was trained on.
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         folder: where vocabulary and tokenizer came from.
-        predictor: of the task that it was fine-tuned for; None for a language model.
+        predictors: of the tasks that it was fine-tuned for, by the names of their heads; none for a language model.
     """
 
     def __init__(
@@ -62,10 +63,10 @@ class UnifiedLM(Answering):
         tokenizer: Tokenizer | SymbolTokenizer,
         writes: str,
         folder: Path,
-        predictor: Predictor | None = None,
+        predictors: Mapping[str, Predictor] = MappingProxyType({}),
     ):
         self.model, self.vocabulary, self.tokenizer = model.eval(), vocabulary, tokenizer
-        self.writes, self.folder, self.predictor = writes, folder, predictor
+        self.writes, self.folder, self.predictors = writes, folder, predictors
         self.special = vocabulary.special
 
     @classmethod
@@ -86,13 +87,14 @@ class UnifiedLM(Answering):
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
         tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
-        if not task_of(content):
+        if not heads_of(content):
             model, vocabulary, writes = restore(path, content, folder)
             return cls(model.to(device), vocabulary, tokenizer, writes, folder)
-        model, task, vocabulary = restore_task(path, content, folder)
+        model, tasks, vocabulary = restore_tasks(path, content, folder)
         codec = Codec(tokenizer, vocabulary, sequence_length(content), model.config.relative)
-        predictor = Predictor(model.to(device), task, codec)
-        return cls(model, vocabulary, tokenizer, "nothing", folder, predictor)
+        model.to(device)
+        predictors = {name: Predictor(model, name, task, codec) for name, task in tasks.items()}
+        return cls(model, vocabulary, tokenizer, "nothing", folder, predictors)
 
     @property
     def device(self) -> torch.device:
@@ -168,9 +170,9 @@ class UnifiedLM(Answering):
         return self._best(self.model.boundary_logits(states, *as_tensor), top)
 
     def _require_language_model(self) -> None:
-        if self.predictor is not None:
+        if self.predictors:
             raise UnifiedError(
-                f"the model was fine-tuned for {self.predictor.task.name} and predicts no tokens; take the language "
+                f"the model was fine-tuned for {', '.join(self.predictors)} and predicts no tokens; take the language "
                 "model it came from"
             )
 

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
     task = task_named(args.task)
     task = task if args.head is None else replace(task, head=args.head)
-    _, task_of = parse_head(task.head)
+    entry = parse_head(task.head)
     training = with_changes(
         task.training,
         epochs=args.epochs,
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     folder, cards = Path(args.output), torch.cuda.device_count()
     start = finetuning.Start.of(args.init)
     splits = finetuning.prepare_data(task, Path(args.data), start, folder / "data")
-    understanding = task_of(splits["train"])
+    understanding = entry.task_of(splits["train"])
     total = finetuning.updates(understanding, splits["train"], start, training, max(cards, 1))
     options = finetuning.command(
         task, understanding.measures[0], start, folder / "data", folder, training, total, args.seed, cpu=not cards
@@ -89,7 +89,7 @@ def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[st
     from unified.results import write_result
     from unified.tasks.finetuning import data_hash
 
-    predictor = UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", folder / "data").predictor
+    predictor = UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", folder / "data").predictor()
     scores = {}
     for split, items in splits.items():
         if split == "train":

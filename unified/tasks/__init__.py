@@ -2,7 +2,7 @@
 
 from unified.tasks.base import Codec, Encoded, Understanding
 from unified.tasks.classification import Classification, Regression
-from unified.tasks.heads import HEADS, parse_head
+from unified.tasks.heads import HEADS, HeadEntry, parse_head, parse_heads
 from unified.tasks.tagging import Tagging
 
 __all__ = [
@@ -10,8 +10,10 @@ __all__ = [
     "Classification",
     "Codec",
     "Encoded",
+    "HeadEntry",
     "Regression",
     "Tagging",
     "Understanding",
     "parse_head",
+    "parse_heads",
 ]

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
 from unified.data.example import Example
 from unified.data.vocabulary import Vocabulary
@@ -177,13 +176,6 @@ def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndar
         if label not in number:
             raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known)}")
     return np.array([number[label] for label in labels], dtype=np.int64)
-
-
-def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-    """Cross-entropy of (N, classes) scores and int64 (N,) targets, in nats."""
-    losses = functional.cross_entropy(scores.float(), targets, reduction="none")
-    right = (scores.detach().argmax(-1) == targets).sum()
-    return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
 
 
 def probabilities(scores: torch.Tensor) -> np.ndarray:

@@ -21,13 +21,15 @@ class Predictor:
 
     Attributes:
         model: in eval mode.
-        task: what its head answers.
+        head: the name of its head.
+        task: what the head answers.
         codec: how texts become sequences.
         most_places: tokens of a batch, at most, where an item does not take more by itself.
         ahead: items that are read before the first of them is answered.
     """
 
     model: UnderstandingModel
+    head: str
     task: Understanding
     codec: Codec
     most_places: int = 4096
@@ -52,7 +54,7 @@ class Predictor:
                 encoded, np.concatenate([units[i] for i in chosen]), self.codec.longest, pad
             )
             reading = {name: tensor.to(device) for name, tensor in reading.items()}
-            scores = self.model(batch.to(device), reading, self.task.name)
+            scores = self.model(batch.to(device), reading, self.head)
             own = [items[i] for i in chosen]
             for i, one in zip(chosen, self.task.predict(own, encoded, members, scores, reading), strict=True):
                 found[i] = one

@@ -13,8 +13,8 @@ from torch import nn
 from unified.metrics import score_tagging
 from unified.metrics.tagging import is_entity_tag
 from unified.model.config import TransformerConfig
-from unified.model.heads import LinearHead, LossSum
-from unified.tasks.base import Codec, Encoded, Reading, Understanding, class_loss, classes, require_labels
+from unified.model.heads import LinearHead, LossSum, class_loss
+from unified.tasks.base import Codec, Encoded, Reading, Understanding, classes, require_labels
 from unified.tasks.items import WordsItem, words_item
 from unified.tasks.sequences import encode_words
 
