@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from tests import understanding_runs as runs
-from tests.understanding_runs import WORDS
+from tests.task_folders import WORDS, data_folder
 from unified.checkpoints.bert_names import names
 from unified.errors import UnifiedError
 from unified.tasks import Choice
-from unified.tasks.choice import ChoiceItem, log_shares, read_choices
+from unified.tasks.choice import ChoiceItem, log_shares
 from unified.tasks.formats.choices import read_codah, read_dream, read_race, read_swag
 from unified.tasks.items import write_items
 
@@ -31,7 +31,7 @@ def test_items_come_back_from_a_file(tmp_path):
     rng = np.random.default_rng(0)
     items = [random_item(i, rng) for i in range(20)]
     write_items(tmp_path / "items.jsonl", items)
-    assert read_choices(tmp_path / "items.jsonl") == items
+    assert Choice.read(tmp_path / "items.jsonl") == items
 
 
 def test_bad_items_are_reported(tmp_path):
@@ -43,13 +43,13 @@ def test_bad_items_are_reported(tmp_path):
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
-        read_choices(path)
+        Choice.read(path)
     for problem in ("line 1: 'context'", "line 2: 'choices' must be", "line 3: 'choices' must be",
                     "line 4: 'label' is missing", "line 5: 'label' must be the number of a choice, 0 to 1, got 2",
                     "line 6: 'label' must", "line 7: 'question'"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text(lines[3])
-    assert read_choices(path, labelled=False) == [ChoiceItem("1", "a", ("a", "b"))]
+    assert Choice.read(path, labelled=False) == [ChoiceItem("1", "a", ("a", "b"))]
 
 
 def test_the_context_is_cut_for_the_choices():
@@ -164,7 +164,7 @@ def test_a_synthetic_choice_is_learnt(tmp_path):
         context = " ".join([WORDS[8 + turn], *rng.choice(WORDS[10:], rng.integers(1, 4))])
         choices = tuple(f"{ending} {rng.choice(WORDS[10:])}" for ending in endings)
         items.append(ChoiceItem(str(i), context, choices, None, label))
-    data = runs.folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]})
+    data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]})
     result = runs.train(data, tmp_path / "save", "--head", "choice(dropout=0)", "--max-epoch", 5, "--batch-size", 10,
                         "--initializer-range", 0.1)  # fmt: skip
     assert float(runs.validations(result)[-1]["valid_accuracy"]) >= 98

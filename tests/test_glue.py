@@ -254,6 +254,7 @@ def test_settings_are_the_papers():
 def test_measures_are_those_of_the_head(name):
     task = GLUE[name]
     settings = f"positive={task.positive!r}" if task.positive else ""
-    _, of = parse_head(f"{task.head}({settings})")
-    head = of([TextItem(str(i), "a", "b", label) for i, label in enumerate(task.labels or (1.0, 2.0))])
+    head = parse_head(f"{task.head}({settings})").task_of(
+        [TextItem(str(i), "a", "b", label) for i, label in enumerate(task.labels or (1.0, 2.0))]
+    )
     assert task.head in HEADS and set(task.measures) <= set(head.measures)

@@ -8,13 +8,15 @@ import pytest
 import torch
 
 from tests import understanding_runs as runs
-from tests.understanding_runs import UNUSED, WORDS
+from tests.task_folders import WORDS, data_folder
+from tests.understanding_runs import UNUSED
+from unified.data.collate import collate
 from unified.errors import UnifiedError
 from unified.tasks import Relation, parse_head
 from unified.tasks.entities import Entity, marked, masked, role_types
 from unified.tasks.formats.relations import read_semeval2010, read_tacred
 from unified.tasks.items import write_items
-from unified.tasks.relation import RelationItem, read_relations
+from unified.tasks.relation import RelationItem
 
 TYPES = ("SUBJ=P", "OBJ=P", "SUBJ=Q", "OBJ=Q")
 
@@ -43,7 +45,7 @@ def test_items_come_back_from_a_file(tmp_path):
     items = [random_item(i, rng) for i in range(20)]
     items.append(RelationItem("20", ("a", "b"), (Entity(0, 1), Entity(1, 2)), "a"))
     write_items(tmp_path / "items.jsonl", items)
-    assert read_relations(tmp_path / "items.jsonl") == items
+    assert Relation.read(tmp_path / "items.jsonl") == items
 
 
 def test_bad_items_are_reported(tmp_path):
@@ -56,7 +58,7 @@ def test_bad_items_are_reported(tmp_path):
     path = tmp_path / "items.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in [good, *bad]))
     with pytest.raises(UnifiedError) as caught:
-        read_relations(path)
+        Relation.read(path)
     for says in ("line 2: 'words'", "line 3: 'entities' must be a list of two",
                  "line 4: an entity must have 0 <= start < stop <= 2, got 0 and 3", "line 5: an entity must have",
                  "line 6: the 'type'", "line 7: 'label' must be a name", "line 8: 'label' is missing"):  # fmt: skip
@@ -135,7 +137,7 @@ def test_what_is_read_of_two_markers():
     head = model.heads["task"].output
     for row, member in enumerate(order):
         example = encoded.examples[member]
-        batch = runs.collate([[example]], None, ("task",), 1)
+        batch = collate([[example]], None, ("task",), 1)
         states = model.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)[0]
         symbols = runs.symbols(example, codec)
         both = torch.cat([states[symbols.index("[unused1]")], states[symbols.index("[unused3]")]])
@@ -182,8 +184,8 @@ def test_refusals():
         Relation.of([RelationItem("1", ("a", "b"), (Entity(0, 1), Entity(1, 2)), "a")], design="types")
     with pytest.raises(UnifiedError, match="no setting 'types'"):
         parse_head("relation(types=['SUBJ=P'])")
-    _, of = parse_head("relation(design='types',labels=['a','no_relation'],types=['SUBJ=P','OBJ=Q'])")
-    assert of([]).types == ("SUBJ=P", "OBJ=Q")
+    entry = parse_head("relation(design='types',labels=['a','no_relation'],types=['SUBJ=P','OBJ=Q'])")
+    assert entry.task_of([]).types == ("SUBJ=P", "OBJ=Q")
 
 
 @pytest.mark.parametrize("design", ["markers", "types"])
@@ -200,7 +202,7 @@ def test_a_synthetic_relation_is_learnt(tmp_path, design):
         pair = tuple(Entity(int(p), int(p) + 1, "PQ"[k]) for p, k in zip(places, kinds, strict=True))
         label = {(0, 0): "no_relation", (1, 1): "no_relation", (0, 1): "forth", (1, 0): "back"}[tuple(kinds.tolist())]
         items.append(RelationItem(str(i), tuple(words), pair, label))
-    data = runs.folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, *UNUSED)
+    data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, *UNUSED)
     result = runs.train(data, tmp_path / "save", "--head", f"relation(design='{design}')", "--max-epoch", 7,
                         "--batch-size", 16, "--initializer-range", 0.1)  # fmt: skip
     assert float(runs.validations(result)[-1]["valid_f1"]) >= 98

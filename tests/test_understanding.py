@@ -5,15 +5,15 @@ import pytest
 import torch
 
 from tests import fairseq_runs as fairseq
-from tests.understanding_runs import WORDS, train, validations
-from unified.data.collate import collate
+from tests.task_folders import WORDS
+from tests.understanding_runs import train, validations
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel, with_pooler
-from unified.tasks import Classification, Codec, Regression
-from unified.tasks.batches import arranged, batches_of, units_of
-from unified.tasks.items import TextItem, WordsItem, read_texts, read_words, write_items
+from unified.tasks import Classification, Codec, Regression, Tagging
+from unified.tasks.batches import assembled, batches_of, units_of
+from unified.tasks.items import TextItem, WordsItem, write_items
 from unified.tasks.sequences import encode_texts, encode_words
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -81,16 +81,14 @@ def test_packed_batches_give_each_item_the_scores_it_has_alone(tokenizer, vocabu
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, initializer_range=0.3)
     model = UnderstandingModel(config, {"task": task.head(config)}).eval()
 
-    def scores(members, packed):
-        rows = arranged(members, encoded.examples, 32, packed)
-        batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), 1)
-        order = np.concatenate(rows)
-        return order, model(batch, encoded.reading(order), "task"), len(rows)
+    def scores(members, row_length):
+        order, batch, reading = assembled(encoded, members, row_length, 1)
+        return order, model(batch, reading, "task"), len(batch.tokens)
 
-    alone = torch.cat([scores(np.array([i]), packed=False)[1] for i in range(40)])
+    alone = torch.cat([scores(np.array([i]), None)[1] for i in range(40)])
     for seed in range(3):
         members = np.random.default_rng(seed).permutation(40)[:30]
-        order, packed, rows = scores(members, packed=True)
+        order, packed, rows = scores(members, 32)
         assert sorted(order) == sorted(members) and rows < 10
         torch.testing.assert_close(packed, alone[order], atol=1e-5, rtol=1e-5)
         chosen = [items[i] for i in sorted(members)]
@@ -147,10 +145,8 @@ def test_a_synthetic_classification_is_learnt_and_goes_on_from_a_language_model(
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     checkpoint = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)
     kept = checkpoint["extra_state"]["UnifiedUnderstandingTask"]
-    assert kept == {
-        "head": "classification",
-        "settings": {"labels": ("no", "yes"), "positive": None, "dropout": 0.1},
-    }
+    settings = {"labels": ("no", "yes"), "positive": None, "dropout": 0.1}
+    assert kept == {"classification": {"head": "classification", "settings": settings}}
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, token_types=2)
     language_model = LanguageModel(config)
     model = UnderstandingModel(config, {"one": Classification(("a", "b")).head(config)})
@@ -211,7 +207,7 @@ def test_synthetic_tags_are_learnt(tmp_path, tokenizer, vocabulary):
     result = train(data, tmp_path / "save", "--head", "tagging", "--max-epoch", 5)
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     kept = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)["extra_state"]
-    assert kept["UnifiedUnderstandingTask"]["settings"]["labels"] == ("a", "b", "c")
+    assert kept["UnifiedUnderstandingTask"]["tagging"]["settings"]["labels"] == ("a", "b", "c")
 
 
 def test_bad_words_are_reported(tmp_path):
@@ -220,21 +216,21 @@ def test_bad_words_are_reported(tmp_path):
              '{"words": ["a"]}', '{"words": ["a", "b"], "tags": ["x"]}']  # fmt: skip
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
-        read_words(path)
+        Tagging.read(path)
     for problem in ("line 2: 'words' must be", "line 3: 'words' must be", "line 4: 'tags' is missing",
                     "line 5: 'tags' must be a list of 2 names"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text('{"words": ["a"]}')
-    assert read_words(path, labelled=False) == [WordsItem("1", ("a",))]
+    assert Tagging.read(path, labelled=False) == [WordsItem("1", ("a",))]
 
 
 def test_items_are_read_as_they_were_written(tmp_path):
     """Texts may hold what Unicode counts as the end of a line."""
     texts = [TextItem("1", "a\u2028b\x85c\x0b d", "e\r", "x"), TextItem("2", "f", None, "y")]
     words = [WordsItem("1", ("a\u2029b",), ("O",), "one"), WordsItem("2", ("c", "d"), ("O", "B-x"))]
-    for name, items, read in (("texts", texts, read_texts), ("words", words, read_words)):
+    for name, items, task in (("texts", texts, Classification), ("words", words, Tagging)):
         write_items(tmp_path / name, items)
-        assert read(tmp_path / name) == items
+        assert task.read(tmp_path / name) == items
 
 
 def test_bad_lines_are_reported_together(tmp_path):
@@ -243,19 +239,19 @@ def test_bad_lines_are_reported_together(tmp_path):
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
-        read_texts(path)
+        Classification.read(path)
     for problem in ("line 2: not JSON", "line 3: 'text'", "line 4: 'label' is missing", "line 5: not a JSON object",
                     "line 6: 'label' must be a name", "line 7: 'second' must be a text"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text("\n".join(["{}"] * 14))
     with pytest.raises(UnifiedError, match="and 4 more"):
-        read_texts(path)
+        Classification.read(path)
     path.write_text("\n\n")
     with pytest.raises(UnifiedError, match="holds no item"):
-        read_texts(path)
+        Classification.read(path)
     path.write_text('{"text": "a", "label": "x"}')
     with pytest.raises(UnifiedError, match="'label' must be a number"):
-        read_texts(path, numeric=True)
+        Regression.read(path)
 
 
 @pytest.mark.parametrize(

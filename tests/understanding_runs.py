@@ -1,24 +1,20 @@
-"""Small tasks of understanding: their words, data folders, models, and a run of fairseq-train on them."""
+"""Small tasks of understanding: their models, and a run of fairseq-train on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from tests import fairseq_runs as fairseq
-from unified.data.collate import collate
-from unified.data.vocabulary import Vocabulary
+from tests.task_folders import tokenizer, vocabulary
 from unified.model import TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec, Encoded, Understanding
-from unified.tasks.batches import arranged
-from unified.tasks.items import write_items
-from unified.tokenization.wordpiece import WordPieceTokenizer
+from unified.tasks.batches import assembled
 
-WORDS = [f"w{i}" for i in range(30)]
 UNUSED = [f"[unused{i}]" for i in (1, 2, 3, 4, 10, 11)]
 TASK = ("--user-dir", fairseq.ROOT / "fairseq_plugins", "--task", "unified_understanding")
 TINY = (
@@ -28,27 +24,12 @@ TINY = (
 )  # fmt: skip
 
 
-def tokenizer(*more: str) -> WordPieceTokenizer:
-    """One entry for each of :data:`WORDS`."""
-    return WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *more], lowercase=False)
-
-
 def codec(longest: int, *more: str, cls_last: bool = False) -> Codec:
-    return Codec(tokenizer(*more), Vocabulary([*WORDS, *more]), longest, cls_last)
+    return Codec(tokenizer(*more), vocabulary(*more), longest, cls_last)
 
 
 def symbols(example, codec: Codec) -> list[str]:
     return [codec.vocabulary.symbols[token] for token in example.tokens]
-
-
-def folder(path: Path, items: Mapping[str, Sequence], *more: str) -> Path:
-    """A data folder with splits; ``more`` entries beside the words."""
-    path.mkdir()
-    tokenizer(*more).save(path)
-    Vocabulary([*WORDS, *more]).save(path / "dict.txt")
-    for name, part in items.items():
-        write_items(path / f"{name}.jsonl", part)
-    return path
 
 
 def train(data: Path, save: Path, *arguments, check: bool = True):
@@ -68,10 +49,7 @@ def small_model(understanding: Understanding, codec: Codec, **settings) -> Under
 
 def run_batch(model: UnderstandingModel, encoded: Encoded, members: Sequence[int], packed: bool, length: int = 32):
     """Members in the order of the batch, their scores and reading."""
-    rows = arranged(np.asarray(members), encoded.examples, length, packed)
-    batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), 1)
-    order = np.concatenate(rows)
-    reading = encoded.reading(order)
+    order, batch, reading = assembled(encoded, np.asarray(members), length if packed else None, 1)
     return order, model(batch, reading, "task"), reading
 
 

@@ -61,9 +61,8 @@ class UnifiedLMModel(BaseFairseqModel):
     @refusing()
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
-        heads = getattr(task, "heads", None)  # of a task of understanding
-        core = UnderstandingModel(config, heads(config)) if heads else LanguageModel(config)
-        return cls(core, task, cfg.writes)
+        build = getattr(task, "build_core", LanguageModel)  # of a task of understanding
+        return cls(build(config), task, cfg.writes)
 
     def forward(self, batch, *others, **keywords):
         """Losses by objective, see :meth:`unified.model.LanguageModel.forward`; or scores of an understanding model."""

@@ -162,6 +162,13 @@ def cross_entropy(
     return -(1 - smoothing) * gold - spread * others, -gold.detach()
 
 
+def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
+    """Cross-entropy of (N, classes) scores and int64 (N,) targets, in nats."""
+    losses = functional.cross_entropy(scores.float(), targets, reduction="none")
+    right = (scores.detach().argmax(-1) == targets).sum()
+    return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
+
+
 def classification_losses(
     logits: torch.Tensor,
     labels: torch.Tensor,

@@ -9,6 +9,7 @@ from torch import nn
 
 from unified.data.example import Batch
 from unified.model.config import TransformerConfig
+from unified.model.heads import LanguageModelHead, LossSum, class_loss
 from unified.model.transformer import Transformer
 
 
@@ -18,18 +19,33 @@ class UnderstandingModel(nn.Module):
     Args:
         config: of the Transformer.
         heads: modules from (N, D) states and a reading, see :class:`unified.tasks.base.Understanding`, by name.
+        predicts_tokens: whether it has a language model's head too, for masked language modelling beside the tasks.
     """
 
-    def __init__(self, config: TransformerConfig, heads: Mapping[str, nn.Module]):
+    def __init__(self, config: TransformerConfig, heads: Mapping[str, nn.Module], predicts_tokens: bool = False):
         super().__init__()
         self.config = config
         self.transformer = Transformer(config)
         self.heads = nn.ModuleDict(heads)
+        self.token_head = LanguageModelHead(config) if predicts_tokens else None
 
     def forward(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> object:
         """What ``head`` makes of the states (N, D) of the N places ``batch.predicted``."""
+        return self.heads[head](self._read(batch), reading)
+
+    def token_loss(self, batch: Batch) -> LossSum:
+        """Of the tokens ``batch.labels`` at those places, in nats."""
+        logits = self.token_head(self._read(batch), self.transformer.embeddings.tokens.weight)
+        return class_loss(logits, batch.labels)
+
+    def idle(self, head: str) -> torch.Tensor:
+        """0, with a gradient of 0 for all heads but ``head``: distributed training wants one for every parameter."""
+        others = (p for name, module in self.heads.items() if name != head for p in module.parameters())
+        return sum((p.sum() * 0.0 for p in others), self.transformer.embeddings.tokens.weight.new_zeros(()))
+
+    def _read(self, batch: Batch) -> torch.Tensor:
         states = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)
-        return self.heads[head](states.flatten(0, 1).index_select(0, batch.predicted), reading)
+        return states.flatten(0, 1).index_select(0, batch.predicted)
 
     @property
     def head_parts(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from unified.tasks.base import Codec, Encoded, Understanding
 from unified.tasks.choice import Choice
 from unified.tasks.classification import Classification, Regression
-from unified.tasks.heads import HEADS, parse_head
+from unified.tasks.heads import HEADS, HeadEntry, parse_head, parse_heads
 from unified.tasks.relation import Relation
 from unified.tasks.tagging import Tagging
 
@@ -13,9 +13,11 @@ __all__ = [
     "Classification",
     "Codec",
     "Encoded",
+    "HeadEntry",
     "Regression",
     "Relation",
     "Tagging",
     "Understanding",
     "parse_head",
+    "parse_heads",
 ]

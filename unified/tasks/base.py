@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
 from unified.data.example import Example
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
+from unified.tasks.items import read_items
 from unified.tokenization import Tokenizer
 
 #: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
@@ -89,19 +89,35 @@ class Understanding(ABC):
     Attributes:
         name: of its head.
         together: whether a loss needs all examples of an item in one batch.
+        longest_run: how many examples of an item training reads at once, a run of them drawn anew in every epoch; None
+            for all. Validation and prediction always read all.
         numeric: whether the loss is of numbers; it is in nats otherwise.
         measures: names of the scores worth watching, the one that chooses a checkpoint first.
     """
 
     name: ClassVar[str]
     together: ClassVar[bool] = False
+    longest_run: ClassVar[int | None] = None
     numeric: ClassVar[bool] = False
     measures: ClassVar[tuple[str, ...]]
 
     @classmethod
     @abstractmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> Any:
+        """The item of a JSON object.
+
+        Args:
+            number: of its line, its ``id`` where it has none.
+            labelled: what is to be predicted is read, and must be there.
+
+        Raises:
+            UnifiedError: says which field is wrong.
+        """
+
+    @classmethod
     def read(cls, path: str | Path, labelled: bool = True) -> list:
-        """Items of a file."""
+        """Items of a file, see :func:`unified.tasks.items.read_items`."""
+        return read_items(path, lambda fields, number: cls.item(fields, number, labelled))
 
     @classmethod
     @abstractmethod
@@ -160,13 +176,6 @@ def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndar
         if label not in number:
             raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known)}")
     return np.array([number[label] for label in labels], dtype=np.int64)
-
-
-def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-    """Cross-entropy of (N, classes) scores and int64 (N,) targets, in nats."""
-    losses = functional.cross_entropy(scores.float(), targets, reduction="none")
-    right = (scores.detach().argmax(-1) == targets).sum()
-    return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
 
 
 def probabilities(scores: torch.Tensor) -> np.ndarray:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
-from unified.data.example import Example
+from unified.data.collate import collate
+from unified.data.example import Batch, Example
 from unified.data.rows import best_fit_decreasing
+from unified.tasks.base import Encoded
 
 
 def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
@@ -18,6 +21,12 @@ def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
     """
     numbers = np.arange(len(owners))
     return np.split(numbers, np.flatnonzero(np.diff(owners)) + 1 if together else numbers[1:])
+
+
+def runs_of(units: list[np.ndarray], longest: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Of each unit a run of at most ``longest`` examples; every run of that length is as probable."""
+    begins = rng.integers(np.maximum(np.array([len(unit) for unit in units]) - longest, 0) + 1)
+    return [unit[begin : begin + longest] for unit, begin in zip(units, begins, strict=True)]
 
 
 def batches_of(order: np.ndarray, places: np.ndarray, units: int | None, most_places: int | None) -> list[np.ndarray]:
@@ -36,6 +45,25 @@ def batches_of(order: np.ndarray, places: np.ndarray, units: int | None, most_pl
             count, total = 0, 0
         count, total = count + 1, total + size
     return np.split(order, starts[1:])
+
+
+def assembled(
+    encoded: Encoded, members: np.ndarray, row_length: int | None, pad: int
+) -> tuple[np.ndarray, Batch, dict[str, torch.Tensor]]:
+    """A batch of examples.
+
+    Args:
+        members: int64 (E,), their numbers.
+        row_length: places of the rows in which they are packed; None gives each a row of its own.
+        pad: id of the padding symbol.
+
+    Returns:
+        The members in the order of the batch, the batch, and its reading, see :meth:`Encoded.reading`.
+    """
+    rows = arranged(members, encoded.examples, row_length or 0, packed=row_length is not None)
+    batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), pad)
+    members = np.concatenate(rows)
+    return members, batch, encoded.reading(members)
 
 
 def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, packed: bool) -> list[np.ndarray]:

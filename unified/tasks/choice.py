@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +11,11 @@ import torch
 from torch import nn
 
 from unified.data.example import Example
+from unified.errors import UnifiedError
 from unified.metrics import score_classification
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead
 from unified.tasks.base import Codec, Encoded, Reading, Understanding
-from unified.tasks.items import read_items
 from unified.tasks.sequences import sequence
 
 #: Where a question leaves room for the choice, as RACE's do.
@@ -51,15 +50,6 @@ class ChoiceItem:
         return [f"{self.question} {choice}" for choice in self.choices]
 
 
-def read_choices(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
-    """Items of ``*.jsonl``: objects with ``context``, ``choices``, and perhaps ``question``, ``label`` and ``id``.
-
-    Raises:
-        UnifiedError: as :func:`unified.tasks.items.read_texts`.
-    """
-    return read_items(path, lambda fields, number: _item(fields, number, labelled))
-
-
 @dataclass(frozen=True)
 class Choice(Understanding):
     """Which of an item's choices is right; the loss is the cross-entropy among them.
@@ -75,8 +65,8 @@ class Choice(Understanding):
     dropout: float = 0.1
 
     @classmethod
-    def read(cls, path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
-        return read_choices(path, labelled)
+    def item(cls, fields: dict, number: int, labelled: bool) -> ChoiceItem:
+        return choice_item(fields, number, labelled)
 
     @classmethod
     def of(cls, items: Sequence[ChoiceItem], **settings: Any) -> Choice:
@@ -155,17 +145,23 @@ def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> tuple[Exa
     return sequence((first, kept), codec), len(first) == len(context) and len(kept) == len(second)
 
 
-def _item(fields: dict, number: int, labelled: bool) -> tuple[ChoiceItem | None, str | None]:
-    """The item of a line, or why there is none."""
+def choice_item(fields: dict, number: int, labelled: bool) -> ChoiceItem:
+    """Of ``context`` and ``choices``, and where they are there ``question``, ``label`` and ``id``.
+
+    As :func:`unified.tasks.items.text_item`.
+    """
     context, choices, question, label = (fields.get(name) for name in ("context", "choices", "question", "label"))
     if not isinstance(context, str) or not context.strip():
-        return None, "'context' must be a text that is not empty"
+        raise UnifiedError("'context' must be a text that is not empty")
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
-        return None, "'choices' must be a list of two texts or more"
+        raise UnifiedError("'choices' must be a list of two texts or more")
     if question is not None and not isinstance(question, str):
-        return None, f"'question' must be a text, got {question!r}"
-    if label is None and labelled:
-        return None, "'label' is missing"
-    if label is not None and (type(label) is not int or label not in range(len(choices))):
-        return None, f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}"
-    return ChoiceItem(str(fields.get("id", number)), context, tuple(choices), question, label), None
+        raise UnifiedError(f"'question' must be a text, got {question!r}")
+    identity = str(fields.get("id", number))
+    if not labelled:
+        return ChoiceItem(identity, context, tuple(choices), question)
+    if label is None:
+        raise UnifiedError("'label' is missing")
+    if type(label) is not int or label not in range(len(choices)):
+        raise UnifiedError(f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
+    return ChoiceItem(identity, context, tuple(choices), question, label)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,20 +13,19 @@ from torch import nn
 from unified.errors import UnifiedError
 from unified.metrics import score_relations, score_semeval2010_task8
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, PairHead, PooledHead
+from unified.model.heads import LossSum, PairHead, PooledHead, class_loss
 from unified.tasks.base import (
     Codec,
     Encoded,
     Reading,
     Understanding,
     by_label,
-    class_loss,
     classes,
     probabilities,
     require_labels,
 )
 from unified.tasks.entities import Entity, marked, masked, role_types
-from unified.tasks.items import are_texts, read_items
+from unified.tasks.items import are_texts
 
 _MARKERS, _TYPES = "markers", "types"
 _TACRED, _SEMEVAL = "tacred", "semeval2010"
@@ -48,15 +46,6 @@ class RelationItem:
     words: tuple[str, ...]
     entities: tuple[Entity, Entity]
     label: str | None = None
-
-
-def read_relations(path: str | Path, labelled: bool = True) -> list[RelationItem]:
-    """Items of ``*.jsonl``: objects with ``words``, ``entities`` (start, stop, type), and perhaps ``label`` and ``id``.
-
-    Raises:
-        UnifiedError: as :func:`unified.tasks.items.read_texts`.
-    """
-    return read_items(path, lambda fields, number: _item(fields, number, labelled))
 
 
 @dataclass(frozen=True)
@@ -103,8 +92,8 @@ class Relation(Understanding):
         return ("f1", "precision", "recall") if self.rules == _TACRED else ("macro_f1", "micro_f1", "accuracy")
 
     @classmethod
-    def read(cls, path: str | Path, labelled: bool = True) -> list[RelationItem]:
-        return read_relations(path, labelled)
+    def item(cls, fields: dict, number: int, labelled: bool) -> RelationItem:
+        return relation_item(fields, number, labelled)
 
     @classmethod
     def of(cls, items: Sequence[RelationItem], **settings: Any) -> Relation:
@@ -157,23 +146,31 @@ class Relation(Understanding):
         return score_relations(gold, predicted, negative=self.negative)
 
 
-def _item(fields: dict, number: int, labelled: bool) -> tuple[RelationItem | None, str | None]:
-    """The item of a line, or why there is none."""
+def relation_item(fields: dict, number: int, labelled: bool) -> RelationItem:
+    """Of ``words``, ``entities`` (objects with ``start``, ``stop``, perhaps ``type``), and ``label`` and ``id``.
+
+    As :func:`unified.tasks.items.text_item`.
+    """
     words, entities, label = (fields.get(name) for name in ("words", "entities", "label"))
     if not are_texts(words) or not words:
-        return None, "'words' must be a list of texts that are not empty"
+        raise UnifiedError("'words' must be a list of texts that are not empty")
     if not isinstance(entities, list) or len(entities) != 2 or not all(isinstance(one, dict) for one in entities):
-        return None, "'entities' must be a list of two objects"
-    found = []
-    for fields_of_one in entities:
-        start, stop, kind = (fields_of_one.get(name) for name in ("start", "stop", "type"))
-        if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= len(words):
-            return None, f"an entity must have 0 <= start < stop <= {len(words)}, got {start!r} and {stop!r}"
-        if kind is not None and (not isinstance(kind, str) or not kind):
-            return None, f"the 'type' of an entity must be a name, got {kind!r}"
-        found.append(Entity(start, stop, kind))
-    if label is None and labelled:
-        return None, "'label' is missing"
-    if label is not None and not isinstance(label, str):
-        return None, f"'label' must be a name in quotes, got {label!r}"
-    return RelationItem(str(fields.get("id", number)), tuple(words), tuple(found), label), None
+        raise UnifiedError("'entities' must be a list of two objects")
+    first, second = (_entity(entity, len(words)) for entity in entities)
+    identity = str(fields.get("id", number))
+    if not labelled:
+        return RelationItem(identity, tuple(words), (first, second))
+    if label is None:
+        raise UnifiedError("'label' is missing")
+    if not isinstance(label, str):
+        raise UnifiedError(f"'label' must be a name in quotes, got {label!r}")
+    return RelationItem(identity, tuple(words), (first, second), label)
+
+
+def _entity(fields: dict, words: int) -> Entity:
+    start, stop, kind = (fields.get(name) for name in ("start", "stop", "type"))
+    if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= words:
+        raise UnifiedError(f"an entity must have 0 <= start < stop <= {words}, got {start!r} and {stop!r}")
+    if kind is not None and (not isinstance(kind, str) or not kind):
+        raise UnifiedError(f"the 'type' of an entity must be a name, got {kind!r}")
+    return Entity(start, stop, kind)
