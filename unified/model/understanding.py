@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
 
 from unified.data.example import Batch
+from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.heads import LanguageModelHead, LossSum, class_loss
 from unified.model.transformer import Transformer
@@ -18,8 +19,13 @@ class UnderstandingModel(nn.Module):
 
     Args:
         config: of the Transformer.
-        heads: modules from (N, D) states and a reading, see :class:`unified.tasks.base.Understanding`, by name.
+        heads: modules from (N, D) states and a reading, see :class:`unified.tasks.base.Understanding`, by name. One
+            with ``layers`` reads (K, N, D) states of those K layers instead, 0 the embeddings, and the Transformer
+            stays as it is: no gradient, no dropout.
         predicts_tokens: whether it has a language model's head too, for masked language modelling beside the tasks.
+
+    Raises:
+        UnifiedError: beside a head with ``layers`` there is something else to learn.
     """
 
     def __init__(self, config: TransformerConfig, heads: Mapping[str, nn.Module], predicts_tokens: bool = False):
@@ -28,10 +34,22 @@ class UnderstandingModel(nn.Module):
         self.transformer = Transformer(config)
         self.heads = nn.ModuleDict(heads)
         self.token_head = LanguageModelHead(config) if predicts_tokens else None
+        self.fixed = any(hasattr(module, "layers") for module in self.heads.values())
+        if self.fixed and (len(heads) > 1 or predicts_tokens):
+            raise UnifiedError("a head on the features of a fixed model must be the only thing that is learnt")
+        if self.fixed:
+            self.transformer.requires_grad_(False)
 
     def forward(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> object:
         """What ``head`` makes of the states (N, D) of the N places ``batch.predicted``."""
-        return self.heads[head](self._read(batch), reading)
+        module = self.heads[head]
+        return module(self._features(batch, module.layers) if self.fixed else self._read(batch), reading)
+
+    def train(self, mode: bool = True) -> UnderstandingModel:
+        super().train(mode)
+        if self.fixed:
+            self.transformer.eval()
+        return self
 
     def token_loss(self, batch: Batch) -> LossSum:
         """Of the tokens ``batch.labels`` at those places, in nats."""
@@ -46,6 +64,14 @@ class UnderstandingModel(nn.Module):
     def _read(self, batch: Batch) -> torch.Tensor:
         states = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)
         return states.flatten(0, 1).index_select(0, batch.predicted)
+
+    @torch.no_grad()
+    def _features(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
+        """(K, N, D), the states of the K layers at the places that are read."""
+        every: list[torch.Tensor] = []
+        last = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask, entering=every)
+        every.append(last)
+        return torch.stack([every[layer].flatten(0, 1).index_select(0, batch.predicted) for layer in layers])
 
     @property
     def head_parts(self) -> tuple[str, ...]:

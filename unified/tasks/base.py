@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -127,6 +127,10 @@ class Understanding(ABC):
     @abstractmethod
     def encode(self, items: Sequence, codec: Codec) -> Encoded:
         """Examples of at most ``codec.longest`` places."""
+
+    def group_of(self, item: Any) -> Hashable:
+        """What neighbouring items that must be encoded together have in common; None for an item by itself."""
+        return None
 
     @abstractmethod
     def head(self, config: TransformerConfig) -> nn.Module:
