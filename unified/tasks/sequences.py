@@ -58,13 +58,12 @@ def encode_words(
             parts = _parts(list(map(len, words[first : first + len(sentence)])), room)
             divided += len(parts) > 1 or any(len(word) > room for word in sentence)
             for count in parts:
-                begin, end = (
-                    (first, first + count) if documents is None else _around(bounds, first, first + count, room)
-                )
-                places = bounds[first : first + count] - bounds[begin] + first_place(codec)
+                last = first + count
+                begin, end = (first, last) if documents is None else _around(bounds, first, last, room)
+                places = bounds[first:last] - bounds[begin] + first_place(codec)
                 examples.append(sequence((np.concatenate(words[begin:end]),), codec, places))
                 owners.append(number)
-                first += count
+                first = last
     return examples, np.array(owners), divided
 
 
