@@ -258,7 +258,7 @@ def test_blocked_ngrams_do_not_repeat(size):
 @pytest.mark.parametrize("scheme", [name for name in SCHEMES if SCHEMES[name].prompt])
 @pytest.mark.parametrize("options", [{"beam": 3}, {"beam": 4, "sampling": True, "top_k": 6}])
 def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
-    """Of four words, so that one which crosses from the prompt into the text is soon due again."""
+    """There are four words alone, so that an n-gram across the end of the prompt is soon due again."""
     cached, shared = eight_symbols(scheme), {"max_length": 12, "min_length": 6, "n_best": 3, **options}
     rows = torch.tensor([[5, 6, 7, 5, 2], [7, 6, 2, 1, 1], [3, 2, 1, 1, 1], [2, 1, 1, 1, 1]])
     prompts = [tuple(token for token in row.tolist() if token > 2) for row in rows]
