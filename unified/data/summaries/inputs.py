@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,21 +11,14 @@ from pathlib import Path
 from unified.data.readers import PairChunk, ParallelCorpus, is_json
 from unified.data.streams import Block, LineReader, require_file
 from unified.data.summaries.formats import FORMATS, BadRow, Format, SummaryPair
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, listed
 
 _FILES_AT_ONCE = 256
-_SHOWN = 10
 
 #: Lines of JSON, lines of two text files, or files of one pair each.
 Chunk = Block | PairChunk | tuple[Path, ...]
 #: Where a row is, its bytes, and what makes a pair of it or raises BadRow.
 Row = tuple[str, int, Callable[[], SummaryPair]]
-
-
-def listed(problems: Sequence[str]) -> str:
-    """One line with the first ten, and how many more there are."""
-    more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
-    return "; ".join(problems[:_SHOWN]) + more
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from unified.data.parallel import ordered_map
 from unified.data.progress import Progress
 from unified.data.readers import is_json
 from unified.data.summaries.formats import BadRow, SummaryPair
-from unified.data.summaries.inputs import Chunk, Inputs, listed
+from unified.data.summaries.inputs import Chunk, Inputs
 from unified.data.summaries.oracle import greedy_oracle
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, listed
 
 
 @dataclass
