@@ -8,7 +8,7 @@ import random
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from tests.corpora import write
+from tests.corpora import jsonl, write
 from unified.cli import main
 from unified.data.summaries.formats import BadRow, cnn_dailymail_story, xsum_file
 from unified.data.summaries.oracle import greedy_oracle
@@ -54,10 +54,6 @@ def refused(tmp_path, capsys, *arguments):
     message = capsys.readouterr().err.splitlines()[-1]
     assert message.startswith("unified pairs: error: ")
     return message.removeprefix("unified pairs: error: ")
-
-
-def jsonl(path, *rows):
-    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 # ---------------------------------------------------------------- forms
@@ -123,7 +119,7 @@ def test_json_lines_of_every_data_set(tmp_path):
         ),
     }
     for name, (row, expected) in rows.items():
-        assert pairs(tmp_path, name, jsonl(tmp_path / "in.jsonl", row)) == [expected], name
+        assert pairs(tmp_path, name, jsonl(tmp_path / "in.jsonl", [row])) == [expected], name
 
 
 def test_gigawords_line_files(tmp_path):
@@ -148,7 +144,7 @@ def test_xsums_own_files(tmp_path):
 def test_sentences_and_oracle_come_along(tmp_path, capsys):
     row = {"document": "The cat sat.\nA dog ran off. The sky", "summary": "The dog ran off today"}
     other = {"document": "Nothing of it.", "summary": "\u6f22"}
-    path = jsonl(tmp_path / "in.jsonl", row, other)
+    path = jsonl(tmp_path / "in.jsonl", [row, other])
     first, second = pairs(tmp_path, "xsum", path, "--oracle")
     assert first["sentences"] == [0, 13, 28] and first["oracle"] == [1]
     assert [first["source"][i : i + 3] for i in first["sentences"]] == ["The", "A d", "The"]
@@ -160,7 +156,7 @@ def test_processes_change_nothing(tmp_path):
     rng = random.Random(0)
     rows = [{"document": "\n".join(f"W{rng.randrange(9)} x." for _ in range(5)), "summary": "W1 W2"} for _ in range(50)]
     for workers in ("1", "2"):
-        arguments = ["xsum", jsonl(tmp_path / "in.jsonl", *rows), "--oracle", "--workers", workers]
+        arguments = ["xsum", jsonl(tmp_path / "in.jsonl", rows), "--oracle", "--workers", workers]
         assert main(["pairs", *arguments, "--output", str(tmp_path / f"{workers}.jsonl")]) == 0
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
 
@@ -189,10 +185,10 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
 
 
 def test_empty_sides_may_be_left_out_and_are_counted(tmp_path, capsys):
-    path = jsonl(tmp_path / "in.jsonl", *({"document": d, "summary": s} for d, s in [("a", "b"), ("", "b"), ("a", "")]))
+    path = jsonl(tmp_path / "in.jsonl", [{"document": d, "summary": s} for d, s in (("a", "b"), ("", "b"), ("a", ""))])
     assert pairs(tmp_path, "xsum", path, "--skip-empty") == [{"source": "a", "target": "b"}]
     assert "1 pairs\nleft out, a side is empty: 2\n" in capsys.readouterr().out
-    path = jsonl(tmp_path / "in.jsonl", {"document": "", "summary": "b"})
+    path = jsonl(tmp_path / "in.jsonl", [{"document": "", "summary": "b"}])
     assert "holds no pair" in refused(tmp_path, capsys, "xsum", path, "--skip-empty")
 
 
@@ -223,12 +219,12 @@ def test_inputs_that_do_not_fit(tmp_path, capsys, monkeypatch, name, inputs, say
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.txt", "a\n")
     write(tmp_path / "b.txt", "a\nb\n")
-    jsonl(tmp_path / "a.jsonl", {"document": "a", "summary": "b"})
+    jsonl(tmp_path / "a.jsonl", [{"document": "a", "summary": "b"}])
     assert says in refused(tmp_path, capsys, name, *inputs)
 
 
 def test_outputs_that_are_refused(tmp_path, capsys):
-    path = jsonl(tmp_path / "in.jsonl", {"document": "a", "summary": "b"})
+    path = jsonl(tmp_path / "in.jsonl", [{"document": "a", "summary": "b"}])
     for output, says in ((path, "exists already"), (tmp_path / "out.txt", "name it *.jsonl")):
         assert main(["pairs", "xsum", path, "--output", str(output)]) == 2
         assert says in capsys.readouterr().err
