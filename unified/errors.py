@@ -12,7 +12,11 @@ class UnifiedError(ValueError):
     """
 
 
-def listed(problems: Sequence[str], shown: int = 10) -> str:
-    """One line with the first few, and how many more there are."""
-    more = f"; and {len(problems) - shown:,} more" if len(problems) > shown else ""
+#: Problems that a message names before it only counts.
+SHOWN = 10
+
+
+def first_few(problems: Sequence[str], shown: int = SHOWN) -> str:
+    """The first ``shown`` of several problems in one line, and how many more there are."""
+    more = f"; and {len(problems) - shown} more" if len(problems) > shown else ""
     return "; ".join(problems[:shown]) + more

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unified.data.readers import is_json
-from unified.errors import UnifiedError, listed
+from unified.errors import UnifiedError, first_few
 
 # S source, T reference, H hypothesis as tokens, D hypothesis as text, P scores of its tokens; then the sentence number.
 _LINE = re.compile(r"([STHDP])-(\d+)\t(.*)", re.DOTALL)
@@ -47,7 +47,7 @@ def read_references(path: str | Path) -> list[list[str]]:
             problems.append(f"{path}, line {number}: no object with a text 'target' or a list of texts 'references'")
         groups.append(group)
     if problems:
-        raise UnifiedError(listed(problems))
+        raise UnifiedError(first_few(problems))
     return groups
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from unified.data.readers import PairChunk, ParallelCorpus, is_json
 from unified.data.streams import Block, LineReader, require_file
 from unified.data.summaries.formats import FORMATS, BadRow, Format, SummaryPair
-from unified.errors import UnifiedError, listed
+from unified.errors import UnifiedError, first_few
 
 _FILES_AT_ONCE = 256
 
@@ -98,7 +98,7 @@ class Inputs:
                     names[self.form.stem(entry) + self.form.suffix] = f"{self.chosen}, line {number}"
         missing = [f"{place}: no file {name}" for name, place in names.items() if name not in found]
         if missing:
-            raise UnifiedError(f"{listed(missing)}; in {', '.join(self.paths)}")
+            raise UnifiedError(f"{first_few(missing)}; in {', '.join(self.paths)}")
         return [found[name] for name in names]
 
 

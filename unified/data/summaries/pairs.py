@@ -14,7 +14,7 @@ from unified.data.readers import is_json
 from unified.data.summaries.formats import BadRow, SummaryPair
 from unified.data.summaries.inputs import Chunk, Inputs
 from unified.data.summaries.oracle import greedy_oracle
-from unified.errors import UnifiedError, listed
+from unified.errors import UnifiedError, first_few
 
 
 @dataclass
@@ -129,7 +129,7 @@ def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, 
                 problems += done.problems
                 progress.add(done.size, f"{counts.pairs:,} pairs")
         if problems:
-            raise UnifiedError(listed(problems))
+            raise UnifiedError(first_few(problems))
         if counts.pairs == 0:
             raise UnifiedError(f"{', '.join(converter.inputs.paths)}: holds no pair of a text and its summary")
         progress.finish(f"{counts.pairs:,} pairs")
