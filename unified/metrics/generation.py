@@ -10,7 +10,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU
 
 from unified.errors import UnifiedError
-from unified.metrics.edit_distance import character_similarity
+from unified.metrics.similarity import character_similarity
 
 
 @dataclass(frozen=True)
