@@ -17,7 +17,7 @@ from unified.data.memory_streams import StreamDataset
 from unified.data.mmap import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.tasks.base import Encoded
-from unified.tasks.batches import arranged, batches_of, units_of
+from unified.tasks.batches import assembled, batches_of, units_of
 
 
 def to_batch(sample: dict) -> Batch:
@@ -158,17 +158,14 @@ class ItemFairseqDataset(_Planned):
     def collater(self, indices: Sequence[int]) -> dict:
         if not indices:
             return {}
-        examples = self.encoded.examples
         members = np.concatenate([self.units[index] for index in indices])
-        rows = arranged(members, examples, self.row_length or 0, packed=self.row_length is not None)
-        batch = collate([[examples[member] for member in row] for row in rows], None, ("task",), self.special.pad)
-        members = np.concatenate(rows)
+        members, batch, reading = assembled(self.encoded, members, self.row_length, self.special.pad)
         return {
             "id": torch.tensor(indices),
             "nsentences": len(indices),
             "ntokens": int(self.places[list(indices)].sum()),
             "members": torch.from_numpy(members),
-            "reading": self.encoded.reading(members),
+            "reading": reading,
             "split": self.name,
             "head": self.head,
             **_batch_fields(batch),

@@ -5,14 +5,13 @@ import pytest
 import torch
 
 from tests import fairseq_runs as fairseq
-from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel, with_pooler
-from unified.tasks import Classification, Codec, Regression
-from unified.tasks.batches import arranged, batches_of, units_of
-from unified.tasks.items import TextItem, WordsItem, read_texts, read_words, write_items
+from unified.tasks import Classification, Codec, Regression, Tagging
+from unified.tasks.batches import assembled, batches_of, units_of
+from unified.tasks.items import TextItem, WordsItem, write_items
 from unified.tasks.sequences import encode_texts, encode_words
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -96,16 +95,14 @@ def test_packed_batches_give_each_item_the_scores_it_has_alone(tokenizer, vocabu
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, initializer_range=0.3)
     model = UnderstandingModel(config, {"task": task.head(config)}).eval()
 
-    def scores(members, packed):
-        rows = arranged(members, encoded.examples, 32, packed)
-        batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), 1)
-        order = np.concatenate(rows)
-        return order, model(batch, encoded.reading(order), "task"), len(rows)
+    def scores(members, row_length):
+        order, batch, reading = assembled(encoded, members, row_length, 1)
+        return order, model(batch, reading, "task"), len(batch.tokens)
 
-    alone = torch.cat([scores(np.array([i]), packed=False)[1] for i in range(40)])
+    alone = torch.cat([scores(np.array([i]), None)[1] for i in range(40)])
     for seed in range(3):
         members = np.random.default_rng(seed).permutation(40)[:30]
-        order, packed, rows = scores(members, packed=True)
+        order, packed, rows = scores(members, 32)
         assert sorted(order) == sorted(members) and rows < 10
         torch.testing.assert_close(packed, alone[order], atol=1e-5, rtol=1e-5)
         chosen = [items[i] for i in sorted(members)]
@@ -235,12 +232,12 @@ def test_bad_words_are_reported(tmp_path):
              '{"words": ["a"]}', '{"words": ["a", "b"], "tags": ["x"]}']  # fmt: skip
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
-        read_words(path)
+        Tagging.read(path)
     for problem in ("line 2: 'words' must be", "line 3: 'words' must be", "line 4: 'tags' is missing",
                     "line 5: 'tags' must be a list of 2 names"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text('{"words": ["a"]}')
-    assert read_words(path, labelled=False) == [WordsItem("1", ("a",))]
+    assert Tagging.read(path, labelled=False) == [WordsItem("1", ("a",))]
 
 
 def test_bad_lines_are_reported_together(tmp_path):
@@ -249,19 +246,19 @@ def test_bad_lines_are_reported_together(tmp_path):
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
-        read_texts(path)
+        Classification.read(path)
     for problem in ("line 2: not JSON", "line 3: 'text'", "line 4: 'label' is missing", "line 5: not a JSON object",
                     "line 6: 'label' must be a name", "line 7: 'second' must be a text"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text("\n".join(["{}"] * 14))
     with pytest.raises(UnifiedError, match="and 4 more"):
-        read_texts(path)
+        Classification.read(path)
     path.write_text("\n\n")
     with pytest.raises(UnifiedError, match="holds no item"):
-        read_texts(path)
+        Classification.read(path)
     path.write_text('{"text": "a", "label": "x"}')
     with pytest.raises(UnifiedError, match="'label' must be a number"):
-        read_texts(path, numeric=True)
+        Regression.read(path)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
+from unified.tasks.items import read_items
 from unified.tokenization import Tokenizer
 
 #: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
@@ -100,8 +101,21 @@ class Understanding(ABC):
 
     @classmethod
     @abstractmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> Any:
+        """The item of a JSON object.
+
+        Args:
+            number: of its line, its ``id`` where it has none.
+            labelled: what is to be predicted is read, and must be there.
+
+        Raises:
+            UnifiedError: says which field is wrong.
+        """
+
+    @classmethod
     def read(cls, path: str | Path, labelled: bool = True) -> list:
-        """Items of a file."""
+        """Items of a file, see :func:`unified.tasks.items.read_items`."""
+        return read_items(path, lambda fields, number: cls.item(fields, number, labelled))
 
     @classmethod
     @abstractmethod

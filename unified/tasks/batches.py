@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
-from unified.data.example import Example
+from unified.data.collate import collate
+from unified.data.example import Batch, Example
 from unified.data.rows import best_fit_decreasing
+from unified.tasks.base import Encoded
 
 
 def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
@@ -36,6 +39,25 @@ def batches_of(order: np.ndarray, places: np.ndarray, units: int | None, most_pl
             count, total = 0, 0
         count, total = count + 1, total + size
     return np.split(order, starts[1:])
+
+
+def assembled(
+    encoded: Encoded, members: np.ndarray, row_length: int | None, pad: int
+) -> tuple[np.ndarray, Batch, dict[str, torch.Tensor]]:
+    """A batch of examples.
+
+    Args:
+        members: int64 (E,), their numbers.
+        row_length: places of the rows in which they are packed; None gives each a row of its own.
+        pad: id of the padding symbol.
+
+    Returns:
+        The members in the order of the batch, the batch, and its reading, see :meth:`Encoded.reading`.
+    """
+    rows = arranged(members, encoded.examples, row_length or 0, packed=row_length is not None)
+    batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), pad)
+    members = np.concatenate(rows)
+    return members, batch, encoded.reading(members)
 
 
 def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, packed: bool) -> list[np.ndarray]:

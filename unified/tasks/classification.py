@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +24,7 @@ from unified.tasks.base import (
     probabilities,
     require_labels,
 )
-from unified.tasks.items import TextItem, read_texts
+from unified.tasks.items import TextItem, text_item
 from unified.tasks.sequences import encode_texts
 
 
@@ -55,8 +54,8 @@ class Classification(Understanding):
         return ("accuracy", "matthews", "macro_f1", *(("f1",) if self.positive else ()))
 
     @classmethod
-    def read(cls, path: str | Path, labelled: bool = True) -> list[TextItem]:
-        return read_texts(path, labelled=labelled)
+    def item(cls, fields: dict, number: int, labelled: bool) -> TextItem:
+        return text_item(fields, number, labelled)
 
     @classmethod
     def of(cls, items: Sequence[TextItem], **settings: Any) -> Classification:
@@ -111,8 +110,8 @@ class Regression(Understanding):
     dropout: float = 0.1
 
     @classmethod
-    def read(cls, path: str | Path, labelled: bool = True) -> list[TextItem]:
-        return read_texts(path, numeric=True, labelled=labelled)
+    def item(cls, fields: dict, number: int, labelled: bool) -> TextItem:
+        return text_item(fields, number, labelled, numeric=True)
 
     @classmethod
     def of(cls, items: Sequence[TextItem], **settings: Any) -> Regression:

@@ -42,28 +42,6 @@ class WordsItem:
     tags: tuple[str, ...] | None = None
 
 
-def read_texts(path: str | Path, numeric: bool = False, labelled: bool = True) -> list[TextItem]:
-    """Items of ``*.jsonl``: objects with ``text``, and where they have them ``second``, ``label`` and ``id``.
-
-    Args:
-        numeric: labels are numbers instead of names.
-        labelled: every item must have a label.
-
-    Raises:
-        UnifiedError: the file is missing, holds nothing, or lines are wrong; the first ten are named with the reason.
-    """
-    return _read(path, lambda fields, number: _text_item(fields, number, numeric, labelled))
-
-
-def read_words(path: str | Path, labelled: bool = True) -> list[WordsItem]:
-    """Items of ``*.jsonl``: objects with ``words``, and where they have them ``tags`` and ``id``.
-
-    Raises:
-        UnifiedError: as :func:`read_texts`.
-    """
-    return _read(path, lambda fields, number: _words_item(fields, number, labelled))
-
-
 def write_items(path: str | Path, items: Sequence[TextItem] | Sequence[WordsItem]) -> None:
     """The file that the readers here read."""
     lines = (
@@ -73,17 +51,26 @@ def write_items(path: str | Path, items: Sequence[TextItem] | Sequence[WordsItem
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 
-def _read(path: str | Path, item_of: Callable[[dict, int], tuple[Any, str | None]]) -> list:
+def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
+    """Items of ``*.jsonl``, one object a line; empty lines are passed over.
+
+    Args:
+        item_of: makes an item of an object and the number of its line; raises UnifiedError with the reason.
+
+    Raises:
+        UnifiedError: the file is missing, holds nothing, or lines are wrong; the first ten are named with the reason.
+    """
     path = Path(path)
     if not path.is_file():
         raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
     items, problems = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip():
-            fields = _fields(line)
-            item, problem = item_of(fields, number) if isinstance(fields, dict) else (None, fields)
-            items.append(item)
-            problems += [f"line {number}: {problem}"] if problem else []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    items.append(item_of(fields_of(line), number))
+                except UnifiedError as problem:
+                    problems.append(f"line {number}: {problem}")
     if problems:
         raise UnifiedError(f"{path}: {first_few(problems)}")
     if not items:
@@ -91,43 +78,60 @@ def _read(path: str | Path, item_of: Callable[[dict, int], tuple[Any, str | None
     return items
 
 
-def _fields(line: str) -> dict | str:
-    """The object of a line, or why there is none."""
+def fields_of(line: str) -> dict:
+    """The object of a line.
+
+    Raises:
+        UnifiedError: there is none.
+    """
     try:
         fields = json.loads(line)
     except ValueError:
-        return "not JSON"
-    return fields if isinstance(fields, dict) else "not a JSON object"
+        raise UnifiedError("not JSON") from None
+    if not isinstance(fields, dict):
+        raise UnifiedError("not a JSON object")
+    return fields
 
 
-def _text_item(fields: dict, number: int, numeric: bool, labelled: bool) -> tuple[TextItem | None, str | None]:
-    """The item of a line, or why there is none."""
+def text_item(fields: dict, number: int, labelled: bool, numeric: bool = False) -> TextItem:
+    """Of ``text``, and where they are there ``second``, ``label`` and ``id``, which is the line's number otherwise.
+
+    Args:
+        labelled: the label is read and must be there.
+        numeric: it is a number instead of a name.
+
+    Raises:
+        UnifiedError: says which field is wrong.
+    """
     text, second, label = (fields.get(name) for name in ("text", "second", "label"))
     if not isinstance(text, str) or not text.strip():
-        return None, "'text' must be a text that is not empty"
+        raise UnifiedError("'text' must be a text that is not empty")
     if second is not None and not isinstance(second, str):
-        return None, f"'second' must be a text, got {second!r}"
-    if label is None and labelled:
-        return None, "'label' is missing"
-    if label is not None:
-        is_number = isinstance(label, int | float) and not isinstance(label, bool)
-        if numeric and not is_number:
-            return None, f"'label' must be a number, got {label!r}"
-        if not numeric and not isinstance(label, str):
-            return None, f"'label' must be a name in quotes, got {label!r}"
-    return TextItem(str(fields.get("id", number)), text, second, label), None
+        raise UnifiedError(f"'second' must be a text, got {second!r}")
+    if not labelled:
+        return TextItem(str(fields.get("id", number)), text, second)
+    if label is None:
+        raise UnifiedError("'label' is missing")
+    is_number = isinstance(label, int | float) and not isinstance(label, bool)
+    if numeric and not is_number:
+        raise UnifiedError(f"'label' must be a number, got {label!r}")
+    if not numeric and not isinstance(label, str):
+        raise UnifiedError(f"'label' must be a name in quotes, got {label!r}")
+    return TextItem(str(fields.get("id", number)), text, second, label)
 
 
-def _words_item(fields: dict, number: int, labelled: bool) -> tuple[WordsItem | None, str | None]:
-    """The item of a line, or why there is none."""
+def words_item(fields: dict, number: int, labelled: bool) -> WordsItem:
+    """Of ``words``, and where they are there ``tags`` and ``id``; as :func:`text_item`."""
     words, tags = fields.get("words"), fields.get("tags")
     if not _is_texts(words) or not words:
-        return None, "'words' must be a list of texts that are not empty"
-    if tags is None and labelled:
-        return None, "'tags' is missing"
-    if tags is not None and (not _is_texts(tags) or len(tags) != len(words)):
-        return None, f"'tags' must be a list of {len(words)} names, one for each word"
-    return WordsItem(str(fields.get("id", number)), tuple(words), None if tags is None else tuple(tags)), None
+        raise UnifiedError("'words' must be a list of texts that are not empty")
+    if not labelled:
+        return WordsItem(str(fields.get("id", number)), tuple(words))
+    if tags is None:
+        raise UnifiedError("'tags' is missing")
+    if not _is_texts(tags) or len(tags) != len(words):
+        raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
+    return WordsItem(str(fields.get("id", number)), tuple(words), tuple(tags))
 
 
 def _is_texts(value: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from unified.metrics.tagging import is_entity_tag
 from unified.model.config import TransformerConfig
 from unified.model.heads import LinearHead, LossSum
 from unified.tasks.base import Codec, Encoded, Reading, Understanding, class_loss, classes, require_labels
-from unified.tasks.items import WordsItem, read_words
+from unified.tasks.items import WordsItem, words_item
 from unified.tasks.sequences import encode_words
 
 
@@ -49,8 +48,8 @@ class Tagging(Understanding):
         return ("f1", "precision", "recall", "accuracy") if self.entities else ("accuracy",)
 
     @classmethod
-    def read(cls, path: str | Path, labelled: bool = True) -> list[WordsItem]:
-        return read_words(path, labelled)
+    def item(cls, fields: dict, number: int, labelled: bool) -> WordsItem:
+        return words_item(fields, number, labelled)
 
     @classmethod
     def of(cls, items: Sequence[WordsItem], **settings: Any) -> Tagging:
