@@ -82,6 +82,8 @@ class UnifiedUnderstandingTask(DictionaryTask):
             logger.info(
                 f"{path}: {encoded.cut} of {len(items)} items are cut or divided at --tokens-per-sample {length}"
             )
+        for remark in encoded.remarks:
+            logger.info(f"{path}: {remark}")
         self.items[split] = items
         self.datasets[split] = ItemFairseqDataset(
             encoded,
