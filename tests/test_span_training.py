@@ -12,9 +12,9 @@ from unified.tasks.items import write_items
 from unified.tasks.questions import Answer, QuestionItem
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
-MARKERS = [f"m{i}" for i in range(8)]
-WORDS = [f"w{i}" for i in range(20)]
-SYMBOLS = [*MARKERS, *WORDS, "not"]
+KINDS = range(6)
+FILLERS = [f"w{i}" for i in range(20)]
+SYMBOLS = [*(f"{part}{kind}" for part in ("ask", "open", "close") for kind in KINDS), *FILLERS]
 TINY = (
     "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 64, "--tokens-per-sample", 24,
     "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 2e-3, "--cpu", "--clip-norm", 1,
@@ -22,24 +22,25 @@ TINY = (
 )  # fmt: skip
 
 
-def marked_items(count, rng, impossible=0.0):
-    """What follows the marker that is asked for? Passages hold several others, and up to three windows of words."""
+def bracketed_items(count, rng, impossible=0.0):
+    """Which words stand between the brackets of a kind? Passages hold those of several, and take up to three windows."""
     items = []
     for i in range(count):
-        words = rng.choice(WORDS, rng.integers(6, 40)).tolist()
-        markers = rng.permutation(MARKERS)[:4].tolist()
-        for marker in markers[1:]:
-            words[int(rng.integers(0, len(words) - 1))] = marker
-        place = int(rng.integers(0, len(words) - 1))
-        words[place : place + 2] = [markers[0], str(rng.choice(WORDS))]
-        asked = markers[0]
+        kinds = rng.permutation(KINDS)[:4]
+        words, places = [], {}
+        for kind in kinds:
+            words += rng.choice(FILLERS, rng.integers(0, 9)).tolist()
+            inside = [f"open{kind}", *rng.choice(FILLERS, rng.integers(0, 3)).tolist(), f"close{kind}"]
+            places[kind] = len(words), inside
+            words += inside
         if rng.random() < impossible:
-            words[place] = WORDS[0]
-            words = [WORDS[1] if word == asked else word for word in words]
-            items.append(QuestionItem(str(i), asked, " ".join(words), (), impossible=True))
+            asked = next(kind for kind in KINDS if kind not in kinds)
+            items.append(QuestionItem(str(i), f"ask{asked}", " ".join(words), (), impossible=True))
             continue
-        start = len(" ".join(words[: place + 1])) + 1
-        items.append(QuestionItem(str(i), asked, " ".join(words), (Answer(words[place + 1], start),)))
+        asked = kinds[rng.integers(len(kinds))]
+        place, inside = places[asked]
+        start = len(" ".join([*words[:place], ""]))
+        items.append(QuestionItem(str(i), f"ask{asked}", " ".join(words), (Answer(" ".join(inside), start),)))
     return items
 
 
@@ -60,7 +61,7 @@ def train(data, save, *arguments):
 @pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
 def test_synthetic_questions_are_learnt(tmp_path, design):
     rng = np.random.default_rng(2)
-    items = marked_items(1100, rng, impossible=0.25)
+    items = bracketed_items(1100, rng, impossible=0.25)
     data = folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]})
     valid, log = train(data, tmp_path / "save", "--head", f"span(design={design!r}, stride=8)", "--max-epoch", 12)
     print(valid)

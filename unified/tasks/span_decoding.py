@@ -95,16 +95,21 @@ def spans_of_beams(
 
 
 def distinct(spans: Spans, windows: Sequence[Window], context: str) -> Iterator[tuple[float, int, int]]:
-    """Score, first character and the one behind the last of spans, one for each text, best first."""
-    seen = set()
+    """Score, first character and the one behind the last of spans, one for each text, best first.
+
+    White space around a text, which tokens of sentencepiece begin with, is left out, and so are spans of nothing else.
+    """
+    seen = {""}
     for score, window, first, last in zip(
         spans.scores.tolist(), spans.windows.tolist(), spans.firsts.tolist(), spans.lasts.tolist(), strict=True
     ):
         offsets = windows[window].offsets
         start, end = int(offsets[first, 0]), int(offsets[last, 1])
-        if context[start:end] not in seen:
-            seen.add(context[start:end])
-            yield score, start, end
+        text = context[start:end].strip()
+        if text not in seen:
+            seen.add(text)
+            start = context.index(text, start)
+            yield score, start, start + len(text)
 
 
 def chosen_answer(
