@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import nn
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, first_few
 from unified.model.embeddings import MOST_TOKEN_TYPES, extend_positions, extend_token_types
 
 #: Ends of the names of tables that may have another number of rows than the module's.
@@ -73,8 +73,7 @@ def _fit(name: str, value: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Te
 
 def listed(problems: Sequence[str]) -> str:
     """One line with the first few, and how many more there are."""
-    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-    return "; ".join(problems[:_SHOWN]) + more
+    return first_few(problems, _SHOWN)
 
 
 def shape_name(tensor: torch.Tensor) -> str:

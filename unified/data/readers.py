@@ -7,17 +7,16 @@ which depend on the files alone; ``chunk.documents()`` or ``chunk.pairs()`` does
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from unified.data.json_files import LONE_SURROGATE
 from unified.data.streams import Block, LineReader, without_compression
 from unified.errors import UnifiedError
 
 #: Where documents are read whole, a longer one is a mistake (no blank lines) and would fill the memory.
 LONGEST_DOCUMENT_BYTES = 1 << 28
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -272,6 +271,6 @@ def _field(block: Block, offset: int, record: dict, name: str) -> str:
     if not isinstance(text, str):
         raise UnifiedError(f"{_place(block, offset)}: field {name!r} is a {type(text).__name__}, not a string")
     # JSON can escape half of a character, which no encoding can write. Only escapes can, so few lines are searched.
-    if "\\u" in block.lines[offset] and _LONE_SURROGATE.search(text):
+    if "\\u" in block.lines[offset] and LONE_SURROGATE.search(text):
         raise UnifiedError(f"{_place(block, offset)}: field {name!r} holds half of a surrogate pair")
     return text

@@ -111,6 +111,17 @@ class LineReader:
             raise UnifiedError(f"{self.path}: the compressed data are damaged or cut off ({reason})") from None
 
 
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Lines of a file without their ends, and their numbers from 1.
+
+    Raises:
+        UnifiedError: there is no such file, or it is not UTF-8.
+    """
+    for block in LineReader(str(path)).blocks():
+        for number, line in enumerate(block.lines, block.first_line):
+            yield number, line.rstrip("\r")
+
+
 def require_file(path: str) -> None:
     """Raises UnifiedError where ``path`` is not a file."""
     if not Path(path).exists():

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from unified.data.json_files import read_json
+from unified.data.streams import numbered_lines
 from unified.errors import UnifiedError
-from unified.metrics.files import numbered_lines, read_json
 
 Answers = dict[str, list[str]]
 _T = TypeVar("_T")

@@ -7,8 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from unified.data.streams import numbered_lines
 from unified.errors import UnifiedError
-from unified.metrics.files import numbered_lines
 
 Mention = tuple[int, int]
 

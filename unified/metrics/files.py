@@ -1,37 +1,12 @@
-"""Reading gold answers and predictions: lines, labels, numbers and JSON, plain or compressed (.gz, .xz, .zst)."""
+"""Reading gold labels and predictions from lines, plain or compressed (.gz, .xz, .zst)."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
-from unified.data.streams import LineReader
+from unified.data.streams import numbered_lines
 from unified.errors import UnifiedError
-
-
-def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Lines without their ends, and their numbers from 1.
-
-    Raises:
-        UnifiedError: there is no such file, or it is not UTF-8.
-    """
-    for block in LineReader(str(path)).blocks():
-        for number, line in enumerate(block.lines, block.first_line):
-            yield number, line.rstrip("\r")
-
-
-def read_json(path: str | Path) -> object:
-    """The one JSON value of a file.
-
-    Raises:
-        UnifiedError: it is not JSON.
-    """
-    try:
-        return json.loads("\n".join(line for _, line in numbered_lines(path)))
-    except json.JSONDecodeError as error:
-        raise UnifiedError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
 
 
 def read_labels(gold: str | Path, predicted: str | Path) -> tuple[list[str], list[str]]:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError
-
-_SHOWN = 10
+from unified.errors import UnifiedError, first_few
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,7 @@ def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
                 except UnifiedError as problem:
                     problems.append(f"line {number}: {problem}")
     if problems:
-        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise UnifiedError(f"{path}: {'; '.join(problems[:_SHOWN])}{more}")
+        raise UnifiedError(f"{path}: {first_few(problems)}")
     if not items:
         raise UnifiedError(f"{path}: holds no item")
     return items
