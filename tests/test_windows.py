@@ -58,7 +58,7 @@ def test_windows_hold_the_answer_and_are_those_of_the_definition():
         refused += found is None
         if found is not None:
             assert found[0] <= start and end <= found[1]
-            assert LETTERS.text(expected) <= budget
+            assert LETTERS(expected) <= budget
             cut += len(expected.split()) < len(text.split())
     assert refused > 300 and cut > 300
 
@@ -110,9 +110,9 @@ def test_a_text_of_more_tokens_than_its_words_is_shortened_until_it_fits():
     counter = TokenCounter(lambda text: list(text))
     text = "a b c d e f g h i"
     words = Words.of(text, counter)
-    assert words.tokens(0, len(words)) == 9 and counter.text(text) == 17
+    assert words.tokens(0, len(words)) == 9 and counter(text) == 17
     place = fitting(lambda budget: window_around(words, 8, 9, budget), text, 9, counter)
-    assert place is not None and place[0] <= 8 < place[1] and counter.text(text[slice(*place)]) <= 9
+    assert place is not None and place[0] <= 8 < place[1] and counter(text[slice(*place)]) <= 9
     assert fitting(lambda budget: window_around(words, 8, 9, budget), text, 0, counter) is None
 
 

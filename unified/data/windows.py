@@ -12,11 +12,11 @@ import numpy as np
 from unified.errors import UnifiedError
 
 _WORD = re.compile(r"\S+")
-_CACHED_WORDS = 100_000
+_CACHED = 50_000
 
 
 class TokenCounter:
-    """How many tokens texts have. Words that occur again are not encoded again.
+    """How many tokens texts and words have; one that was asked for lately is not encoded again.
 
     Args:
         encode: text to its tokens, such as ``encode`` of a tokenizer or of :class:`unified.UnifiedLM`; ``str.split``
@@ -24,12 +24,11 @@ class TokenCounter:
     """
 
     def __init__(self, encode: Callable[[str], Sequence]):
-        self._encode = encode
-        self.word = lru_cache(_CACHED_WORDS)(lambda word: len(encode(word)))
+        self._count = lru_cache(_CACHED)(lambda text: len(encode(text)))
 
-    def text(self, text: str) -> int:
-        """Tokens of ``text`` as a whole."""
-        return len(self._encode(text))
+    def __call__(self, text: str) -> int:
+        """Tokens of a text, or of a word alone."""
+        return self._count(text)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Words:
         bounds = [match.span() for match in _WORD.finditer(text)]
         if not bounds:
             raise UnifiedError("a text of at least one word is needed, got white space or nothing")
-        before = np.cumsum([0, *(counter.word(text[start:end]) for start, end in bounds)])
+        before = np.cumsum([0, *(counter(text[start:end]) for start, end in bounds)])
         return cls(text, np.array(bounds, dtype=np.int64), before)
 
     def __len__(self) -> int:
@@ -128,7 +127,7 @@ def fitting(
     """
     asked = budget
     while (place := choose(asked)) is not None:
-        excess = counter.text(text[slice(*place)]) - budget
+        excess = counter(text[slice(*place)]) - budget
         if excess <= 0:
             return place
         asked -= excess

@@ -79,16 +79,16 @@ def history_text(history: Sequence[tuple[str, str]], question: str, budget: int,
         UnifiedError: the question alone has more tokens.
     """
     asked = question.split()
-    left = budget - sum(map(counter.word, asked))
+    left = budget - sum(map(counter, asked))
     if left < 0:
         raise UnifiedError(
             f"the question {question[:60]!r} has {budget - left} tokens; question and history have room for {budget}"
         )
     said = [word for turn in history for text in turn for word in text.split()]
     kept = len(said)
-    while kept and counter.word(said[kept - 1]) <= left:
+    while kept and counter(said[kept - 1]) <= left:
         kept -= 1
-        left -= counter.word(said[kept])
+        left -= counter(said[kept])
     return " ".join([*said[kept:], *asked])
 
 
@@ -98,7 +98,7 @@ def passage_chunk(words: Words, said: str, max_source: int, counter: TokenCounte
     Raises:
         UnifiedError: no chunk fits beside what was said.
     """
-    budget = max_source - 1 - counter.text(said)
+    budget = max_source - 1 - counter(said)
     place = fitting(lambda tokens: best_chunk(words, said, tokens), words.text, budget, counter)
     assert place is not None  # best_chunk raises where nothing fits
     return place

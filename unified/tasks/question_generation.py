@@ -87,11 +87,11 @@ def question_source(words: Words, answer: SquadAnswer, max_source: int, counter:
         UnifiedError: the answer does not fit twice.
     """
     second = single_spaced(answer.text)
-    budget = max_source - 1 - counter.text(second)
+    budget = max_source - 1 - counter(second)
     place = fitting(lambda tokens: window_around(words, answer.start, answer.end, tokens), words.text, budget, counter)
     if place is None:
         raise UnifiedError(
-            f"its answer of {counter.text(second)} tokens has no room in a source of {max_source}, where it stands in "
+            f"its answer of {counter(second)} tokens has no room in a source of {max_source}, where it stands in "
             "the window and behind it; allow longer sources"
         )
     return single_spaced(words.text[slice(*place)]), second
