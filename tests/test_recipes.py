@@ -60,7 +60,7 @@ def squad_file(path: Path, titles: list[str]) -> Path:
 def squad_files(tmp_path_factory) -> tuple[Path, Path, Path]:
     """(train file, dev file, folder with doclist-test.txt)."""
     folder = tmp_path_factory.mktemp("squad")
-    (folder / "doclist-test.txt").write_text("T3\nT7\n", encoding="utf-8")
+    (folder / "doclist-test.txt").write_text("T3\nT7\nelsewhere\n", encoding="utf-8")
     train = squad_file(folder / "train.json", [f"T{i}" for i in range(len(TRAIN))])
     return train, squad_file(folder / "dev.json", ["D0", "D1"]), folder
 
@@ -98,7 +98,7 @@ def test_scripts_without_arguments_say_what_they_expect(script):
 
 
 def test_every_task_has_its_four_steps():
-    for task in ("cnn_dailymail", "gigaword", "squad_qg"):
+    for task in ("cnn_dailymail", "coqa", "gigaword", "squad_qg"):
         steps = {path.name for path in (UNILM / task).iterdir()}
         assert {"prepare.py", "prepare.sh", "train.sh", "generate.sh", "score.sh"} <= steps
 
@@ -111,26 +111,50 @@ def test_every_task_has_its_four_steps():
         ("paper", {"train": TRAIN - {"T9"}, "valid": {"T9"}, "test": {"D0", "D1"}}),
     ],
 )
-def test_splits_of_squad(squad, squad_files, tmp_path, split, titles):
+def test_splits_of_squad(squad, squad_files, tmp_path, capsys, split, titles):
     train, dev, lists = squad_files
     squad.main([str(tmp_path), "--split", split, "--local", str(train), str(dev), "--doclists", str(lists)])
     for part, expected in titles.items():
         found = rows(tmp_path / f"{part}.jsonl")
-        assert {row["source"].split()[3] for row in found} == expected
+        assert {row["source"][0].split()[3] for row in found} == expected
         assert len(found) == 4 * len(expected)
-        assert (tmp_path / f"{part}.references.txt").exists() == (part != "train")
+        for name in ("references", "sentences", "sources"):
+            assert (tmp_path / f"{part}.{name}.txt").exists() == (part != "train")
+    said = "doclist-test.txt: 2 of its 3 articles are in the train files"
+    assert (said in capsys.readouterr().out) == (split != "paper")
 
 
 def test_question_examples(squad, squad_files, tmp_path):
     train, dev, lists = squad_files
     squad.main([str(tmp_path), "--split", "paper", "--context", "sentence", "--local", str(train), str(dev)])
     first, second = rows(tmp_path / "test.jsonl")[:2]
-    assert first["source"] == "Its mayor in year 0 was Anna Berg. | Anna Berg"
-    assert first["target"] == "Who was the mayor?"
-    # The separator occurs once: what the text holds of it is replaced.
-    assert second["source"] == "It has 3 / 4 bridges. | 3 / 4 bridges"
+    assert first == {"id": "D00Anna Berg", "source": ["Its mayor in year 0 was Anna Berg.", "Anna Berg"],
+                     "target": "Who was the mayor?"}  # fmt: skip
+    assert second["source"] == ["It has 3 | 4 bridges.", "3 | 4 bridges"]
     assert (tmp_path / "test.references.txt").read_text().splitlines()[0] == "who was the mayor ?"
     assert (tmp_path / "test.sentences.txt").read_text().splitlines()[1] == "It has 3 | 4 bridges."
+    assert (tmp_path / "test.sources.txt").read_text().splitlines()[1] == "It has 3 | 4 bridges. 3 | 4 bridges"
+
+
+def test_questions_without_an_answer_in_the_passage_are_counted(squad, squad_files, tmp_path, capsys):
+    train, dev, _ = squad_files
+    broken = json.loads(dev.read_text(encoding="utf-8"))
+    broken["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] += 1
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps(broken), encoding="utf-8")
+    squad.main([str(tmp_path), "--split", "paper", "--local", str(train), str(path), "--test-sample", "8"])
+    said = "test: 1 of 8 questions have no answer to ask for (the answer stands elsewhere in the passage: 1)"
+    assert said in capsys.readouterr().out
+    assert [row["id"] for row in rows(tmp_path / "test.jsonl")][:2] == ["D003 | 4 bridges", "D01Anna Berg"]
+
+
+def test_a_sample_of_the_test_questions(squad, squad_files, tmp_path):
+    train, dev, _ = squad_files
+    for name, more in (("all", []), ("a", ["--test-sample", "5"]), ("b", ["--test-sample", "5"])):
+        squad.main([str(tmp_path / name), "--split", "paper", "--local", str(train), str(dev), *more])
+    everything, chosen = (rows(tmp_path / name / "test.jsonl") for name in ("all", "a"))
+    assert len(everything) == 8 and len(chosen) == 5 and chosen == rows(tmp_path / "b" / "test.jsonl")
+    assert chosen == [row for row in everything if row in chosen]
 
 
 def test_a_part_without_questions_is_refused(squad, squad_files, tmp_path):
@@ -138,33 +162,6 @@ def test_a_part_without_questions_is_refused(squad, squad_files, tmp_path):
     (tmp_path / "doclist-test.txt").write_text("nobody\n", encoding="utf-8")
     with pytest.raises(UnifiedError, match="the test part of split 'du' is empty"):
         squad.main([str(tmp_path), "--split", "du", "--local", str(train), str(dev), "--doclists", str(tmp_path)])
-
-
-@pytest.mark.parametrize("budget", range(1, 14))
-def test_window_is_the_longest_that_fits_and_holds_the_answer(squad, budget):
-    text = "zero one two three four five six seven eight nine ten"
-    start = text.index("six")
-    words = squad.window(text, start, start + len("six seven"), budget, lambda part: len(part.split())).split()
-    assert len(words) == min(budget, 11)
-    assert words[0] == "six" if budget <= 2 else {"six", "seven"} <= set(words)
-    assert " ".join(words) in text
-
-
-@pytest.mark.parametrize(
-    ("context", "answer", "sentence"),
-    [
-        ("One here. Two there. Three.", "Two", "Two there. "),
-        ("One here. Two there. Three.", "here. Two", "One here. Two there. "),
-        ("One here. Two there. Three.", "Three.", "Three."),
-        ("It cost 3.5 million. Why?", "3.5", "It cost 3.5 million. "),
-        ('He said "go." Then he left.', "left", "Then he left."),
-        ("no full stop at all", "stop", "no full stop at all"),
-    ],
-)
-def test_sentence_around(squad, context, answer, sentence):
-    start = context.index(answer)
-    first, last = squad.sentence_around(context, start, start + len(answer))
-    assert context[first:last] == sentence
 
 
 def test_cnn_dailymail_examples(tmp_path):
@@ -223,3 +220,55 @@ def test_prepare_train_generate_score_at_debug_size(squad_files, tmp_path):
     assert "BLEU-4" in printed and "ROUGE-L" in printed
     # 2 articles x 2 paragraphs x 2 sentences, of which those of equal paragraphs are the same
     assert json.loads((tmp_path / "scores.json").read_text())["questions"] == 8
+
+
+def conversations(path: Path, stories: int, source: str = "cnn") -> Path:
+    """A file in CoQA's form: each story has three turns."""
+    data = []
+    for number in range(stories):
+        story = f"Anna number {number} has a red boat. She sails to Borneo with {number} cats."
+        turns = [
+            ("Who has a boat?", "Anna", 0, 4),
+            ("Where does she sail?", "to Borneo", 0, 0),
+            ("How old?", " ", -1, -1),
+        ]
+        data.append({
+            "id": f"{path.stem}{number}", "source": source, "story": story,
+            "questions": [{"input_text": q, "turn_id": i} for i, (q, *_) in enumerate(turns, 1)],
+            "answers": [{"input_text": a, "turn_id": i, "span_start": s, "span_end": e, "span_text": story[s:e]}
+                        for i, (_, a, s, e) in enumerate(turns, 1)],
+        })  # fmt: skip
+    path.write_text(json.dumps({"version": "1.0", "data": data}), encoding="utf-8")
+    return path
+
+
+def test_turns_of_conversations(tmp_path, capsys):
+    train, dev = conversations(tmp_path / "train.json", 41), conversations(tmp_path / "dev.json", 2)
+    prepare = load(UNILM / "coqa" / "prepare.py")
+    prepare.main([str(tmp_path / "out"), "--local", str(train), str(dev)])
+    parts = {part: rows(tmp_path / "out" / f"{part}.jsonl") for part in ("train", "valid", "test")}
+    assert {row["id"] for row in parts["valid"]} == {"train19", "train39"}
+    assert [len(part) for part in parts.values()] == [39 * 2, 4, 4]
+    assert parts["test"][1] == {
+        "id": "dev0", "turn_id": 2, "target": "to Borneo",
+        "source": ["Who has a boat? Anna Where does she sail?",
+                   "Anna number 0 has a red boat. She sails to Borneo with 0 cats."],
+    }  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "test: 2 of 6 turns make no pair (the answer is empty: 2)" in printed
+    assert "test: the chunk lacks the rationale of 0 of 4 answers" in printed
+    with pytest.raises(UnifiedError, match="the train files hold a single story"):
+        prepare.main([str(tmp_path / "one"), "--local", str(conversations(tmp_path / "one.json", 1)), str(dev)])
+
+
+def test_answers_in_conversations_at_debug_size(tmp_path):
+    train, dev = conversations(tmp_path / "train.json", 21), conversations(tmp_path / "dev.json", 2)
+    task = UNILM / "coqa"
+    run("bash", task / "prepare.sh", tmp_path, "char", "--local", train, dev)
+    run("bash", task / "train.sh", tmp_path, "none", DEBUG="1")
+    run("bash", task / "generate.sh", tmp_path, "--max-len-b", 5)
+    printed = run("bash", task / "score.sh", tmp_path, dev).stdout
+    predictions = json.loads((tmp_path / "predictions.json").read_text())
+    assert [(one["id"], one["turn_id"]) for one in predictions] == [("dev0", 1), ("dev0", 2), ("dev1", 1), ("dev1", 2)]
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert scores["overall"]["turns"] == 6 == scores["news"]["turns"] and '"overall"' in printed

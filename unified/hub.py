@@ -14,13 +14,15 @@ from unified.checkpoints.trained import find_checkpoint, find_data, restore
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
 from unified.data.vocabulary import MASK, Vocabulary
+from unified.data.windows import TokenCounter, Words
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
 from unified.masks import GIVEN
 from unified.model import LanguageModel
 from unified.objectives.spans import runs
 from unified.objectives.xlnet import CLS_TYPE
-from unified.tokenization import load_tokenizer, tokenizer_files
+from unified.tasks.question_generation import MAX_SOURCE, find_answer, question_source
+from unified.tokenization import load_tokenizer, parts_of, tokenizer_files
 
 
 class SymbolTokenizer:
@@ -88,6 +90,13 @@ class UnifiedLM:
     def encode(self, text: str) -> list[int]:
         """Ids of a text, without special symbols."""
         return self.vocabulary.encode(self.tokenizer.encode(text)).tolist()
+
+    def encode_source(self, source: str | Sequence[str]) -> list[int]:
+        """Ids of a source; of a list of parts with the separator between them, as `unified prepare` has it."""
+        ids: list[int] = []
+        for number, part in enumerate(parts_of(source)):
+            ids += [self.special.separator, *self.encode(part)] if number else self.encode(part)
+        return ids
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Symbols of ids; begin, separator and padding are left out."""
@@ -185,11 +194,12 @@ class UnifiedLM:
     # Writing
 
     def generate(
-        self, texts: Sequence[str], *, prompt: bool | None = None, batch_size: int = 32, **options
+        self, texts: Sequence[str | Sequence[str]], *, prompt: bool | None = None, batch_size: int = 32, **options
     ) -> list[str] | list[list[str]]:
         """Write a target for each source, or continue each prompt (the prompt is then part of what is returned).
 
         Args:
+            texts: sources, of which each may be a list of parts, or prompts.
             prompt: continue the texts from left to right; default: what the model was trained for last (False after
                 fine-tuning on pairs, True after pre-training alone).
             options: fields of :class:`GenerationConfig`; ``no_repeat_ignore`` may hold symbols instead of ids.
@@ -198,7 +208,7 @@ class UnifiedLM:
         Returns:
             One text per input; with ``n_best`` above 1 a list of them per input, best first.
         """
-        ids = [self.encode(text) for text in _several("texts", texts)]
+        ids = [self.encode_source(text) for text in _several("texts", texts)]
         if "max_length" not in options:
             options["max_length"] = max(1, min(GenerationConfig.max_length, self._room(max(map(len, ids), default=0))))
         config = GenerationConfig.of_options(self.vocabulary, **options)
@@ -208,6 +218,31 @@ class UnifiedLM:
             [self.decode(start + h.tokens.tolist()) for h in some] for start, some in zip(given, found, strict=True)
         ]
         return written if config.n_best > 1 else [some[0] for some in written]
+
+    def ask(
+        self, passage: str, answer: str, *, start: int | None = None, max_source: int | None = None, **options
+    ) -> str | list[str]:
+        """A question that ``answer``, a part of ``passage``, answers, by a model trained on question generation.
+
+        Args:
+            start: character of the passage where the answer stands; default: where it stands first.
+            max_source: most tokens of the window of the passage that is shown, separator and answer; default: 456
+                (UniLM, section 3.4), or what the positions leave room for.
+            options: as for :meth:`generate`; by default ``beam`` is 3 and ``max_length`` 48.
+
+        Returns:
+            The question; with ``n_best`` above 1 a list of them, best first.
+
+        Raises:
+            UnifiedError: the answer does not stand there, or is too long.
+        """
+        options = {"beam": 3, "max_length": 48} | options
+        if max_source is None:
+            max_source = min(MAX_SOURCE, self._room(options["max_length"]))
+        counter = TokenCounter(self.encode)
+        found = find_answer(passage, answer, start)
+        source = question_source(Words.of(passage, counter), found, max_source, counter)
+        return self.generate([source], prompt=False, **options)[0]
 
     def hypotheses(
         self,
@@ -238,7 +273,12 @@ class UnifiedLM:
         return found
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], *, prompt: bool | None = None, batch_size: int = 32
+        self,
+        sources: Sequence[str | Sequence[str]],
+        targets: Sequence[str],
+        *,
+        prompt: bool | None = None,
+        batch_size: int = 32,
     ) -> list[list[float]]:
         """Log-probabilities in nats of the tokens of each target given its source, the end symbol's last.
 
@@ -251,7 +291,7 @@ class UnifiedLM:
             raise UnifiedError(f"{len(sources)} sources but {len(targets)} targets; they must pair one to one")
         decoder = self.decoder(prompt)
         end = [] if decoder.scheme.prompt else [self.special.separator]
-        pairs = [(self.encode(s), self.encode(t) + end) for s, t in zip(sources, targets, strict=True)]
+        pairs = [(self.encode_source(s), self.encode(t) + end) for s, t in zip(sources, targets, strict=True)]
         found: list[list[float]] = [[] for _ in pairs]
         for batch in _by_length([s + t for s, t in pairs], batch_size):
             rows = self._rows([pairs[i][0] for i in batch])
@@ -298,7 +338,7 @@ class UnifiedLM:
                 )
 
 
-def _several(name: str, texts: Sequence[str]) -> Sequence[str]:
+def _several(name: str, texts: Sequence) -> Sequence:
     if isinstance(texts, str):
         raise UnifiedError(f"{name}: expected a list of texts, got one text; put it in a list")
     return texts

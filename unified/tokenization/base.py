@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -68,6 +69,11 @@ def word_starts(tokenizer: Tokenizer, vocabulary: Vocabulary) -> np.ndarray:
     """bool (V,): True where the symbol of an id begins a word; so do special symbols, except perhaps ``<unk>``."""
     alone = SPECIAL_SYMBOLS - {UNKNOWN}
     return np.array([symbol in alone or tokenizer.word_start(symbol) for symbol in vocabulary.symbols], dtype=bool)
+
+
+def parts_of(source: str | Sequence[str]) -> list[str]:
+    """The parts of a source: a text is one, a list of texts several, between which the separator stands."""
+    return [source] if isinstance(source, str) else list(source)
 
 
 def single_spaced(text: str) -> str:

@@ -36,6 +36,9 @@ def add_kinds(kinds) -> None:
         action="store_true",
         help="first lower-case and tokenize the hypotheses as the references are",
     )
+    questions.add_argument(
+        "--meteor", action="store_true", help="METEOR 1.5 too, by its Java program (pip install 'unified[meteor]')"
+    )
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +111,8 @@ def _questions(args: argparse.Namespace) -> dict:
         )
     if args.penn_treebank:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
-    return score_question_generation(hypotheses, [group[0] for group in references], sources).to_dict()
+    references = [group[0] for group in references]
+    return score_question_generation(hypotheses, references, sources, meteor=args.meteor).to_dict()
 
 
 _LABELS = {
@@ -122,6 +126,7 @@ _LABELS = {
     "rouge1": "ROUGE-1",
     "rouge2": "ROUGE-2",
     "rougeL": "ROUGE-L",
+    "meteor": "METEOR",
     "bleu_signature": "BLEU signature",
     "rouge_signature": "ROUGE signature",
 }
