@@ -34,6 +34,8 @@ class Predictions:
         self._scores: dict[str, float] = {}
 
     def add(self, split: str, found: dict[int, Any]) -> None:
+        if split != self.split:
+            self.clear()
         self.split = split
         self.found.update(found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,21 @@ def run(command: str, *arguments, check: bool = True) -> subprocess.CompletedPro
 
 def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.CompletedProcess:
     return run("train", data, *PLUGINS, *TINY, "--save-dir", save, *arguments, check=check)
+
+
+def in_two_processes(*arguments) -> subprocess.CompletedProcess:
+    """fairseq-train in two processes that train together; the result of the first."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = (
+        *arguments, "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn",
+        "--distributed-world-size", 2, "--distributed-init-method", f"tcp://127.0.0.1:{port}",
+    )  # fmt: skip
+    second = start("train", *words, "--distributed-rank", 1)
+    first = finish(start("train", *words, "--distributed-rank", 0))
+    finish(second)
+    return first
 
 
 def assert_refused(result: subprocess.CompletedProcess, says: str) -> None:

@@ -1,7 +1,6 @@
 """fairseq-train with a memory: the same numbers whatever the workers, processes and restarts."""
 
 import shutil
-import socket
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,18 +56,10 @@ def test_restart_goes_on_exactly_with_workers_too(data, whole, tmp_path):
 
 def test_two_processes_are_one_of_twice_the_batch_and_restart_exactly(data, whole, tmp_path):
     def both(*arguments):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        words = (
+        first = fairseq.in_two_processes(
             data, *fairseq.PLUGINS, *fairseq.TINY, *SYSTEM, "--batch-size", 2, "--max-epoch", 2,
-            "--save-interval-updates", 5, "--save-dir", tmp_path, *arguments, "--distributed-backend", "gloo",
-            "--ddp-backend", "legacy_ddp", "--distributed-no-spawn", "--distributed-world-size", 2,
-            "--distributed-init-method", f"tcp://127.0.0.1:{port}",
+            "--save-interval-updates", 5, "--save-dir", tmp_path, *arguments,
         )  # fmt: skip
-        second = fairseq.start("train", *words, "--distributed-rank", 1)
-        first = fairseq.finish(fairseq.start("train", *words, "--distributed-rank", 0))
-        fairseq.finish(second)
         return inner(first)
 
     full = both()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
 
 import numpy as np
@@ -165,17 +164,7 @@ def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained,
 def test_two_processes_equal_one_with_twice_the_update_frequency(data, tmp_path):
     shared = (*MIXTURE, "--batch-size", 2, "--max-update", 20, "--log-interval", 1, "--disable-validation", "--no-save")
     one = fairseq.train(data, tmp_path / "one", *shared, "--update-freq", 2)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    parallel = (
-        "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn",
-        "--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-world-size", 2,
-    )  # fmt: skip
-    words = [data, *fairseq.PLUGINS, *fairseq.TINY, "--save-dir", tmp_path / "two", *shared, *parallel]
-    second = fairseq.start("train", *words, "--distributed-rank", 1)
-    first = fairseq.finish(fairseq.start("train", *words, "--distributed-rank", 0))
-    fairseq.finish(second)
+    first = fairseq.in_two_processes(data, *fairseq.PLUGINS, *fairseq.TINY, "--save-dir", tmp_path / "two", *shared)
     expected, got = (fairseq.logged(r.stdout + r.stderr, "train_inner") for r in (one, first))
     assert len(expected) == len(got) == 20
     for a, b in zip(expected, got, strict=True):

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.trained import find_checkpoint, find_data, restore
+from unified.checkpoints.trained import (
+    find_checkpoint,
+    find_data,
+    restore,
+    restore_task,
+    sequence_length,
+    task_of,
+)
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
 from unified.data.vocabulary import MASK, Vocabulary
@@ -19,10 +26,14 @@ from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
 from unified.masks import GIVEN
 from unified.model import LanguageModel
+from unified.model.understanding import UnderstandingModel
 from unified.objectives.spans import runs
 from unified.objectives.xlnet import CLS_TYPE
+from unified.tasks import Codec
+from unified.tasks.answering import Answering
+from unified.tasks.prediction import Predictor
 from unified.tasks.question_generation import MAX_SOURCE, find_answer, question_source
-from unified.tokenization import load_tokenizer, parts_of, tokenizer_files
+from unified.tokenization import Tokenizer, load_tokenizer, parts_of, tokenizer_files
 
 
 class SymbolTokenizer:
@@ -35,26 +46,35 @@ class SymbolTokenizer:
         return " ".join(pieces)
 
 
-class UnifiedLM:
-    """A language model with its vocabulary and tokenizer.
+class UnifiedLM(Answering):
+    """A language model, or a model of a task of understanding, with its vocabulary and tokenizer.
 
     Attributes:
-        model: the :class:`LanguageModel`, in eval mode.
+        model: the :class:`LanguageModel` or :class:`UnderstandingModel`, in eval mode.
         vocabulary, tokenizer: from the data folder it was trained on.
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         folder: where vocabulary and tokenizer came from.
+        predictor: of the task that it was fine-tuned for; None for a language model.
     """
 
-    def __init__(self, model: LanguageModel, vocabulary: Vocabulary, tokenizer, writes: str, folder: Path):
+    def __init__(
+        self,
+        model: LanguageModel | UnderstandingModel,
+        vocabulary: Vocabulary,
+        tokenizer: Tokenizer | SymbolTokenizer,
+        writes: str,
+        folder: Path,
+        predictor: Predictor | None = None,
+    ):
         self.model, self.vocabulary, self.tokenizer = model.eval(), vocabulary, tokenizer
-        self.writes, self.folder = writes, folder
+        self.writes, self.folder, self.predictor = writes, folder, predictor
         self.special = vocabulary.special
 
     @classmethod
     def from_pretrained(
         cls, path: str | os.PathLike, data: str | os.PathLike | None = None, device: str | torch.device = "cpu"
     ) -> UnifiedLM:
-        """Load a checkpoint of ``fairseq-train --task unified_lm``.
+        """Load a checkpoint of ``fairseq-train --task unified_lm`` or ``unified_understanding``.
 
         Args:
             path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``.
@@ -67,13 +87,18 @@ class UnifiedLM:
         path = find_checkpoint(path)
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
-        model, vocabulary, writes = restore(path, content, folder)
         tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
-        return cls(model.to(device), vocabulary, tokenizer, writes, folder)
+        if not task_of(content):
+            model, vocabulary, writes = restore(path, content, folder)
+            return cls(model.to(device), vocabulary, tokenizer, writes, folder)
+        model, task, vocabulary = restore_task(path, content, folder)
+        codec = Codec(tokenizer, vocabulary, sequence_length(content), model.config.relative)
+        predictor = Predictor(model.to(device), task, codec)
+        return cls(model, vocabulary, tokenizer, "nothing", folder, predictor)
 
     @property
     def device(self) -> torch.device:
-        return self.model.token_head.bias.device
+        return self.model.transformer.embeddings.tokens.weight.device
 
     def eval(self) -> UnifiedLM:
         """Switch dropout off (it is off after loading)."""
@@ -119,6 +144,7 @@ class UnifiedLM:
         Raises:
             UnifiedError: there is no ``<mask>`` in the text, or it is longer than the position table.
         """
+        self._require_language_model()
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
         states = self.model.hidden(batch).flatten(0, 1)
         return self._best(self.model.logits(states[batch.predicted]), top)
@@ -133,6 +159,7 @@ class UnifiedLM:
             UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a run is longer than its reach,
                 or stands at an end of the text.
         """
+        self._require_language_model()
         batch = self._masked(text, query_stream=False)
         tokens, states = batch.tokens[0], self.model.hidden(batch)[0]
         first, lengths = runs((tokens == self.special.mask).cpu().numpy())
@@ -148,6 +175,13 @@ class UnifiedLM:
         distances = np.arange(lengths.sum()) - inside
         as_tensor = [torch.from_numpy(array).to(self.device) for array in (places, distances)]
         return self._best(self.model.boundary_logits(states, *as_tensor), top)
+
+    def _require_language_model(self) -> None:
+        if self.predictor is not None:
+            raise UnifiedError(
+                f"the model was fine-tuned for {self.predictor.task.name} and predicts no tokens; take the language "
+                "model it came from"
+            )
 
     def _masked(self, text: str, query_stream: bool) -> Batch:
         """CLS text SEP, which sees all of itself; or text SEP CLS, as XLNet has it, which does not see its masks."""
@@ -302,6 +336,7 @@ class UnifiedLM:
 
     def scheme(self, prompt: bool | None = None) -> str:
         """Name of the decoding scheme for sources, or for prompts."""
+        self._require_language_model()
         if self.writes == "nothing":
             raise UnifiedError("the model does not generate: its token types serve no decoding scheme")
         if prompt is None or prompt == SCHEMES[self.writes].prompt:

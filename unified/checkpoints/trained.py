@@ -21,6 +21,8 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
 from unified.model import LanguageModel, TransformerConfig
+from unified.model.understanding import UnderstandingModel
+from unified.tasks import HEADS, Understanding
 
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -118,6 +120,31 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[LanguageModel, Voc
     model, heads = LanguageModel(trained.config), ["next_sentence_head.pooler.", "next_sentence_head.classifier."]
     load_parameters(model, trained.parameters, new_allowed_prefixes=heads)
     return model.eval(), trained.vocabulary, trained.writes
+
+
+def restore_task(path: Path, content: dict, folder: Path) -> tuple[UnderstandingModel, Understanding, Vocabulary]:
+    """The model of a loaded checkpoint of ``--task unified_understanding``, its task, and the vocabulary in ``folder``.
+
+    Raises:
+        UnifiedError: as :func:`read`; or its head is unknown, or the parameters do not fit.
+    """
+    trained, kept = read(path, content, folder), task_of(content)
+    if kept.get("head") not in HEADS:
+        raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(HEADS)}")
+    task = HEADS[kept["head"]](**kept["settings"])
+    model = UnderstandingModel(trained.config, {task.name: task.head(trained.config)})
+    load_parameters(model, trained.parameters)
+    return model.eval(), task, trained.vocabulary
+
+
+def task_of(content: dict) -> dict:
+    """``head`` and ``settings`` of the task that a checkpoint was fine-tuned for; empty for a language model."""
+    return _plain(_plain(content.get("extra_state")).get("UnifiedUnderstandingTask"))
+
+
+def sequence_length(content: dict) -> int:
+    """Places of the longest sequences that a checkpoint was trained on."""
+    return int(_plain(_plain(content.get("cfg")).get("task"))["tokens_per_sample"])
 
 
 def write(trained: Trained, folder: Path, destination: Path) -> None:

@@ -17,9 +17,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    # The package is located, not imported: importing it would import fairseq.
+    print(folder())
+    return 0
+
+
+def folder() -> Path:
+    """The folder of the package, which is located and not imported: importing it would import fairseq.
+
+    Raises:
+        UnifiedError: it is not installed.
+    """
     spec = importlib.util.find_spec("fairseq_plugins")
     if spec is None or not spec.submodule_search_locations:
         raise UnifiedError("the package fairseq_plugins is not installed; run `pip install .` in the library's folder")
-    print(Path(next(iter(spec.submodule_search_locations))).resolve())
-    return 0
+    return Path(next(iter(spec.submodule_search_locations))).resolve()

@@ -1,0 +1,45 @@
+"""Synthetic data of tasks, a tokenizer for them, and a language model to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from unified.checkpoints.trained import Trained, write
+from unified.data.vocabulary import Vocabulary
+from unified.model import LanguageModel, TransformerConfig
+from unified.tasks.items import write_items
+from unified.tokenization.wordpiece import WordPieceTokenizer
+
+WORDS = [f"w{i}" for i in range(30)]
+
+
+def tokenizer() -> WordPieceTokenizer:
+    return WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS], lowercase=False)
+
+
+def vocabulary() -> Vocabulary:
+    return Vocabulary(WORDS)
+
+
+def data_folder(path: Path, items: Mapping[str, Sequence]) -> Path:
+    """``*.jsonl`` of each split, dictionary and tokenizer."""
+    path.mkdir(parents=True)
+    tokenizer().save(path)
+    vocabulary().save(path / "dict.txt")
+    for name, part in items.items():
+        write_items(path / f"{name}.jsonl", part)
+    return path
+
+
+def language_model(path: Path, **changes) -> Path:
+    """A folder as `unified convert` writes it, with random weights."""
+    path.mkdir(parents=True)
+    tokenizer().save(path)
+    torch.manual_seed(5)
+    shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "dropout": 0.0, "attention_dropout": 0.0}
+    config = TransformerConfig(vocabulary_size=len(vocabulary()), **shape | changes)
+    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary()), path, path)
+    return path

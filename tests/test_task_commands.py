@@ -1,0 +1,211 @@
+"""`unified finetune`, `unified predict` and `unified results`, and the hub's answers: one task from data to table."""
+
+import io
+import json
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests import fairseq_runs as fairseq
+from tests.task_folders import WORDS, language_model
+from unified import UnifiedLM
+from unified.cli import main
+from unified.errors import UnifiedError
+from unified.metrics import score_classification
+from unified.results import read_results, tables, write_result
+from unified.tasks.items import TextItem, write_items
+
+LABELS = {True: "yes", False: "no"}
+
+
+def items(count: int, rng: np.random.Generator) -> list[TextItem]:
+    """Does w0 occur? In half of them it does."""
+    found = []
+    for i in range(count):
+        words = rng.choice(WORDS[1:], rng.integers(2, 12)).tolist()
+        if i % 2:
+            words[rng.integers(len(words))] = "w0"
+        found.append(TextItem(f"item {i}", " ".join(words), None, LABELS["w0" in words]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def finetuned(tmp_path_factory):
+    """``model``: the start, ``data``: its items, ``run``: what `unified finetune` made; and what it printed."""
+    folder, rng = tmp_path_factory.mktemp("finetuned"), np.random.default_rng(0)
+    (folder / "data").mkdir()
+    for split, count in (("train", 900), ("valid", 101), ("test", 40)):
+        write_items(folder / "data" / f"{split}.jsonl", items(count, rng))
+    language_model(folder / "model")
+    result = finetune(
+        "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output",
+        folder / "run", "--head", "classification(dropout=0.0)", "--epochs", 12, "--learning-rate", 4e-3,
+        "--longest", 16, "--seed", 2, "--fairseq", "--log-format json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    return folder, result
+
+
+def finetune(*arguments) -> subprocess.CompletedProcess:
+    words = [sys.executable, "-m", "unified.cli", *map(str, arguments)]
+    return subprocess.run(words, cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True, text=True)
+
+
+def said(capsys, *arguments) -> list[str]:
+    """Lines that a command prints."""
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def refused(capsys, *arguments) -> str:
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == 2
+    return capsys.readouterr().err
+
+
+def assert_same_predictions(found: list[dict], expected: list[dict]) -> None:
+    """Probabilities move in their last places with the company in which an item is read."""
+    assert [(one["id"], one["label"]) for one in found] == [(one["id"], one["label"]) for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=2e-5)
+
+
+def lines(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_task_is_learnt_scored_and_written_down(finetuned):
+    """The result's scores are those of the written predictions by the metric, and those that validation logged."""
+    folder, result = finetuned
+    content = json.loads((folder / "run" / "results.json").read_text())
+    assert content["task"] == "classification" and content["seed"] == 2 and content["checkpoint"] == "last"
+    assert set(content["scores"]) == {"valid", "test"} and set(content["data"]) == {
+        "train.jsonl", "valid.jsonl", "test.jsonl"
+    }  # fmt: skip
+    printed = result.stdout.splitlines()
+    assert shlex.split(printed[0]) == content["command"]
+    for split, scores in content["scores"].items():
+        gold = [item["label"] for item in lines(folder / "data" / f"{split}.jsonl")]
+        predicted = lines(folder / "run" / f"predictions.{split}.jsonl")
+        assert [one["id"] for one in predicted] == [item["id"] for item in lines(folder / "data" / f"{split}.jsonl")]
+        assert scores == score_classification(gold, [one["label"] for one in predicted])
+    assert content["scores"]["valid"]["accuracy"] >= 95
+    logged = fairseq.logged(result.stdout + result.stderr, "valid")[-1]
+    assert float(logged["valid_accuracy"]) == round(content["scores"]["valid"]["accuracy"], 2)
+    assert float(logged["valid_matthews"]) == pytest.approx(content["scores"]["valid"]["matthews"], abs=0.0051)
+
+
+def test_the_printed_command_says_what_was_trained(finetuned):
+    """900 items in batches of 32, 12 epochs: 348 updates; the shape and the start are the model's."""
+    folder, result = finetuned
+    words = shlex.split(result.stdout.splitlines()[0])
+    value = dict(zip(words, words[1:], strict=False))
+    assert words[0] == "fairseq-train" and value["--total-num-update"] == value["--max-update"] == "348"
+    assert value["--warmup-updates"] == "35" and value["--width"] == "32" and value["--lr"] == "0.004"
+    assert value["--finetune-from-model"] == str(folder / "model" / "checkpoint_last.pt")
+    assert words[-2:] == ["--log-format", "json"]
+
+
+def test_prediction_streams_and_goes_on_where_it_stopped(finetuned, monkeypatch, tmp_path, capsys):
+    folder, _ = finetuned
+    expected = lines(folder / "run" / "predictions.test.jsonl")
+    arguments = ["predict", "classification", "--model", folder / "run"]
+    text = (folder / "data" / "test.jsonl").read_text(encoding="utf-8")
+    output = tmp_path / "out.jsonl"
+    given = [json.dumps(one) for one in expected]
+    (tmp_path / "out.jsonl.partial").write_text("\n".join(given[:7]) + "\n" + given[7][:9], encoding="utf-8")
+    assert said(capsys, *arguments, folder / "data" / "test.jsonl", "--output", output, "--ahead", 6) == []
+    assert not (tmp_path / "out.jsonl.partial").exists()
+    assert_same_predictions(lines(output), expected)
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert_same_predictions([json.loads(line) for line in said(capsys, *arguments, "-")], expected)
+    one = said(capsys, *arguments, '{"text": "w3 w0 w4", "id": "mine"}')
+    assert json.loads(one[0])["id"] == "mine" and json.loads(one[0])["label"] == "yes"
+
+
+def test_what_cannot_be_predicted_is_refused(finetuned, tmp_path, capsys):
+    folder, _ = finetuned
+    model, item = ("--model", folder / "run"), '{"text": "w1"}'
+    assert "was fine-tuned for classification, not for tagging" in refused(capsys, "predict", "tagging", *model, item)
+    nearest = "no task 'classificaton' (did you mean classification?)"
+    assert nearest in refused(capsys, "predict", "classificaton", *model, item)
+    assert "No such file" in refused(capsys, "predict", "classification", *model, tmp_path / "none")
+    language_model = ("--model", folder / "model")
+    assert "is a language model" in refused(capsys, "predict", "classification", *language_model, item)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text": "w1"}\n\n{"words": ["w1"]}\n')
+    assert f"{bad}: line 3: 'text' must be a text" in refused(capsys, "predict", "classification", *model, bad)
+
+
+def test_the_handle_answers_what_it_was_fine_tuned_for(finetuned):
+    folder, _ = finetuned
+    handle = UnifiedLM.from_pretrained(folder / "run")
+    yes, no = handle.classify(["w5 w0 w7", "w5 w6"])
+    assert (yes["label"], no["label"]) == ("yes", "no") and yes["probabilities"]["yes"] > 0.9
+    for problem, ask in (
+        ("was fine-tuned for classification, not for tagging", lambda: handle.tag("w1 w2")),
+        ("put it in a list", lambda: handle.classify("w1")),
+        ("1 texts but 2 second texts", lambda: handle.classify(["w1"], ["w2", "w3"])),
+        ("predicts no tokens", lambda: handle.fill_mask("w1 <mask>")),
+        ("predicts no tokens", lambda: handle.generate(["w1"])),
+        ("is a language model", lambda: UnifiedLM.from_pretrained(folder / "model").classify(["w1"])),
+    ):
+        with pytest.raises(UnifiedError, match=problem):
+            ask()
+
+
+def test_two_processes_score_a_split_as_one_does(finetuned, tmp_path):
+    """101 items in batches of 4: the last batches are fewer than the processes; gradients and scores are equal."""
+    folder, result = finetuned
+    words = shlex.split(result.stdout.splitlines()[0])[1:]
+    shared = [*words, "--max-update", 6, "--total-num-update", 6, "--validate-interval-updates", 3,
+              "--batch-size-valid", 4, "--log-interval", 1]  # fmt: skip
+    one = fairseq.run("train", *shared, "--update-freq", 2, "--save-dir", tmp_path / "one")
+    two = fairseq.in_two_processes(*shared, "--save-dir", tmp_path / "two")
+    for tag, names in (
+        ("train_inner", ("loss", "gnorm")),
+        ("valid", ("valid_loss", "valid_accuracy", "valid_macro_f1")),
+    ):
+        expected, got = (fairseq.logged(each.stdout + each.stderr, tag) for each in (one, two))
+        assert len(expected) == len(got) >= 2
+        for a, b in zip(expected, got, strict=True):
+            for name in names:
+                assert float(b[name]) == pytest.approx(float(a[name]), rel=2e-3), (tag, name)
+
+
+def test_a_dry_run_trains_nothing_and_repeats(finetuned, tmp_path):
+    folder, _ = finetuned
+    arguments = ("finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output",
+                 tmp_path / "run", "--dry-run")  # fmt: skip
+    first, second = finetune(*arguments), finetune(*arguments)
+    assert first.stdout == second.stdout and first.stdout.startswith("fairseq-train ")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["data"]
+    (tmp_path / "other").mkdir()
+    write_items(tmp_path / "other" / "train.jsonl", [TextItem("1", "w1", None, "yes")])
+    missing = finetune(*arguments[:2], "--data", tmp_path / "other", *arguments[4:])
+    assert missing.returncode == 2 and "holds no valid split of classification" in missing.stderr
+
+
+def test_tables_of_results(tmp_path):
+    shared = {"command": ["fairseq-train"], "data": {}, "published": {"BERT": {"accuracy": 93.5}}}
+    for seed, accuracy in ((1, 90.0), (2, 92.0)):
+        (tmp_path / f"run{seed}").mkdir()
+        scores = {"valid": {"accuracy": accuracy, "matthews": 50.0, "total": 10}}
+        write_result(tmp_path / f"run{seed}", task="sst2", run="ours", scores=scores, seed=seed, **shared)
+    (tmp_path / "peer").mkdir()
+    peer = {"valid": {"accuracy": 89.125, "total": 10}}
+    write_result(tmp_path / "peer", task="sst2", run="peer", scores=peer, seed=1, **shared)
+    assert tables(read_results([tmp_path])) == (
+        "### sst2, valid\n\n| run | seeds | accuracy |\n|---|---|---|\n| peer | 1 | 89.12 |\n"
+        "| ours | 1, 2 | 91.00 ± 1.41 |\n| BERT (published) | | 93.50 |"
+    )
+    own = tables(read_results([tmp_path / "run1"]), ["matthews"])
+    assert own.splitlines()[-2:] == ["| ours | 1 | 50.00 |", "| BERT (published) | |  |"]
+    (tmp_path / "bad.json").write_text('{"task": "sst2"}')
+    for path, says in ((tmp_path / "bad.json", "run is missing"), (tmp_path / "none", "cannot be read")):
+        with pytest.raises(UnifiedError, match=says):
+            read_results([path])

@@ -1,0 +1,114 @@
+"""``unified finetune``: fine-tune a model for a task, score it, and write down what was done."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from unified.errors import UnifiedError
+
+NAME = "finetune"
+HELP = "fine-tune a model for a task with fairseq-train, then score it; prints the command"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="a task by name, or a head for data in its own format")
+    parser.add_argument("--data", required=True, metavar="PATH", help="folder with the task's official files")
+    parser.add_argument(
+        "--init", required=True, metavar="CHECKPOINT", help="model to start from: of fairseq-train or unified convert"
+    )
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="data, checkpoints, predictions and results")
+    parser.add_argument("--run", dest="run_name", default="ours", metavar="NAME", help="name in tables (ours)")
+    parser.add_argument("--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)'")
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the data (the task's published ones)")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
+    parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
+    parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the head's weights, dropout, order (1)")
+    parser.add_argument(
+        "--select",
+        choices=("last", "best"),
+        default="last",
+        help="score the last checkpoint, or the one best on validation (last)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="prepare the data and print the command, no more")
+    parser.add_argument(
+        "--fairseq",
+        default="",
+        metavar="OPTIONS",
+        help="further options of fairseq-train, such as '--fp16'",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    import torch
+
+    from unified.commands import plugin_dir
+    from unified.tasks import finetuning, parse_head
+    from unified.tasks.catalogue import task_named, with_changes
+
+    task = task_named(args.task)
+    task = task if args.head is None else replace(task, head=args.head)
+    _, task_of = parse_head(task.head)
+    training = with_changes(
+        task.training,
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        learning_rate=args.learning_rate,
+        longest=args.longest,
+    )
+    folder, cards = Path(args.output), torch.cuda.device_count()
+    start = finetuning.Start.of(args.init)
+    splits = finetuning.prepare_data(task, Path(args.data), start, folder / "data")
+    understanding = task_of(splits["train"])
+    total = finetuning.updates(understanding, splits["train"], start, training, max(cards, 1))
+    options = finetuning.command(
+        task, understanding.measures[0], start, folder / "data", folder, training, total, args.seed, cpu=not cards
+    )
+    options[1:1] = ["--user-dir", str(plugin_dir.folder())]
+    words = ["fairseq-train", *options, *shlex.split(args.fairseq)]
+    print(shlex.join(words), flush=True)
+    if args.dry_run:
+        return 0
+    began = time.monotonic()
+    if subprocess.run([sys.executable, "-m", "fairseq_cli.train", *words[1:]]).returncode:
+        raise UnifiedError("fairseq-train has failed; what it printed says why")
+    _report(args, task, folder, splits, words, time.monotonic() - began)
+    return 0
+
+
+def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[str], seconds: float) -> None:
+    from unified.hub import UnifiedLM
+    from unified.results import write_result
+    from unified.tasks.finetuning import data_hash
+
+    predictor = UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", folder / "data").predictor
+    scores = {}
+    for split, items in splits.items():
+        if split == "train":
+            continue
+        predictions = list(predictor.predict(items))
+        with (folder / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
+        scores[split] = predictor.task.score(items, predictions)
+    path = write_result(
+        folder,
+        task=task.name,
+        run=args.run_name,
+        scores=scores,
+        seed=args.seed,
+        command=words,
+        data=data_hash(folder / "data"),
+        published=task.published,
+        checkpoint=args.select,
+        seconds=round(seconds, 1),
+    )
+    print(json.dumps(scores, indent=2))
+    print(f"written to {path}; `unified results {folder}` makes a table of it", file=sys.stderr)

@@ -1,0 +1,109 @@
+"""``unified predict``: what a fine-tuned model answers, JSON lines in and out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from unified.errors import UnifiedError
+
+NAME = "predict"
+HELP = "answer with a model of a task: JSON lines in, JSON lines out, as they come"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="what the model was fine-tuned for: its head, or its task's name")
+    parser.add_argument(
+        "input", metavar="INPUT", help="file of items, one JSON object a line; - for stdin; or one item, {...}"
+    )
+    parser.add_argument("--model", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
+    parser.add_argument(
+        "--output", metavar="FILE", help="where predictions go instead of stdout; a broken run goes on where it stopped"
+    )
+    parser.add_argument("--ahead", type=int, default=512, metavar="N", help="items read before one is answered (512)")
+    parser.add_argument("--max-tokens", type=int, default=4096, metavar="N", help="tokens read together (4096)")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads; 0: torch's choice (0)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+
+
+def run(args: argparse.Namespace) -> int:
+    for name in ("ahead", "max_tokens"):
+        if getattr(args, name) < 1:
+            raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(args, name)}")
+    import torch
+
+    from unified.tasks.catalogue import task_named
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    wanted = task_named(args.task).head.partition("(")[0]
+    predictor = _predictor(args, wanted)
+    with _destination(args.output) as (stream, done):
+        items = islice(_items(args, predictor.task), done, None)
+        for prediction in predictor.predict(items):
+            print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
+    return 0
+
+
+def _predictor(args: argparse.Namespace, wanted: str):
+    from dataclasses import replace
+
+    from unified.hub import UnifiedLM
+
+    predictor = UnifiedLM.from_pretrained(args.model, device=args.device).predictor
+    if predictor is None or predictor.task.name != wanted:
+        is_for = "is a language model" if predictor is None else f"was fine-tuned for {predictor.task.name}"
+        raise UnifiedError(f"--model {args.model} {is_for}, not for {wanted}")
+    return replace(predictor, ahead=args.ahead, most_places=args.max_tokens)
+
+
+def _items(args: argparse.Namespace, task) -> Iterator[Any]:
+    from unified.tasks.items import fields_of
+
+    with _opened(args.input) as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield task.item(fields_of(line), number, labelled=False)
+                except UnifiedError as problem:
+                    raise UnifiedError(f"{args.input}: line {number}: {problem}") from None
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[Iterable[str]]:
+    """Lines of a file, of stdin, or of ``source`` itself where it is an object."""
+    if source == "-" or source.lstrip().startswith("{"):
+        yield sys.stdin if source == "-" else [source]
+        return
+    with open(source, encoding="utf-8") as stream:
+        yield stream
+
+
+@contextmanager
+def _destination(path: str | None) -> Iterator[tuple[TextIO, int]]:
+    """Where to write, and how many predictions an earlier run has left there; the file gets its name when complete."""
+    if path is None:
+        yield sys.stdout, 0
+        return
+    partial = Path(path + ".partial")
+    kept = _whole_lines(partial)
+    with partial.open("a", encoding="utf-8") as stream:
+        yield stream, kept
+    partial.replace(path)
+
+
+def _whole_lines(path: Path) -> int:
+    """Lines of a file, whose last one is taken away where it is not whole."""
+    if not path.exists():
+        return 0
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    with path.open("r+b") as stream:
+        stream.truncate(len(whole))
+    return whole.count(b"\n")
