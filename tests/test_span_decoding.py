@@ -19,9 +19,7 @@ from unified.tasks.span_decoding import Window, spans_by_sums, spans_of_beams
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 WORDS = [f"w{i}" for i in range(12)]
-CODEC = Codec(
-    WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]), Vocabulary(WORDS), longest=18
-)
+CODEC = Codec(WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]), Vocabulary(WORDS), longest=18)
 
 
 def random_items(count, seed, labelled=True):
@@ -136,7 +134,7 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
 
 
 def test_the_highest_sums_of_random_windows():
-    """Also where nothing may start, windows are empty or shorter than an answer, and fewer spans exist than asked for."""
+    """Also where nothing may start, windows are empty or short, and fewer spans exist than asked for."""
     rng = np.random.default_rng(5)
     for _ in range(300):
         sizes, longest = rng.integers(0, 9, rng.integers(1, 4)), int(rng.integers(1, 6))
@@ -178,15 +176,19 @@ def test_the_threshold_decides(threshold):
 
 def test_yes_and_no_outweigh_spans():
     items = [QuestionItem(str(i), "w1", "w1 w2 w3", (), choice=choice) for i, choice in enumerate(("yes", "no") * 2)]
-    items += [QuestionItem("4", "w1", "w1 w2", (), choice="unknown"), QuestionItem("5", "w1", "w1 w2", (Answer("w1", 0),))]
+    items += [
+        QuestionItem("4", "w1", "w1 w2", (), choice="unknown"),
+        QuestionItem("5", "w1", "w1 w2", (Answer("w1", 0),)),
+    ]
     task = SpanAnswers.of(items, design="unilm", rules="coqa")
     assert task.labels == ("no", "unknown", "yes") and task.measures == ("f1", "exact")
     encoded = task.encode(items, CODEC)
     members, _, reading = assembled(encoded, np.arange(6), None, 1)
     assert reading["kinds"].tolist() == [3, 1, 3, 1, 2, 0]
     # Rows of span, no, unknown and yes.
-    logits = torch.log(torch.tensor([[0.3, 0.1, 0.2, 0.4], [0.2, 0.5, 0.1, 0.2], [0.5, 0.1, 0.1, 0.3],
-                                     [0.1, 0.3, 0.55, 0.05], [0.31, 0.1, 0.49, 0.1], [0.9, 0.0, 0.1, 0.0]]))  # fmt: skip
+    chances = [[0.3, 0.1, 0.2, 0.4], [0.2, 0.5, 0.1, 0.2], [0.5, 0.1, 0.1, 0.3]]
+    chances += [[0.1, 0.3, 0.55, 0.05], [0.31, 0.1, 0.49, 0.1], [0.9, 0.0, 0.1, 0.0]]
+    logits = torch.log(torch.tensor(chances))
     size = int(reading["sizes"].sum())
     scores = SpanScores(torch.arange(size) * 1.0, torch.arange(size) * 1.0, logits)
     found = task.predict(items, encoded, members, scores, reading)

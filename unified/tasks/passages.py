@@ -9,7 +9,7 @@ from unified.metrics.squad import normalize_answer
 from unified.tasks.questions import Answer
 
 #: Why nothing can be learnt from an answer.
-NO_PLACE = "the data do not say where in the passage the answer stands"
+NO_PLACE = "the answer has no known place in the passage"
 NO_TOKEN = "no token stands for the answer"
 INSIDE_TOKEN = "the answer begins or ends inside a token"
 
