@@ -53,6 +53,22 @@ class Answering:
         (found,) = self.predict([{"words": words}])
         return list(zip(words, found["tags"], strict=True))
 
+    def answer(self, question: str, passage: str, history: str | None = None) -> dict[str, Any]:
+        """The answer to a question about a passage of any length.
+
+        Args:
+            history: what was said before, where the model was trained on conversations.
+
+        Returns:
+            ``answer``, "" where there is none, and what else :func:`unified.tasks.span_decoding.chosen_answer` says.
+
+        Raises:
+            UnifiedError: the model was fine-tuned for something else, or question or passage are empty.
+        """
+        self._predictor("span")
+        (found,) = self.predict([{"question": question, "context": passage, "history": history}])
+        return {name: value for name, value in found.items() if name != "id"}
+
     def _predictor(self, *heads: str) -> Predictor:
         if self.predictor is None:
             raise UnifiedError("the model is a language model; fine-tune it for a task with `unified finetune`")

@@ -17,7 +17,7 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.model.span_heads import SpanScores, firsts, log_sum_exp, segment_maxima, segments
 from unified.tasks.base import Codec, Encoded, Reading, Understanding
-from unified.tasks.official_answers import coqa_files, squad_files
+from unified.tasks.formats.answers import coqa_files, squad_files
 from unified.tasks.question_windows import encode_questions
 from unified.tasks.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.span_decoding import chosen_answer, distinct
@@ -173,7 +173,7 @@ class SpanAnswers(Understanding):
         }
 
     def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """See :mod:`unified.tasks.official_answers`."""
+        """See :mod:`unified.tasks.formats.answers`."""
         return coqa_files(predictions) if self.scored_by == "coqa" else squad_files(predictions)
 
 

@@ -15,9 +15,9 @@ from unified.data.mrqa import read_mrqa_file
 from unified.data.squad import read_squad_file
 from unified.errors import UnifiedError
 from unified.metrics.squad import word_f1
-from unified.tasks.free_answers import most_similar_span
+from unified.tasks.formats.free_answers import most_similar_span
 from unified.tasks.items import write_items
-from unified.tasks.question_sources import coqa_items, mrqa_items, squad_items
+from unified.tasks.formats.questions import coqa_items, mrqa_items, squad_items
 from unified.tasks.questions import Answer, QuestionItem
 from unified.tasks.span import SpanAnswers
 
