@@ -16,8 +16,8 @@ from unified.data.squad import read_squad_file
 from unified.errors import UnifiedError
 from unified.metrics.squad import word_f1
 from unified.tasks.formats.free_answers import most_similar_span
-from unified.tasks.items import write_items
 from unified.tasks.formats.questions import coqa_items, mrqa_items, squad_items
+from unified.tasks.items import write_items
 from unified.tasks.questions import Answer, QuestionItem
 from unified.tasks.span import SpanAnswers
 
@@ -213,7 +213,7 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
     ]  # fmt: skip
     task = SpanAnswers.of(items)
     files = task.official(predictions)
-    assert list(files) == ["predictions.json", "nbest_predictions.json", "na_prob.json"]
+    assert list(files) == ["predictions.json", "nbest_predictions.json", "na_prob.json", "spans.json"]
     written(tmp_path, files)
     assert main(["score", "squad", str(path), str(tmp_path / "predictions.json")]) == 0
     official = json.loads(capsys.readouterr().out)
@@ -221,7 +221,6 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
     assert official.items() <= found.items() and found["exact"] == pytest.approx(100 / 3)
     assert found["best_f1"] == pytest.approx(100 * (2 / 3 + 2 / 3 + 1) / 3) and found["best_f1_thresh"] == 0.9
     # With the best spans and the probabilities the official search for thresholds finds the same.
-    (tmp_path / "spans.json").write_text(json.dumps({one["id"]: one["nbest"][0]["text"] for one in predictions}))
     chances = str(tmp_path / "na_prob.json")
     assert main(["score", "squad", str(path), str(tmp_path / "spans.json"), "--na-prob", chances]) == 0
     searched = json.loads(capsys.readouterr().out)

@@ -13,8 +13,9 @@ from unified.model.span_heads import BEAMS, Beams, SpanScores
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec
 from unified.tasks.batches import assembled, units_of
+from unified.tasks.formats.answers import best_span
 from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.span import SpanAnswers, best_span
+from unified.tasks.span import SpanAnswers
 from unified.tasks.span_decoding import Window, spans_by_sums, spans_of_beams
 from unified.tokenization.wordpiece import WordPieceTokenizer
 

@@ -17,7 +17,7 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.model.span_heads import SpanScores, firsts, log_sum_exp, segment_maxima, segments
 from unified.tasks.base import Codec, Encoded, Reading, Understanding
-from unified.tasks.formats.answers import coqa_files, squad_files
+from unified.tasks.formats.answers import best_span, coqa_files, squad_files
 from unified.tasks.question_windows import encode_questions
 from unified.tasks.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.span_decoding import chosen_answer, distinct
@@ -63,7 +63,7 @@ class SpanAnswers(Understanding):
                 raise UnifiedError(f"{name} is {value!r}; expected an integer of at least 1")
         if not 0 <= self.null_threshold <= 1:
             raise UnifiedError(f"null_threshold is {self.null_threshold!r}; expected a probability")
-        self._design  # noqa: B018  refuses labels that it cannot give
+        DESIGNS[self.design](self.labels)  # refuses labels that it cannot give
 
     @cached_property
     def _design(self) -> Design:
@@ -175,8 +175,3 @@ class SpanAnswers(Understanding):
     def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """See :mod:`unified.tasks.formats.answers`."""
         return coqa_files(predictions) if self.scored_by == "coqa" else squad_files(predictions)
-
-
-def best_span(prediction: Mapping[str, Any]) -> str:
-    """The best answer that stands in the passage, whatever the probability that there is none."""
-    return next((entry["text"] for entry in prediction["nbest"] if "start" in entry), NOTHING)
