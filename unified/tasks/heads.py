@@ -12,10 +12,11 @@ from unified.errors import UnifiedError
 from unified.notation import check_settings, nearest, read_settings, split_entries
 from unified.tasks.base import Understanding
 from unified.tasks.classification import Classification, Regression
+from unified.tasks.span import SpanAnswers
 from unified.tasks.tagging import Tagging
 
 #: Every task of understanding. A new one is a class and its name here.
-HEADS: dict[str, type[Understanding]] = {kind.name: kind for kind in (Classification, Regression, Tagging)}
+HEADS: dict[str, type[Understanding]] = {kind.name: kind for kind in (Classification, Regression, Tagging, SpanAnswers)}
 
 #: Fields that come from the data.
 FROM_DATA = ("labels",)

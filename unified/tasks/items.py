@@ -42,12 +42,9 @@ class WordsItem:
     tags: tuple[str, ...] | None = None
 
 
-def write_items(path: str | Path, items: Sequence[TextItem] | Sequence[WordsItem]) -> None:
-    """The file that the readers here read."""
-    lines = (
-        json.dumps({name: value for name, value in vars(item).items() if value is not None}, ensure_ascii=False) + "\n"
-        for item in items
-    )
+def write_items(path: str | Path, items: Sequence) -> None:
+    """The file that the readers here read, of dataclasses; fields that are None are left out."""
+    lines = (json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 
@@ -132,6 +129,10 @@ def words_item(fields: dict, number: int, labelled: bool) -> WordsItem:
     if not _is_texts(tags) or len(tags) != len(words):
         raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
     return WordsItem(str(fields.get("id", number)), tuple(words), tuple(tags))
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(item).items() if value is not None}
 
 
 def _is_texts(value: Any) -> bool:
