@@ -188,6 +188,10 @@ POST_PROCESSING = {
 }
 
 
+#: As UniLM's program for generated questions has them; nothing is dropped there, so only :meth:`in_form` is meant.
+QUESTIONS = PostProcessing("squad_qg", words={k: v.lower() for k, v in _BRACKETS.items()} | _ENTITIES)
+
+
 def _pieces(text: str) -> Iterator[str]:
     """What BERT's tokenizer parts; unknown words and words that have the references' form stay as they are."""
     for word in text.split():

@@ -28,10 +28,16 @@ def add_kinds(kinds) -> None:
     questions.add_argument(
         "--sources", required=True, metavar="FILE", help="source sentences, one a line; equal ones are scored together"
     )
-    questions.add_argument(
+    form = questions.add_mutually_exclusive_group()
+    form.add_argument(
         "--penn-treebank",
         action="store_true",
-        help="first lower-case and tokenize the hypotheses as the references are",
+        help="first lower-case and tokenize the hypotheses, which are plain text, as the references are",
+    )
+    form.add_argument(
+        "--bert-words",
+        action="store_true",
+        help="the same for hypotheses that a model with BERT's vocabulary wrote, by the rules of UniLM's program",
     )
     questions.add_argument(
         "--meteor", action="store_true", help="METEOR 1.5 too, by its Java program (pip install 'unified[meteor]')"
@@ -153,7 +159,7 @@ def _generation(args: argparse.Namespace) -> dict:
 
 def _questions(args: argparse.Namespace) -> dict:
     from unified.metrics import outputs, score_question_generation
-    from unified.metrics.question_generation import penn_treebank
+    from unified.metrics.question_generation import from_bert_words, penn_treebank
 
     hypotheses, references = read_inputs(args.files, args.references)
     if len(references[0]) != 1:
@@ -165,6 +171,8 @@ def _questions(args: argparse.Namespace) -> dict:
         )
     if args.penn_treebank:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
+    if args.bert_words:
+        hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
     references = [group[0] for group in references]
     return score_question_generation(hypotheses, references, sources, meteor=args.meteor).to_dict()
 
