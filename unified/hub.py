@@ -31,8 +31,9 @@ from unified.objectives.spans import runs
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks import Codec
 from unified.tasks.answering import Answering
+from unified.tasks.asking import Asking
 from unified.tasks.prediction import Predictor
-from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
+from unified.tokenization import Tokenizer, load_tokenizer, parts_of, tokenizer_files
 
 
 class SymbolTokenizer:
@@ -45,7 +46,7 @@ class SymbolTokenizer:
         return " ".join(pieces)
 
 
-class UnifiedLM(Answering):
+class UnifiedLM(Answering, Asking):
     """A language model, or a model of a task of understanding, with its vocabulary and tokenizer.
 
     Attributes:
@@ -115,6 +116,13 @@ class UnifiedLM(Answering):
     def encode(self, text: str) -> list[int]:
         """Ids of a text, without special symbols."""
         return self.vocabulary.encode(self.tokenizer.encode(text)).tolist()
+
+    def encode_source(self, source: str | Sequence[str]) -> list[int]:
+        """Ids of a source; of a list of parts with the separator between them, as `unified prepare` has it."""
+        ids: list[int] = []
+        for number, part in enumerate(parts_of(source)):
+            ids += [self.special.separator, *self.encode(part)] if number else self.encode(part)
+        return ids
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Symbols of ids; begin, separator and padding are left out."""
@@ -221,11 +229,12 @@ class UnifiedLM(Answering):
     # Writing
 
     def generate(
-        self, texts: Sequence[str], *, prompt: bool | None = None, batch_size: int = 32, **options
+        self, texts: Sequence[str | Sequence[str]], *, prompt: bool | None = None, batch_size: int = 32, **options
     ) -> list[str] | list[list[str]]:
         """Write a target for each source, or continue each prompt (the prompt is then part of what is returned).
 
         Args:
+            texts: sources, of which each may be a list of parts, or prompts.
             prompt: continue the texts from left to right; default: what the model was trained for last (False after
                 fine-tuning on pairs, True after pre-training alone).
             options: fields of :class:`GenerationConfig`; ``no_repeat_ignore`` may hold symbols instead of ids.
@@ -234,9 +243,9 @@ class UnifiedLM(Answering):
         Returns:
             One text per input; with ``n_best`` above 1 a list of them per input, best first.
         """
-        ids = [self.encode(text) for text in _several("texts", texts)]
+        ids = [self.encode_source(text) for text in _several("texts", texts)]
         if "max_length" not in options:
-            options["max_length"] = max(1, min(GenerationConfig.max_length, self._room(max(map(len, ids), default=0))))
+            options["max_length"] = max(1, min(GenerationConfig.max_length, self.room(max(map(len, ids), default=0))))
         config = GenerationConfig.of_options(self.vocabulary, **options)
         given = ids if SCHEMES[self.scheme(prompt)].prompt else [[]] * len(ids)
         found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size)
@@ -274,7 +283,12 @@ class UnifiedLM(Answering):
         return found
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], *, prompt: bool | None = None, batch_size: int = 32
+        self,
+        sources: Sequence[str | Sequence[str]],
+        targets: Sequence[str],
+        *,
+        prompt: bool | None = None,
+        batch_size: int = 32,
     ) -> list[list[float]]:
         """Log-probabilities in nats of the tokens of each target given its source, the end symbol's last.
 
@@ -287,7 +301,7 @@ class UnifiedLM(Answering):
             raise UnifiedError(f"{len(sources)} sources but {len(targets)} targets; they must pair one to one")
         decoder = self.decoder(prompt)
         end = [] if decoder.scheme.prompt else [self.special.separator]
-        pairs = [(self.encode(s), self.encode(t) + end) for s, t in zip(sources, targets, strict=True)]
+        pairs = [(self.encode_source(s), self.encode(t) + end) for s, t in zip(sources, targets, strict=True)]
         found: list[list[float]] = [[] for _ in pairs]
         for batch in _by_length([s + t for s, t in pairs], batch_size):
             rows = self._rows([pairs[i][0] for i in batch])
@@ -319,14 +333,14 @@ class UnifiedLM(Answering):
         padded = [[*row, *[self.special.pad] * (width - len(row))] for row in rows]
         return torch.tensor(padded, dtype=torch.long, device=self.device)
 
-    def _room(self, length: int) -> int:
+    def room(self, length: int) -> int:
         """Positions left beside ``length`` tokens, begin, separator, and the place that asks for the end symbol."""
         return self.model.config.position_limit - length - 3
 
     def _check_lengths(
         self, sources: Sequence[Sequence[int]], indices: Sequence[int], config: GenerationConfig
     ) -> None:
-        room = max(self._room(config.max_length), 0)
+        room = max(self.room(config.max_length), 0)
         for index, source in zip(indices, sources, strict=True):
             if len(source) > room:
                 raise UnifiedError(
@@ -335,7 +349,7 @@ class UnifiedLM(Answering):
                 )
 
 
-def _several(name: str, texts: Sequence[str]) -> Sequence[str]:
+def _several(name: str, texts: Sequence) -> Sequence:
     if isinstance(texts, str):
         raise UnifiedError(f"{name}: expected a list of texts, got one text; put it in a list")
     return texts

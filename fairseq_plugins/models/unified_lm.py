@@ -27,7 +27,8 @@ from unified.model.understanding import UnderstandingModel, with_pooler
 logger = logging.getLogger(__name__)
 
 #: Heads a checkpoint may lack (they start afresh) or bring along unused.
-HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.", "heads.")
+HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.")
+HEADS += ("sentence_head.", "heads.")
 
 UnifiedLMModelConfig = mirror(
     TransformerConfig,

@@ -122,6 +122,8 @@ class UnifiedUnderstandingTask(DictionaryTask):
             logger.info(
                 f"{path}: {encoded.cut} of {len(items)} items are cut or divided at --tokens-per-sample {length}"
             )
+        for remark in encoded.remarks:
+            logger.info(f"{path}: {remark}")
         return encoded
 
     def build_model(self, cfg, from_checkpoint=False):

@@ -11,12 +11,12 @@ import lzma
 import re
 import sys
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 from unified.data.vocabulary import Vocabulary
+from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
 
@@ -83,17 +83,9 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
     print(f"{path}: {count:,} rows", flush=True)
 
 
-def counter(folder: Path | None) -> Callable[[str], int]:
+def counter(folder: Path | None) -> TokenCounter:
     """How many tokens a text has by the tokenizer in ``folder``; words where there is none."""
-    if folder is None:
-        return lambda text: len(text.split())
-    tokenizer = load_tokenizer(folder)
-
-    @lru_cache(maxsize=100_000)
-    def word(text: str) -> int:
-        return len(tokenizer.encode(text))
-
-    return lambda text: sum(map(word, text.split()))  # no piece crosses a blank
+    return TokenCounter(str.split if folder is None else load_tokenizer(folder).encode)
 
 
 def symbol_pieces(folder: Path, symbol: str) -> set[str]:

@@ -97,6 +97,9 @@ def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[st
         predictions = list(predictor.predict(items))
         with (folder / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as stream:
             stream.writelines(json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
+        for name, content in predictor.task.official(predictions).items():
+            text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+            (folder / f"{split}.{name}").write_text(text, encoding="utf-8")
         scores[split] = predictor.task.score(items, predictions)
     path = write_result(
         folder,

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unified.data.annotate import Annotator, token_spans
+from unified.data.annotations import SOURCE_KINDS
 from unified.data.items import Items
 from unified.data.mmap import token_dtype
 from unified.data.readers import JsonChunk, JsonPairChunk, PairChunk, TextChunk
 from unified.data.sampling import hashes, uniform
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.tokenization import Tokenizer, single_spaced
+from unified.tokenization import Tokenizer, parts_of, single_spaced
 
 #: Training text for a tokenizer is cut into lines of at most this many characters.
 SAMPLED_LINE = 4000
@@ -40,11 +41,15 @@ class EncodedDocuments:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Sources and targets, each closed by ``</s>``; ``skipped`` pairs had an empty side."""
+    """Sources and targets, each closed by ``</s>``; ``skipped`` pairs had an empty side or an empty part.
+
+    ``spans`` are those of the sources, as in :class:`EncodedDocuments`.
+    """
 
     source: Items
     target: Items
     skipped: int
+    spans: dict[str, Items] = field(default_factory=dict)
 
 
 class TokenEncoder:
@@ -62,9 +67,20 @@ class TokenEncoder:
 
     def annotated_pieces(self, texts: list[str], annotator: Annotator) -> tuple[Items, dict[str, Items]]:
         """As :meth:`pieces`, and the annotated spans of each text by kind."""
+        return self.spanned_pieces(texts, annotator([single_spaced(text) for text in texts]))
+
+    def spanned_pieces(self, texts: list[str], found: dict[str, np.ndarray]) -> tuple[Items, dict[str, Items]]:
+        """The same for spans that were ``found`` already, see :class:`unified.data.annotate.Annotator`."""
         native, sizes, offsets = self._tokenizer.encode_offsets(texts)
-        found = annotator([single_spaced(text) for text in texts])
         return Items(self._ids[native], sizes), {kind: token_spans(s, offsets, sizes) for kind, s in found.items()}
+
+    def sources(self, sources: list[str | list[str]]) -> tuple[Items, np.ndarray]:
+        """One item a source, its parts closed by ``</s>`` each; and the pieces of its shortest part, int64 (n,)."""
+        parts = [parts_of(source) or [""] for source in sources]
+        first = np.cumsum([0, *map(len, parts[:-1])])
+        pieces = self.pieces([part for several in parts for part in several])
+        closed = self.close(pieces, _NO_SEPARATORS)
+        return Items(closed.tokens, np.add.reduceat(closed.sizes, first)), np.minimum.reduceat(pieces.sizes, first)
 
     def close(self, pieces: Items, separators: np.ndarray) -> Items:
         """``</s>`` after every item, and an item of ``</s>`` alone before each of the items ``separators``."""
@@ -118,12 +134,16 @@ class DocumentEncoder:
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Encodes a chunk of pairs; a share of them goes to the validation part as in :class:`DocumentEncoder`."""
+    """Encodes a chunk of pairs; a share of them goes to the validation part as in :class:`DocumentEncoder`.
+
+    With ``oracle`` the sentences of the sources come along, and which of them the oracle takes.
+    """
 
     encoder: TokenEncoder
     seed: int
     valid_share: float
     skip_empty: bool
+    oracle: bool = False
 
     def __call__(self, chunk: PairChunk | JsonPairChunk) -> tuple[int, EncodedPairs | None, EncodedPairs | None]:
         """As :meth:`DocumentEncoder.__call__`.
@@ -131,24 +151,33 @@ class PairEncoder:
         Raises:
             UnifiedError: a source or target is empty and ``skip_empty`` is False.
         """
-        train, valid = split(chunk.pairs(), self.seed, self.valid_share)
+        pairs = chunk.pairs_with_spans() if self.oracle else chunk.pairs()
+        train, valid = split(pairs, self.seed, self.valid_share)
         return chunk.size, self._encode(chunk, train), self._encode(chunk, valid)
 
-    def _encode(self, chunk: PairChunk | JsonPairChunk, pairs: list[tuple[int, str, str]]) -> EncodedPairs | None:
+    def _encode(self, chunk: PairChunk | JsonPairChunk, pairs: list[tuple]) -> EncodedPairs | None:
         if not pairs:
             return None
-        source = self.encoder.pieces([pair[1] for pair in pairs])
+        sources, spans = [pair[1] for pair in pairs], {}
+        if self.oracle:
+            found = {kind: _numbered([pair[3][kind] for pair in pairs]) for kind in SOURCE_KINDS}
+            pieces, spans = self.encoder.spanned_pieces(sources, found)
+            source, shortest = self.encoder.close(pieces, _NO_SEPARATORS), pieces.sizes
+        else:
+            source, shortest = self.encoder.sources(sources)
         target = self.encoder.pieces([pair[2] for pair in pairs])
-        kept = (source.sizes > 0) & (target.sizes > 0)
+        kept = (shortest > 0) & (target.sizes > 0)
         if not kept.all() and not self.skip_empty:
             first = int(np.argmin(kept))
-            side = "target" if source.sizes[first] else "source"
+            side = "target" if shortest[first] else "source"
+            part = "a part of the source" if len(parts_of(pairs[first][1])) > 1 and side == "source" else f"the {side}"
             raise UnifiedError(
-                f"{chunk.place(pairs[first][0], side)}: the {side} of a pair is empty; "
+                f"{chunk.place(pairs[first][0], side)}: {part} of a pair is empty; "
                 "mend it, or leave such pairs out with --skip-empty"
             )
-        closed = (self.encoder.close(_select(side, kept), _NO_SEPARATORS) for side in (source, target))
-        return EncodedPairs(*closed, skipped=int((~kept).sum()))
+        targets = self.encoder.close(_select(target, kept), _NO_SEPARATORS)
+        spans = {kind: _select(own, kept) for kind, own in spans.items()}
+        return EncodedPairs(_select(source, kept), targets, skipped=int((~kept).sum()), spans=spans)
 
 
 @dataclass(frozen=True)
@@ -168,7 +197,8 @@ class LineSampler:
         index, chunk, threshold = task
         paired = isinstance(chunk, PairChunk | JsonPairChunk)
         train, _ = split(chunk.pairs() if paired else chunk.documents(), self.seed, self.valid_share)
-        texts = itertools.chain.from_iterable(item[1:] if paired else item[1] for item in train)
+        # A pair is a number, a source and a target, a document a number and its paragraphs.
+        texts = itertools.chain.from_iterable([*parts_of(item[1]), item[2]] if paired else item[1] for item in train)
         lines = [text[i : i + SAMPLED_LINE] for text in texts for i in range(0, len(text), SAMPLED_LINE)]
         first = _FIRST_SAMPLE_NUMBER + (index << 32)
         keys = hashes(self.seed, np.arange(first, first + len(lines))).tolist()
@@ -185,6 +215,12 @@ def split(numbered: Iterable[tuple], seed: int, valid_share: float) -> tuple[lis
     for item, valid in zip(numbered, is_valid.tolist(), strict=True):
         parts[valid].append(item)
     return parts
+
+
+def _numbered(spans: list[list[tuple[int, int]]]) -> np.ndarray:
+    """Spans of several texts, int64 (n, 3): number of the text, start, stop."""
+    rows = [(number, *span) for number, own in enumerate(spans) for span in own]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
 def _select(items: Items, kept: np.ndarray) -> Items:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.data.json_files import LONE_SURROGATE
 from unified.data.streams import Block, LineReader, without_compression
 from unified.errors import UnifiedError
@@ -92,19 +93,32 @@ class PairChunk:
 
 @dataclass(frozen=True)
 class JsonPairChunk:
-    """JSON lines with one pair each; a pair's number counts lines."""
+    """JSON lines with one pair each, whose source may be a list of parts; a pair's number counts lines."""
 
     block: Block
     first_pair: int
     source_field: str
     target_field: str
 
-    def pairs(self) -> Iterator[tuple[int, str, str]]:
+    def pairs(self) -> Iterator[tuple[int, str | list[str], str]]:
         """As :meth:`PairChunk.pairs`."""
+        for number, source, target, _ in self._pairs():
+            yield number, source, target
+
+    def pairs_with_spans(self) -> Iterator[tuple[int, str, str, dict[str, list[tuple[int, int]]]]]:
+        """As :meth:`pairs`, and the spans of each source, see :func:`unified.data.annotations.source_spans`."""
+        for number, source, target, record in self._pairs():
+            try:
+                yield number, source, target, source_spans(source, record.get(SENTENCES), record.get(ORACLE))
+            except ValueError as error:
+                place = _place(self.block, number - self.first_pair)
+                raise UnifiedError(f"{place}: {error}; make it with `unified pairs --oracle`") from None
+
+    def _pairs(self) -> Iterator[tuple[int, str, str, dict]]:
         for offset, record in _records(self.block):
-            source = _field(self.block, offset, record, self.source_field)
+            source = _parts_field(self.block, offset, record, self.source_field)
             target = _field(self.block, offset, record, self.target_field)
-            yield self.first_pair + offset, source, target
+            yield self.first_pair + offset, source, target, record
 
     def place(self, number: int, side: str) -> str:
         """As :meth:`PairChunk.place`."""
@@ -264,10 +278,25 @@ def _records(block: Block) -> Iterator[tuple[int, dict]]:
 
 
 def _field(block: Block, offset: int, record: dict, name: str) -> str:
+    return _text(block, offset, name, _value(block, offset, record, name))
+
+
+def _parts_field(block: Block, offset: int, record: dict, name: str) -> str | list[str]:
+    """A text, or a list of texts."""
+    value = _value(block, offset, record, name)
+    if isinstance(value, list):
+        return [_text(block, offset, f"{name}[{i}]", part) for i, part in enumerate(value)]
+    return _text(block, offset, name, value)
+
+
+def _value(block: Block, offset: int, record: dict, name: str) -> object:
     if name not in record:
         fields = ", ".join(map(repr, list(record)[:8])) or "none"
         raise UnifiedError(f"{_place(block, offset)}: no field {name!r} (its fields: {fields})")
-    text = record[name]
+    return record[name]
+
+
+def _text(block: Block, offset: int, name: str, text: object) -> str:
     if not isinstance(text, str):
         raise UnifiedError(f"{_place(block, offset)}: field {name!r} is a {type(text).__name__}, not a string")
     # JSON can escape half of a character, which no encoding can write. Only escapes can, so few lines are searched.

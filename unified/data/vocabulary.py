@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ class Vocabulary:
         """Id of ``symbol``, the id of ``<unk>`` where it is not listed."""
         return self._index.get(symbol, self._index[UNKNOWN])
 
-    @property
+    @cached_property
     def special(self) -> SpecialTokens:
         appended = sorted(self._index[s] for s in APPENDED)
         return SpecialTokens(

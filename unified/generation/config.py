@@ -32,7 +32,7 @@ class GenerationConfig:
         "fairseq", "'fairseq': score / length^exponent, or 'unilm': score / ((5 + length) / 6)^exponent"
     )
     length_exponent: float = _option(1.0, "exponent of the length penalty; 0 compares plain sums")
-    no_repeat_ngram: int = _option(0, "write no n-gram of this size twice; 0 allows all")
+    no_repeat_ngram: int = _option(0, "write no n-gram of this size twice, those of a prompt counted too; 0 allows all")
     no_repeat_ignore: frozenset[int] = _option(frozenset(), "token ids that n-gram blocking leaves alone")
     sampling: bool = _option(False, "draw tokens instead of searching for the best")
     top_k: int = _option(0, "draw from the k most probable tokens; 0: from all")

@@ -30,7 +30,8 @@ class Hypothesis:
     Attributes:
         tokens: int64 (m,) on the CPU, without the end symbol.
         log_probs: float32 (m + 1,) in nats, the end symbol's last; after temperature, before top-k and top-p.
-        score: their sum divided by the length penalty of m + 1.
+        score: their sum divided by the length penalty of m + 1. Where ``max_length`` ends the continuation of a prompt,
+            without the end symbol, which the model did not write and pre-training never taught it: of m.
     """
 
     tokens: torch.Tensor
@@ -80,6 +81,7 @@ class _Search:
             indices = range(count) if indices is None else indices
             self.uniforms = uniforms(config.seed, indices, config.max_length + 1, config.beam).to(self.device)
         source = decoder.encode(source_tokens)
+        self.given = self._given(source_tokens, source.visible)
         decoder.check_positions(source.longest + config.max_length + 1)
         self.state = decoder.begin(source, config.beam)
         self.sentences = list(range(count))
@@ -97,7 +99,7 @@ class _Search:
             log_probs = self._allowed(self.decoder.step(last, self.state), step)
             log_probs = log_probs.unflatten(0, (-1, self.config.beam))
             rows, tokens = self._sampled(log_probs, step) if self.config.sampling else self._best(log_probs)
-            self._advance(log_probs, rows, tokens)
+            self._advance(log_probs, rows, tokens, cut=step == self.config.max_length)
             if not self.sentences:
                 break
             last = self.tokens[:, -1]
@@ -114,7 +116,8 @@ class _Search:
             return _only(free, torch.full_like(self.tokens[:, 0], self.end))
         allowed = free.index_fill(1, self.never, -torch.inf)
         if self.blocker is not None:
-            allowed = self.blocker(self.tokens, allowed)
+            given = self.given.repeat_interleave(self.config.beam, dim=0)
+            allowed = self.blocker(torch.cat([given, self.tokens], dim=1), allowed)
         if step < self.config.min_length:
             allowed[:, self.end] = -torch.inf
             # Where blocking leaves nothing else, ending early is the lesser evil.
@@ -143,13 +146,13 @@ class _Search:
 
     # From candidates to rows
 
-    def _advance(self, log_probs: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor) -> None:
+    def _advance(self, log_probs: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor, cut: bool) -> None:
         """Finish hypotheses that end, choose the rows that go on, let sentences leave that are done."""
         beam = self.config.beam
         gained = log_probs.flatten(1).gather(1, rows * log_probs.size(-1) + tokens)
         totals = self.totals.gather(1, rows) + gained
         ends = tokens == self.end
-        self._finish(ends[:, :beam] & totals[:, :beam].isfinite(), rows, gained)
+        self._finish(ends[:, :beam] & totals[:, :beam].isfinite(), rows, gained, cut)
         going = ends.long().argsort(dim=1, stable=True)[:, :beam]  # those that do not end, in order
         totals = totals.masked_fill(ends, -torch.inf).gather(1, going)
         alive = totals.isfinite().any(1).tolist()
@@ -169,12 +172,16 @@ class _Search:
 
     def _leave(self, index: torch.Tensor, keep: list[int]) -> None:
         self.sentences = [self.sentences[i] for i in keep]
+        self.given = self.given[index]
         self.state.source = select_sentences(self.state.source, index)
         self.prefix = None if self.prefix is None else self.prefix[index]
         self.uniforms = None if self.uniforms is None else self.uniforms[index]
 
-    def _finish(self, finishing: torch.Tensor, rows: torch.Tensor, gained: torch.Tensor) -> None:
-        """Keep the hypotheses where ``finishing`` (N, B), no more than ``beam`` per sentence, best first."""
+    def _finish(self, finishing: torch.Tensor, rows: torch.Tensor, gained: torch.Tensor, cut: bool) -> None:
+        """Keep the hypotheses where ``finishing`` (N, B), no more than ``beam`` per sentence, best first.
+
+        ``cut`` says that they end because no more may be written.
+        """
         places = finishing.nonzero()
         if not len(places):
             return
@@ -182,13 +189,21 @@ class _Search:
         row = sentence * self.config.beam + rows[sentence, candidate]
         tokens = self.tokens[row].cpu()
         log_probs = torch.cat([self.log_probs[row], gained[sentence, candidate].unsqueeze(1)], dim=1).cpu()
-        length = log_probs.size(1)
-        penalty = PENALTIES[self.config.length_penalty](length, self.config.length_exponent)
-        scores = (log_probs.double().sum(1) / penalty).tolist()
+        counted = log_probs[:, :-1] if cut and self.decoder.scheme.prompt else log_probs
+        penalty = PENALTIES[self.config.length_penalty](counted.size(1), self.config.length_exponent)
+        scores = (counted.double().sum(1) / penalty).tolist()
         for i, where in enumerate(sentence.tolist()):
             hypotheses = self.finished[self.sentences[where]]
             if len(hypotheses) < self.config.beam:
                 hypotheses.append(Hypothesis(tokens[i], log_probs[i], scores[i]))
+
+    def _given(self, source_tokens: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+        """What is continued, int64 (N, P), padded on the left; nothing where sources are not continued."""
+        if not self.decoder.scheme.prompt:
+            return source_tokens[:, :0]
+        real = visible[:, visible.size(1) - source_tokens.size(1) :]  # without the begin symbol
+        order = real.long().argsort(dim=1, stable=True)
+        return source_tokens.masked_fill(~real, self.decoder.special.pad).gather(1, order)
 
     def _checked_prefix(self, prefix: torch.Tensor, count: int) -> torch.Tensor:
         if prefix.dim() != 2 or len(prefix) != count:

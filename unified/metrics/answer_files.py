@@ -75,7 +75,7 @@ def read_mrqa(path: str | Path) -> Answers:
 
 
 def read_coqa(path: str | Path) -> CoqaAnswers:
-    """Turns of a file of CoQA, with ``answers`` and ``additional_answers``.
+    """Turns of a file of CoQA, with ``answers`` and ``additional_answers``; of Abg-CoQA the target turns.
 
     Raises:
         UnifiedError: the file cannot be read, has another format, or its answers do not go with its questions.
@@ -84,15 +84,17 @@ def read_coqa(path: str | Path) -> CoqaAnswers:
     def parse(document) -> CoqaAnswers:
         read = CoqaAnswers([], [], [])
         for story in document["data"]:
+            if "target_turn" in story:
+                target = story["target_turn"]
+                _add_turn(read, (story["id"], target["turn_id"]), [target["answer"]], story["source"])
+                continue
             columns = [story["answers"], *story.get("additional_answers", {}).values()]
             for i, question in enumerate(story["questions"]):
                 turn = (story["id"], question["turn_id"])
                 answers = [column[i] for column in columns]
                 if any(answer["turn_id"] != turn[1] for answer in answers):
                     raise UnifiedError(f"{path}: story {turn[0]!r}, turn {turn[1]}: an answer is of another turn")
-                read.turns.append(turn)
-                read.answers.append([answer["input_text"] for answer in answers])
-                read.sources.append(story["source"])
+                _add_turn(read, turn, [answer["input_text"] for answer in answers], story["source"])
         if len(set(read.turns)) < len(read.turns):
             raise UnifiedError(f"{path}: a story is in the file twice")
         return read
@@ -132,6 +134,12 @@ def read_coqa_predictions(path: str | Path) -> dict[tuple[str, int], str]:
         return {(one["id"], one["turn_id"]): one["answer"] for one in listed}
 
     return _parsed(parse, read_json(path), f"{path}: expected a JSON list of objects with id, turn_id and answer")
+
+
+def _add_turn(read: CoqaAnswers, turn: tuple[str, int], answers: list[str], source: str) -> None:
+    read.turns.append(turn)
+    read.answers.append(answers)
+    read.sources.append(source)
 
 
 def _add(answers: Answers, question: str, texts: list[str], path: str | Path) -> None:

@@ -2,7 +2,7 @@
 
 These figures come from a program of their own (``qgevalcap`` of the nqg release), and differ from sacrebleu's
 and rouge-score's in tokenization, smoothing and the treatment of several references. This module computes its
-BLEU-1 to 4 and ROUGE-L; METEOR 1.5 is a Java program and not part of it.
+BLEU-1 to 4 and ROUGE-L, and asks METEOR's own program (:mod:`unified.metrics.meteor`) where that is wanted.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from nltk.tokenize import TreebankWordTokenizer
 
 from unified.errors import UnifiedError
+from unified.metrics.meteor import score_meteor
+from unified.metrics.summaries import QUESTIONS
 
 _TINY, _SMALL = 1e-15, 1e-9  # added to matches and to totals, so that nothing divides by zero
 _BETA = 1.2  # weight of recall in ROUGE-L
@@ -24,7 +26,10 @@ _ORDERS = range(1, 5)
 
 @dataclass(frozen=True)
 class QuestionScores:
-    """Percentages, 0 to 100. ``questions`` counts lines, ``sources`` the source sentences, each scored once."""
+    """Percentages, 0 to 100. ``questions`` counts lines, ``sources`` the source sentences, each scored once.
+
+    ``meteor`` is None where it was not asked for.
+    """
 
     questions: int
     sources: int
@@ -33,25 +38,31 @@ class QuestionScores:
     bleu3: float
     bleu4: float
     rougeL: float
+    meteor: float | None = None
 
     def to_dict(self) -> dict[str, int | float]:
-        return asdict(self)
+        """The scores that were computed."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def score_question_generation(
-    hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str]
+    hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str], meteor: bool = False
 ) -> QuestionScores:
     """Score questions, lower-cased and tokenized like the references (see :func:`penn_treebank`).
 
+    Args:
+        meteor: METEOR too, for which its program must be installed (the extra ``meteor``).
+
     Raises:
-        UnifiedError: nothing to score, or the three lists are not equally long.
+        UnifiedError: nothing to score, or the three lists are not equally long; METEOR's program is missing or fails.
     """
     grouped = group_by_source(hypotheses, references, sources)
     questions = [h.split() for h, _ in grouped.values()]
     answers = [[r.split() for r in group] for _, group in grouped.values()]
     bleu = _bleu(questions, answers)
     rouge = [_rouge_l(question, group) for question, group in zip(questions, answers, strict=True)]
-    return QuestionScores(len(hypotheses), len(grouped), *(100 * b for b in bleu), 100 * sum(rouge) / len(rouge))
+    scores = QuestionScores(len(hypotheses), len(grouped), *(100 * b for b in bleu), 100 * sum(rouge) / len(rouge))
+    return replace(scores, meteor=score_meteor(*zip(*grouped.values(), strict=True))) if meteor else scores
 
 
 def group_by_source(
@@ -79,6 +90,14 @@ def group_by_source(
 def penn_treebank(text: str) -> str:
     """Tokenize and lower-case text as Du's reference files are: ``"Who's (he)?"`` -> ``who 's -lrb- he -rrb- ?``."""
     return " ".join(TreebankWordTokenizer().tokenize(text, convert_parentheses=True)).lower()
+
+
+def from_bert_words(text: str) -> str:
+    """The same form from words of BERT's tokenizer, by the rules of UniLM's program: ``Who ' s ( he ) ?`` as above.
+
+    But for a slip of that program, which leaves a full stop behind initials: ``U . S .`` becomes ``u.s. .`` there.
+    """
+    return QUESTIONS.in_form(text).lower()
 
 
 def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> list[float]:

@@ -67,6 +67,26 @@ class NextSentenceHead(nn.Module):
         return self.classifier(torch.tanh(self.pooler(states)))
 
 
+class SentenceHead(nn.Module):
+    """Dense, GELU, LayerNorm, then two scores: 0 = a summary leaves the sentence out, 1 = it takes it.
+
+    From the state of a sentence's first token (UniLM, section 3.1; the shape is the released code's).
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.width, config.width)
+        self.activation = nn.GELU(approximate=config.gelu_approximation)
+        self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.classifier = nn.Linear(config.width, 2)
+        for module in (self.dense, self.classifier):
+            initialize(module, config.initializer_range)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(K, D) -> (K, 2)."""
+        return self.classifier(self.norm(self.activation(self.dense(states))))
+
+
 class PooledHead(nn.Module):
     """Tanh pooler, dropout, and one score per output: BERT's way to read a sequence from one place."""
 

@@ -59,6 +59,24 @@ class Answering:
         (found,) = self._predictions(predictor, [{"words": words}])
         return list(zip(words, found["tags"], strict=True))
 
+    def answer(
+        self, question: str, passage: str, history: str | None = None, head: str | None = None
+    ) -> dict[str, Any]:
+        """The answer to a question about a passage of any length.
+
+        Args:
+            history: what was said before, where the model was trained on conversations.
+
+        Returns:
+            ``answer``, "" where there is none, and what else :func:`unified.tasks.span_decoding.chosen_answer` says.
+
+        Raises:
+            UnifiedError: the model was fine-tuned for something else, or question or passage are empty.
+        """
+        predictor = self.predictor("span", head=head)
+        (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
+        return {name: value for name, value in found.items() if name != "id"}
+
     def predictor(self, *kinds: str, head: str | None = None) -> Predictor:
         """That of ``head``; by default of the one head there is of these kinds, or of any kind.
 

@@ -18,7 +18,7 @@ from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.tasks.items import read_items
-from unified.tokenization import Tokenizer
+from unified.tokenization import Tokenizer, original_offsets
 
 #: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
 Reading = Mapping[str, torch.Tensor]
@@ -47,6 +47,22 @@ class Codec:
         ids = self.vocabulary.encode(self.tokenizer.native_symbols())
         return np.split(ids[native].astype(np.int64), np.cumsum(sizes)[:-1])
 
+    def encode_offsets(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Ids of each text, int64 (n,), and the characters of each token in the text as it is, int64 (n, 2).
+
+        The first character and the one behind the last.
+
+        Raises:
+            UnifiedError: the tokenizer does not tell.
+        """
+        if not texts:
+            return []
+        native, sizes, offsets = self.tokenizer.encode_offsets(texts)
+        ids = self.vocabulary.encode(self.tokenizer.native_symbols())[native].astype(np.int64)
+        ends = np.cumsum(sizes)[:-1]
+        found = zip(texts, np.split(ids, ends), np.split(offsets, ends), strict=True)
+        return [(tokens, original_offsets(text, places)) for text, tokens, places in found]
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -58,6 +74,7 @@ class Encoded:
         facts: arrays by name, one for each example, that head or loss read; ``targets`` where items have labels.
         cut: items that did not fit as they are.
         notes: for each example what its predictions take, such as the characters that its tokens stand for.
+        remarks: what the log should say about the items, such as how many cannot be learnt from, and why.
     """
 
     examples: list[Example]
@@ -65,6 +82,7 @@ class Encoded:
     facts: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
     cut: int = 0
     notes: Sequence[Any] = ()
+    remarks: Sequence[str] = ()
 
     def reading(self, members: np.ndarray) -> dict[str, torch.Tensor]:
         """What a head reads of a batch of examples, int64 where nothing else is said.
@@ -156,6 +174,10 @@ class Understanding(ABC):
     @abstractmethod
     def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
+
+    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Predictions as an official program reads them: JSON by file name; nothing where there is no such program."""
+        return {}
 
 
 def require_labels(labels: tuple[str, ...], what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -79,18 +80,27 @@ def sequence(segments: tuple[np.ndarray, ...], codec: Codec, places: np.ndarray 
     types = np.repeat((FIRST, SECOND)[: len(segments)], lengths)
     if codec.cls_last:
         tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
-    ranks = np.full(len(tokens), GIVEN)
+    positions, ranks = _shared(len(tokens))
     places = np.array([len(tokens) - 1 if codec.cls_last else 0]) if places is None else places
     return Example(
         group="task",
         tokens=tokens,
-        positions=np.arange(len(tokens)),
+        positions=positions,
         token_types=types,
         key_rank=ranks,
         query_rank=ranks,
         predicted=places,
         labels=np.zeros_like(places),
     )
+
+
+@lru_cache(4096)
+def _shared(length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and ranks of every sequence of ``length`` places; they are half of what a data set takes."""
+    arrays = np.arange(length), np.full(length, GIVEN)
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
 
 
 def first_place(codec: Codec) -> int:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.tokenization.base import Tokenizer, ordinary_symbols, single_spaced, word_starts
+from unified.tokenization.base import (
+    Tokenizer,
+    ordinary_symbols,
+    original_offsets,
+    parts_of,
+    single_spaced,
+    word_starts,
+)
 
 __all__ = [
     "FILES",
     "Tokenizer",
     "load_tokenizer",
     "ordinary_symbols",
+    "original_offsets",
+    "parts_of",
     "single_spaced",
     "tokenizer_files",
     "word_starts",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +14,7 @@ from unified.data.vocabulary import APPENDED, BEGIN, PAD, SEPARATOR, UNKNOWN, Vo
 from unified.errors import UnifiedError
 
 SPECIAL_SYMBOLS = frozenset((BEGIN, PAD, SEPARATOR, UNKNOWN, *APPENDED))
+_WORD = re.compile(r"\S+")
 
 
 class Tokenizer(Protocol):
@@ -68,9 +71,33 @@ def word_starts(tokenizer: Tokenizer, vocabulary: Vocabulary) -> np.ndarray:
     return np.array([symbol in alone or tokenizer.word_start(symbol) for symbol in vocabulary.symbols], dtype=bool)
 
 
+def parts_of(source: str | Sequence[str]) -> list[str]:
+    """The parts of a source: a text is one, a list of texts several, between which the separator stands."""
+    return [source] if isinstance(source, str) else list(source)
+
+
 def single_spaced(text: str) -> str:
     """``text`` with every run of Unicode whitespace as one space, none at the ends."""
     return " ".join(text.split())
+
+
+def original_offsets(text: str, offsets: np.ndarray) -> np.ndarray:
+    """Characters of ``text`` for those of ``single_spaced(text)``.
+
+    Args:
+        offsets: int64 (n, 2), the first character of each token and the one behind its last, none empty.
+
+    Returns:
+        The same of ``text``; a token that held a space holds the first character of the white space there.
+    """
+    words = np.array([match.span() for match in _WORD.finditer(text)], dtype=np.int64).reshape(-1, 2)
+    if not len(words):
+        return offsets
+    sizes = words[:, 1] - words[:, 0] + 1  # with the space behind
+    firsts = np.cumsum(sizes) - sizes
+    characters = offsets - (0, 1)
+    word = np.searchsorted(firsts, characters, side="right") - 1
+    return characters + (words[:, 0] - firsts)[word] + (0, 1)
 
 
 def concatenated(ids: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:

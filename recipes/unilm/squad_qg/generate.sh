@@ -4,4 +4,4 @@ source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 [ $# -ge 1 ] || usage "generate.sh OUTPUT [options of fairseq-generate]"
 output=$1
 shift
-generate "$output/data" "$output/model" "$output/generated" --beam 3 --max-len-b 48 "$@"
+generate "$output/data" "$output/model" "$output/generated" --beam 3 --max-len-b 48 --max-target 48 "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # prepare.sh OUTPUT TOKENIZER [options of prepare.py]: SQuAD -> OUTPUT/text -> OUTPUT/data.
-# TOKENIZER is the folder the checkpoint was pre-trained on, or unigram to train one.
+# TOKENIZER is the folder the checkpoint was pre-trained on, or unigram to train one (words are counted then).
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 [ $# -ge 2 ] || usage "prepare.sh OUTPUT TOKENIZER [--split du|reversed|paper] [--local TRAIN... DEV]"
 output=$1 tokenizer=$2

