@@ -8,9 +8,7 @@ from collections import Counter
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks import HEADS, parse_head
-from unified.tasks.formats.glue import GLUE, glue_task, read_glue
-from unified.tasks.formats.glue_settings import PUBLISHED, published
+from unified.tasks.formats.glue import GLUE, glue_splits, read_glue
 from unified.tasks.formats.glue_submission import SUBMISSIONS, write_submission
 from unified.tasks.items import TextItem
 
@@ -85,7 +83,7 @@ LAYOUTS = {
     ("RTE", "test"): (["index\tsentence1\tsentence2", "0\tOne.\tTwo."], [TextItem("0", "One.", "Two.")]),
     ("WNLI", "train"): (["index\tsentence1\tsentence2\tlabel", "0\tOne.\tIt.\t1"], [TextItem("0", "One.", "It.", "1")]),
     ("WNLI", "test"): (["index\tsentence1\tsentence2", "0\tOne.\tIt."], [TextItem("0", "One.", "It.")]),
-    ("AX", "test"): (["index\tsentence1\tsentence2", "0\tThe cat.\tNo cat."], [TextItem("0", "The cat.", "No cat.")]),
+    ("MNLI", "diagnostic"): (["index\tsentence1\tsentence2", "0\tA cat.\tCats."], [TextItem("0", "A cat.", "Cats.")]),
     ("SICK", "train"): (
         ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment", "4\tOne\tTwo\t3.6\tNEUTRAL"],
         [TextItem("4", "One", "Two", "NEUTRAL")],
@@ -100,16 +98,16 @@ def test_official_layouts_are_read(tmp_path, name, split):
     for suffix, packed in (("", text), (".gz", gzip.compress(text)), (".xz", lzma.compress(text))):
         path = tmp_path / f"{split}.tsv{suffix}"
         path.write_bytes(packed)
-        found, broken = read_glue(GLUE[name], path, labelled="test" not in split)
+        found, broken = read_glue(GLUE[name], path, labelled=split not in GLUE[name].unlabelled)
         assert found == items
         assert broken == (3 if (name, split) == ("QQP", "train") else 0)
 
 
-def test_every_split_with_an_official_file_has_a_layout():
-    assert {name for name, split in LAYOUTS} == set(GLUE)
-    assert {name for name, split in LAYOUTS if split == "test"} == {
-        submission.task for submission in SUBMISSIONS.values()
-    }
+def test_every_split_has_a_layout():
+    """MNLI's pairs of files are alike."""
+    wanted = {(task.name, split) for task in GLUE.values() for split in task.files if split != "valid"}
+    wanted -= {("MNLI", "test_mismatched"), ("SICK", "test")}
+    assert {key for key in LAYOUTS if key[1] != "original"} == wanted
 
 
 def test_real_files_have_their_rows(unified_data):
@@ -158,7 +156,6 @@ def test_real_files_have_their_rows(unified_data):
          ["line 1: the label '5.5' is no number from 0 to 5", "line 2: the label 'nan'",
           "line 3: 6 columns instead of 7"]),
         ("CoLA", ["g\t1\t\tOne.\tmore"], "line 1: 5 columns instead of 4"),
-        ("AX", ["index\tsentence1\tsentence2", "0\tOne.\tTwo."], "AX has no labels"),
         ("QQP", ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "1\t2"], "holds no row, 1 broken ones aside"),
     ],
 )  # fmt: skip
@@ -178,9 +175,29 @@ def test_test_rows_are_never_left_out(tmp_path):
         read_glue(GLUE["QQP"], path, labelled=False)
 
 
-def test_an_unknown_task_is_named():
-    with pytest.raises(UnifiedError, match="no GLUE task 'MNL' .did you mean MNLI"):
-        glue_task("MNL")
+def test_a_split_may_have_two_files(tmp_path, caplog):
+    """As the original CoLA has; elsewhere official names come first, and broken rows are counted aloud."""
+    (tmp_path / "in_domain_train.tsv").write_text("a\t1\t\tOne.\n")
+    (tmp_path / "in_domain_dev.tsv").write_text("a\t1\t\tOne.\n")
+    (tmp_path / "out_of_domain_dev.tsv.gz").write_bytes(gzip.compress(b"a\t0\t*\tTwo.\n"))
+    splits = glue_splits(GLUE["CoLA"], tmp_path)
+    assert splits["valid"] == [
+        TextItem("in_domain_dev-0", "One.", None, "1"), TextItem("out_of_domain_dev-0", "Two.", None, "0")
+    ]  # fmt: skip
+    (tmp_path / "dev.tsv").write_text("a\t1\t\tThree.\n")
+    (tmp_path / "test.tsv").write_text("index\tsentence\n5\tFour.\n")
+    splits = glue_splits(GLUE["CoLA"], tmp_path)
+    assert splits["valid"] == [TextItem("0", "Three.", None, "1")] and splits["test"] == [TextItem("5", "Four.")]
+    (tmp_path / "dev.tsv").unlink()
+    (tmp_path / "in_domain_dev.tsv").unlink()
+    with pytest.raises(UnifiedError, match="no dev.tsv, or in_domain_dev.tsv and out_of_domain_dev.tsv for the valid"):
+        glue_splits(GLUE["CoLA"], tmp_path)
+    (tmp_path / "test.tsv").unlink()
+    for name in ("train", "dev"):
+        lines, items = LAYOUTS["QQP", "train"]
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert glue_splits(GLUE["QQP"], tmp_path)["valid"] == items
+    assert f"{tmp_path / 'dev.tsv'}: 3 broken rows are left out" in caplog.text
 
 
 # Submissions
@@ -209,9 +226,9 @@ def test_numbers_are_clipped_and_rounded(tmp_path):
 def test_inference_is_answered_in_words(tmp_path):
     path = predictions(tmp_path / "p.jsonl", [(i, "neutral") for i in range(1104)])
     assert write_submission("AX", path, tmp_path).read_text().splitlines()[-1] == "1103\tneutral"
-    assert {name for name, one in SUBMISSIONS.items() if one.task == "MNLI"} == {"MNLI-m", "MNLI-mm"}
+    assert {name for name, one in SUBMISSIONS.items() if one.task == "MNLI"} == {"MNLI-m", "MNLI-mm", "AX"}
     for submission in SUBMISSIONS.values():
-        assert submission.split in GLUE[submission.task].files
+        assert submission.split in GLUE[submission.task].unlabelled
 
 
 def test_wrong_predictions_are_refused_before_anything_is_written(tmp_path):
@@ -230,31 +247,3 @@ def test_wrong_predictions_are_refused_before_anything_is_written(tmp_path):
     with pytest.raises(UnifiedError, match="no submission 'MNLI' .did you mean"):
         write_submission("MNLI", tmp_path / "p.jsonl", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-# Settings
-
-
-def test_settings_are_the_papers():
-    unilm = {name: published("unilm", GLUE[name]) for name in GLUE}
-    assert {(one.optimizer, one.rates, one.batches, one.epochs, one.warmup, one.clip) for one in unilm.values()} == {
-        ("adamax", (5e-5,), (32,), 5, 0.1, 1.0)
-    }
-    assert {name: one.dropout for name, one in unilm.items() if one.dropout != 0.1} == {
-        "MNLI": 0.3, "CoLA": 0.05, "SST-2": 0.05,
-    }  # fmt: skip
-    assert set(published("bert", GLUE["RTE"]).rates) == {5e-5, 4e-5, 3e-5, 2e-5}
-    assert (published("spanbert", GLUE["CoLA"]).epochs, published("spanbert", GLUE["RTE"]).epochs) == (4, 10)
-    with pytest.raises(UnifiedError, match="no system 'brt' .did you mean bert"):
-        published("brt", GLUE["RTE"])
-    assert set(PUBLISHED) == {"bert", "spanbert", "unilm"}
-
-
-@pytest.mark.parametrize("name", GLUE)
-def test_measures_are_those_of_the_head(name):
-    task = GLUE[name]
-    settings = f"positive={task.positive!r}" if task.positive else ""
-    head = parse_head(f"{task.head}({settings})").task_of(
-        [TextItem(str(i), "a", "b", label) for i, label in enumerate(task.labels or (1.0, 2.0))]
-    )
-    assert task.head in HEADS and set(task.measures) <= set(head.measures)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unified.data.json_files import Entries
 from unified.errors import UnifiedError
-from unified.notation import nearest
+from unified.tasks.formats.files import Alternatives, split_files
 from unified.tasks.formats.tables import number_of, tab_rows
 from unified.tasks.items import TextItem
+
+_LOGGER = logging.getLogger(__name__)
 
 #: Columns that number the rows of a file; where there is none, rows are counted from 0, as these do.
 _NUMBERS = ("index", "id", "pair_ID")
@@ -22,23 +25,24 @@ class GlueTask:
 
     Attributes:
         name: as the benchmark writes it.
-        files: name of the official file of each split; the part ``valid`` chooses checkpoints.
+        files: by split, the official files that may hold it, the first ones that are there; of several all together.
         text, second: columns of the texts, None for ``second`` where there is one text.
-        label: column of the label; None where no file has labels.
+        label: column of the label.
         labels: the classes; none where the label is a number, from ``least`` to ``most``.
         measures: scores that the benchmark averages, the one that chooses a checkpoint first.
         positive: class whose F1 is a measure.
         bare: columns of files without a header.
         more_columns: rows of files without a header may have further cells, which nobody reads.
-        broken_rows: rows of training and development files with another number of cells, or without a text, are left
-            out and counted; elsewhere they are refused.
+        broken_rows: rows of labelled files with another number of cells, or without a text, are left out and counted;
+            elsewhere they are refused.
+        unlabelled: splits whose files have no labels, or none that count.
     """
 
     name: str
-    files: Mapping[str, str]
+    files: Mapping[str, Alternatives]
     text: str
     second: str | None = None
-    label: str | None = "label"
+    label: str = "label"
     labels: tuple[str, ...] = ("0", "1")
     least: float = 0.0
     most: float = 5.0
@@ -47,6 +51,7 @@ class GlueTask:
     bare: tuple[str, ...] = ()
     more_columns: bool = False
     broken_rows: bool = False
+    unlabelled: tuple[str, ...] = ("test",)
 
     @property
     def head(self) -> str:
@@ -54,70 +59,120 @@ class GlueTask:
         return "classification" if self.labels else "regression"
 
 
-_PARTS = {"train": "train.tsv", "valid": "dev.tsv", "test": "test.tsv"}
+_PARTS = {"train": (("train.tsv",),), "valid": (("dev.tsv",),), "test": (("test.tsv",),)}
+_COLA_FILES = {
+    "train": (("train.tsv",), ("in_domain_train.tsv",)),
+    "valid": (("dev.tsv",), ("in_domain_dev.tsv", "out_of_domain_dev.tsv")),
+    "test": (("test.tsv",),),
+}
+_MRPC_FILES = {
+    "train": (("train.tsv",), ("msr-para-train.tsv",)),
+    "valid": (("dev.tsv",), ("msr-para-val.tsv",)),
+    "test": (("test.tsv",),),
+}
+_STS_FILES = {
+    "train": (("train.tsv",), ("sts-train.csv",), ("sts-train.tsv",)),
+    "valid": (("dev.tsv",), ("sts-dev.csv",), ("sts-dev.tsv",)),
+    "test": (("test.tsv",),),
+}
+_QQP_FILES = {
+    "train": (("train.tsv",), ("train_subset.tsv",)),
+    "valid": (("dev.tsv",), ("dev_subset.tsv",)),
+    "test": (("test.tsv",),),
+}
+_MNLI_FILES = {
+    "train": (("train.tsv",),),
+    "valid": (("dev_matched.tsv",),),
+    "valid_mismatched": (("dev_mismatched.tsv",),),
+    "test": (("test_matched.tsv",),),
+    "test_mismatched": (("test_mismatched.tsv",),),
+    "diagnostic": (("AX.tsv",), ("diagnostic.tsv",)),
+}
+_SICK_FILES = {
+    "train": (("SICK_train.txt",),),
+    "valid": (("SICK_trial.txt",),),
+    "test": (("SICK_test_annotated.txt",),),
+}
 _ENTAILMENT = ("entailment", "not_entailment")
 _INFERENCE = ("contradiction", "entailment", "neutral")
-_MNLI_FILES = {
-    "train": "train.tsv",
-    "valid": "dev_matched.tsv",
-    "valid_mismatched": "dev_mismatched.tsv",
-    "test": "test_matched.tsv",
-    "test_mismatched": "test_mismatched.tsv",
-}
+_MNLI = GlueTask(
+    "MNLI",
+    _MNLI_FILES,
+    "sentence1",
+    "sentence2",
+    label="gold_label",
+    labels=_INFERENCE,
+    unlabelled=("test", "test_mismatched", "diagnostic"),
+)
+_STS_B = GlueTask(
+    "STS-B",
+    _STS_FILES,
+    "sentence1",
+    "sentence2",
+    label="score",
+    labels=(),
+    measures=("spearman", "pearson"),
+    bare=("genre", "filename", "year", "old_index", "score", "sentence1", "sentence2"),
+    more_columns=True,
+)
+_QQP = GlueTask(
+    "QQP",
+    _QQP_FILES,
+    "question1",
+    "question2",
+    label="is_duplicate",
+    measures=("f1", "accuracy"),
+    positive="1",
+    broken_rows=True,
+)
+_MRPC = GlueTask(
+    "MRPC", _MRPC_FILES, "#1 String", "#2 String", label="Quality", measures=("f1", "accuracy"), positive="1"
+)
+_SICK = GlueTask(
+    "SICK",
+    _SICK_FILES,
+    "sentence_A",
+    "sentence_B",
+    label="entailment_judgment",
+    labels=tuple(label.upper() for label in _INFERENCE),
+    unlabelled=(),
+)
 
-#: By name: the nine tasks, the diagnostic set AX, which a model of MNLI answers, and SICK, which has MNLI's form.
+#: By name: the nine tasks, of which MNLI has the diagnostic set AX as a split, and SICK, which has MNLI's form.
 GLUE: dict[str, GlueTask] = {
     task.name: task
     for task in (
-        GlueTask("CoLA", _PARTS, "sentence", measures=("matthews",), bare=("source", "label", "mark", "sentence")),
+        GlueTask("CoLA", _COLA_FILES, "sentence", measures=("matthews",), bare=("source", "label", "mark", "sentence")),
         GlueTask("SST-2", _PARTS, "sentence"),
-        GlueTask("MRPC", _PARTS, "#1 String", "#2 String", label="Quality", measures=("f1", "accuracy"), positive="1"),
-        GlueTask(
-            "STS-B",
-            _PARTS,
-            "sentence1",
-            "sentence2",
-            label="score",
-            labels=(),
-            measures=("spearman", "pearson"),
-            bare=("genre", "filename", "year", "old_index", "score", "sentence1", "sentence2"),
-            more_columns=True,
-        ),
-        GlueTask(
-            "QQP",
-            _PARTS,
-            "question1",
-            "question2",
-            label="is_duplicate",
-            measures=("f1", "accuracy"),
-            positive="1",
-            broken_rows=True,
-        ),
-        GlueTask("MNLI", _MNLI_FILES, "sentence1", "sentence2", label="gold_label", labels=_INFERENCE),
+        _MRPC,
+        _STS_B,
+        _QQP,
+        _MNLI,
         GlueTask("QNLI", _PARTS, "question", "sentence", labels=_ENTAILMENT),
         GlueTask("RTE", _PARTS, "sentence1", "sentence2", labels=_ENTAILMENT),
         GlueTask("WNLI", _PARTS, "sentence1", "sentence2"),
-        GlueTask("AX", {"test": "AX.tsv"}, "sentence1", "sentence2", label=None, labels=_INFERENCE),
-        GlueTask(
-            "SICK",
-            {"train": "SICK_train.txt", "valid": "SICK_trial.txt", "test": "SICK_test_annotated.txt"},
-            "sentence_A",
-            "sentence_B",
-            label="entailment_judgment",
-            labels=tuple(label.upper() for label in _INFERENCE),
-        ),
+        _SICK,
     )
 }
 
 
-def glue_task(name: str) -> GlueTask:
-    """
+def glue_splits(task: GlueTask, folder: Path) -> dict[str, list[TextItem]]:
+    """Items of the splits whose files are in a folder; how many broken rows were left out is logged.
+
     Raises:
-        UnifiedError: there is no such task.
+        UnifiedError: files for training or validation are missing, or as :func:`read_glue`.
     """
-    if name not in GLUE:
-        raise UnifiedError(f"no GLUE task {name!r}{nearest(name, GLUE)}; known are {', '.join(GLUE)}")
-    return GLUE[name]
+    splits = {}
+    for split, paths in split_files(folder, task.files).items():
+        splits[split] = []
+        for path in paths:
+            items, broken = read_glue(task, path, split not in task.unlabelled)
+            if broken:
+                _LOGGER.warning(f"{path}: {broken} broken rows are left out")
+            # Rows are numbered in each file.
+            named = (replace(item, id=f"{path.name.partition('.')[0]}-{item.id}") for item in items)
+            splits[split] += items if len(paths) == 1 else named
+    return splits
 
 
 def read_glue(task: GlueTask, path: str | Path, labelled: bool = True) -> tuple[list[TextItem], int]:
@@ -132,8 +187,6 @@ def read_glue(task: GlueTask, path: str | Path, labelled: bool = True) -> tuple[
         UnifiedError: the file cannot be read, has no rows, lacks a column, or rows are wrong: another number of cells,
             an empty text, a label that the task does not have, a number that was there before. The first ten are named.
     """
-    if labelled and task.label is None:
-        raise UnifiedError(f"{path}: {task.name} has no labels; read it as a test file")
     table = list(tab_rows(path))
     columns, rows = _columns(task, path, table, labelled)
     entries, items, seen, broken = Entries(path), [], set(), 0

@@ -42,7 +42,7 @@ SUBMISSIONS: dict[str, Submission] = {
     "QNLI": Submission("QNLI", 5463),
     "RTE": Submission("RTE", 3000),
     "WNLI": Submission("WNLI", 146),
-    "AX": Submission("AX", 1104),
+    "AX": Submission("MNLI", 1104, "diagnostic"),
 }
 
 
