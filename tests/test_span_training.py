@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import fairseq_runs as fairseq
-from tests.test_understanding import TASK
+from tests.understanding_runs import TASK
 from unified.data.vocabulary import Vocabulary
 from unified.tasks.items import write_items
 from unified.tasks.questions import Answer, QuestionItem

@@ -6,6 +6,7 @@ import torch
 
 from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS
+from tests.understanding_runs import TASK as TASK
 from tests.understanding_runs import train, validations
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError

@@ -105,7 +105,7 @@ class JsonPairChunk:
         for number, source, target, _ in self._pairs():
             yield number, source, target
 
-    def pairs_with_spans(self) -> Iterator[tuple[int, str, str, dict[str, list[tuple[int, int]]]]]:
+    def pairs_with_spans(self) -> Iterator[tuple[int, str | list[str], str, dict[str, list[tuple[int, int]]]]]:
         """As :meth:`pairs`, and the spans of each source, see :func:`unified.data.annotations.source_spans`."""
         for number, source, target, record in self._pairs():
             try:
@@ -114,7 +114,7 @@ class JsonPairChunk:
                 place = _place(self.block, number - self.first_pair)
                 raise UnifiedError(f"{place}: {error}; make it with `unified pairs --oracle`") from None
 
-    def _pairs(self) -> Iterator[tuple[int, str, str, dict]]:
+    def _pairs(self) -> Iterator[tuple[int, str | list[str], str, dict]]:
         for offset, record in _records(self.block):
             source = _parts_field(self.block, offset, record, self.source_field)
             target = _field(self.block, offset, record, self.target_field)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from unified.data.cleaning.sentences import split_sentences
+from unified.data.json_files import LONE_SURROGATE
 
 # What may end a line of a story as it is (abisee/cnn-dailymail, make_datafiles.py).
 _LINE_ENDS = (".", "!", "?", "'", "`", '"', "\u2019", "\u201d", ")")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class BadRow(ValueError):
@@ -162,6 +161,6 @@ def _field(row: dict, name: str) -> Any:
 def _string(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise BadRow(f"field {name!r} holds a {type(value).__name__}, not a string")
-    if _LONE_SURROGATE.search(value):
+    if LONE_SURROGATE.search(value):
         raise BadRow(f"field {name!r} holds half of a surrogate pair")
     return value
