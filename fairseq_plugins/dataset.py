@@ -9,15 +9,12 @@ import torch
 from fairseq.data import FairseqDataset, data_utils
 
 from fairseq_plugins.refusals import refusing
-from unified.data import randomness
 from unified.data.collate import collate
 from unified.data.dataset import RowDataset
 from unified.data.example import Batch
 from unified.data.memory_streams import StreamDataset
 from unified.data.mmap import TokenFile
 from unified.data.vocabulary import SpecialTokens
-from unified.tasks.base import Encoded
-from unified.tasks.batches import assembled, batches_of, runs_of, units_of
 
 
 def to_batch(sample: dict) -> Batch:
@@ -25,11 +22,12 @@ def to_batch(sample: dict) -> Batch:
     return Batch(**sample["batch"], groups=sample["groups"], structure=sample["structure"])
 
 
-def _batch_fields(batch: Batch) -> dict:
+def batch_fields(batch: Batch) -> dict:
+    """What of a sample :func:`to_batch` reads."""
     return {"batch": batch.tensors(), "groups": batch.groups, "structure": batch.structure}
 
 
-class _Planned(FairseqDataset):
+class Planned(FairseqDataset):
     """What rows and pairs share: examples are drawn anew in every epoch."""
 
     # Each epoch has its own masks and rows; with persistent workers fairseq would repeat the first epoch's.
@@ -44,7 +42,7 @@ class _Planned(FairseqDataset):
         return super().batch_by_size(indices, max_tokens, max_sentences, required_batch_size_multiple=1)
 
 
-class RowFairseqDataset(_Planned):
+class RowFairseqDataset(Planned):
     """Items are rows. A batch holds as many rows as --batch-size or --max-tokens / row length allow."""
 
     def __init__(self, rows: RowDataset | StreamDataset, special: SpecialTokens, shuffle: bool):
@@ -81,7 +79,7 @@ class RowFairseqDataset(_Planned):
             "id": torch.tensor([index for index, _ in items]),
             "nsentences": sum(map(len, rows)),
             "ntokens": sum(len(example.tokens) for row in rows for example in row),
-            **_batch_fields(batch),
+            **batch_fields(batch),
         }
 
 
@@ -102,82 +100,6 @@ class StreamFairseqDataset(RowFairseqDataset):
         return sample
 
 
-class ItemFairseqDataset(_Planned):
-    """Items are a task's examples, or all of an item where they belong together; a batch packs its own into rows.
-
-    ``--batch-size`` counts them, as published settings do, and ``--max-tokens`` their tokens.
-
-    Args:
-        encoded: of all items.
-        together: whether the examples of an item must be in one batch.
-        longest_run: how many of them are read at most, a run of them drawn anew in every epoch; None for all.
-        row_length: places of the rows in which examples are packed; None gives each a row of its own.
-        special: ids of special symbols.
-        seed: of the order; None keeps like lengths together, longest first.
-        name: of the split.
-        head: of the model that reads them.
-    """
-
-    def __init__(
-        self,
-        encoded: Encoded,
-        together: bool,
-        longest_run: int | None,
-        row_length: int | None,
-        special: SpecialTokens,
-        seed: int | None,
-        name: str,
-        head: str,
-    ):
-        self.encoded, self.row_length, self.special = encoded, row_length, special
-        self.seed, self.name, self.head = seed, name, head
-        self.whole, self.longest_run = units_of(encoded.owners, together), longest_run
-        self.lengths = np.array([len(example.tokens) for example in encoded.examples])
-        self.set_epoch(1)
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch, self.units = epoch, self.whole
-        if self.longest_run is not None:
-            rng = randomness.generator(self.seed, epoch, randomness.RUNS)
-            self.units = runs_of(self.whole, self.longest_run, rng)
-        self.places = np.array([self.lengths[unit].sum() for unit in self.units])
-
-    def __len__(self) -> int:
-        return len(self.units)
-
-    def __getitem__(self, index: int) -> int:
-        return index
-
-    def num_tokens(self, index: int) -> int:
-        return int(self.places[index])
-
-    size = num_tokens
-
-    def ordered_indices(self) -> np.ndarray:
-        if self.seed is None:
-            return np.argsort(-self.places, kind="stable")
-        return randomness.generator(self.seed, self.epoch, randomness.ORDER).permutation(len(self))
-
-    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
-        return batches_of(np.asarray(indices), self.places, max_sentences, max_tokens)
-
-    def collater(self, indices: Sequence[int]) -> dict:
-        if not indices:
-            return {}
-        members = np.concatenate([self.units[index] for index in indices])
-        members, batch, reading = assembled(self.encoded, members, self.row_length, self.special.pad)
-        return {
-            "id": torch.tensor(indices),
-            "nsentences": len(indices),
-            "ntokens": int(self.places[list(indices)].sum()),
-            "members": torch.from_numpy(members),
-            "reading": reading,
-            "split": self.name,
-            "head": self.head,
-            **_batch_fields(batch),
-        }
-
-
 class Side:
     """One side of the pairs, as a sequence: int64 arrays that end with the separator, cut to ``maximum`` before it."""
 
@@ -195,7 +117,7 @@ class Side:
         return tokens
 
 
-class PairFairseqDataset(_Planned):
+class PairFairseqDataset(Planned):
     """Items are source/target pairs: what fairseq-generate needs, with the batch that the loss needs beside it.
 
     ``sources`` and ``targets`` are sequences of int64 arrays, each ending with the separator.
@@ -259,5 +181,5 @@ class PairFairseqDataset(_Planned):
             )
         if self.losses is not None:
             batch = collate([examples for *_, examples in items], None, self.losses.mixture.names, pad)
-            sample.update(_batch_fields(batch))
+            sample.update(batch_fields(batch))
         return sample

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,47 +15,65 @@ _SHARE = "_share"
 
 
 class Predictions:
-    """Predictions for the items of one split by the items' numbers.
+    """Predictions for the items of one split, by head and the items' numbers.
 
     Every process predicts for whole items of its own; the scores are of all.
 
     Args:
-        understanding: the task.
-        items: of every split, by its name.
+        tasks: by the names of their heads.
+        items: of every split and head.
     """
 
-    def __init__(self, understanding: Understanding, items: dict[str, list]):
-        self.understanding, self.items = understanding, items
+    def __init__(self, tasks: Mapping[str, Understanding], items: Mapping[str, Mapping[str, list]]):
+        self.tasks, self.items = tasks, items
         self.clear()
 
     def clear(self) -> None:
         """Forget all, before a validation."""
         self.split: str | None = None  # stays None in a process that gets no batch
-        self.found: dict[int, Any] = {}
+        self.found: dict[tuple[str, int], Any] = {}
         self._scores: dict[str, float] = {}
 
-    def add(self, split: str, found: dict[int, Any]) -> None:
+    def add(self, split: str, head: str, found: Mapping[int, Any]) -> None:
         if split != self.split:
             self.clear()
         self.split = split
-        self.found.update(found)
+        self.found.update({(head, number): one for number, one in found.items()})
 
     def log(self, share: float) -> None:
-        """Log each measure of the split; known once the ``share`` of items seen, over all processes, is all."""
-        metrics.log_scalar_sum(_SHARE, share)
-        for measure in self.understanding.measures:
-            metrics.log_derived(measure, lambda meters, measure=measure: self._score(meters[_SHARE].sum, measure))
+        """Log each measure of the split; known once the ``share`` of items seen, over all processes, is all.
 
-    def _score(self, share: float, measure: str) -> float:
+        Of several heads the measures have the head's name before them, and ``average`` is the mean of the first ones.
+        """
+        metrics.log_scalar_sum(_SHARE, share)
+        for name in self._names():
+            metrics.log_derived(name, lambda meters, name=name: self._score(meters[_SHARE].sum, name))
+
+    def _names(self) -> list[str]:
+        if len(self.tasks) == 1:
+            return [measure for task in self.tasks.values() for measure in task.measures]
+        return ["average", *(f"{head}_{measure}" for head, task in self.tasks.items() for measure in task.measures)]
+
+    def _score(self, share: float, name: str) -> float:
         """0 while items are missing, which happens in the statistics of single batches."""
         if share < 1 - 1e-7:
             return 0.0
         if not self._scores:
-            parts = _from_all((self.split, self.found))
-            items = self.items[next(split for split, _ in parts if split is not None)]
-            found = {number: one for _, part in parts for number, one in part.items()}
-            self._scores = self.understanding.score(items, [found[i] for i in range(len(items))])
-        return round(float(self._scores[measure]), 2)
+            self._scores = self._judged(_from_all((self.split, self.found)))
+        return round(float(self._scores[name]), 2)
+
+    def _judged(self, parts: list[tuple[str | None, dict]]) -> dict[str, float]:
+        items = self.items[next(split for split, _ in parts if split is not None)]
+        found = {key: one for _, part in parts for key, one in part.items()}
+        scores = {
+            head: task.score(items[head], [found[head, i] for i in range(len(items[head]))])
+            for head, task in self.tasks.items()
+        }
+        if len(scores) == 1:
+            return next(iter(scores.values()))
+        first = [scores[head][task.measures[0]] for head, task in self.tasks.items()]
+        named = {f"{head}_{measure}": score for head, own in scores.items() for measure, score in own.items()}
+        return {"average": sum(first) / len(first), **named}
 
 
 def _from_all(value: Any) -> list:

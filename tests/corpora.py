@@ -34,6 +34,10 @@ def write(path, content):
     return str(path)
 
 
+def jsonl(path, rows):
+    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
 def run(*arguments):
     """Exit status of `unified prepare` on one worker, with the small tokenizer of characters."""
     arguments = [str(argument) for argument in arguments]

@@ -16,19 +16,20 @@ from unified.tokenization.wordpiece import WordPieceTokenizer
 WORDS = [f"w{i}" for i in range(30)]
 
 
-def tokenizer() -> WordPieceTokenizer:
-    return WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS], lowercase=False)
+def tokenizer(*more: str) -> WordPieceTokenizer:
+    """An entry for each of :data:`WORDS` and ``more``."""
+    return WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *more], lowercase=False)
 
 
-def vocabulary() -> Vocabulary:
-    return Vocabulary(WORDS)
+def vocabulary(*more: str) -> Vocabulary:
+    return Vocabulary([*WORDS, *more])
 
 
-def data_folder(path: Path, items: Mapping[str, Sequence]) -> Path:
+def data_folder(path: Path, items: Mapping[str, Sequence], *more: str) -> Path:
     """``*.jsonl`` of each split, dictionary and tokenizer."""
     path.mkdir(parents=True)
-    tokenizer().save(path)
-    vocabulary().save(path / "dict.txt")
+    tokenizer(*more).save(path)
+    vocabulary(*more).save(path / "dict.txt")
     for name, part in items.items():
         write_items(path / f"{name}.jsonl", part)
     return path

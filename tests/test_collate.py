@@ -34,6 +34,7 @@ def random_example(rng, length=None, streams=False):
         pair_place=int(rng.integers(n)) if n else 0,
         query_stream=query_stream,
         boundaries=rng.integers(0, max(n, 1), (int(rng.integers(0, 4)) if n else 0, 4)),
+        sentences=rng.integers(0, max(n, 1), (int(rng.integers(0, 4)) if n else 0, 2)),
     )
 
 
@@ -50,6 +51,7 @@ def placed(rows, width):
     grids = {name: [[value] * width for _ in rows] for name, value in fill.items()}
     lists = {name: [] for name in ("predicted", "labels", "label_groups", "pair_places", "pair_labels", "pair_groups")}
     lists |= {f"boundary_{name}": [] for name in ("places", "offsets", "labels", "groups")}
+    lists |= {f"sentence_{name}": [] for name in ("places", "labels", "groups")}
     asked = [sum(len(example.predicted) for example in row if example.query_stream) for row in rows]
     stride = width + max(asked)
     for name in ("positions", "token_types", "documents", "query_rank"):
@@ -81,6 +83,10 @@ def placed(rows, width):
                 lists["boundary_offsets"].append(offset)
                 lists["boundary_labels"].append(label)
                 lists["boundary_groups"].append(group)
+            for where, label in example.sentences.tolist():
+                lists["sentence_places"].append(r * stride + place + where)
+                lists["sentence_labels"].append(label)
+                lists["sentence_groups"].append(group)
             place += len(example.tokens)
     return grids | lists
 

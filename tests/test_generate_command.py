@@ -68,9 +68,11 @@ def test_chunks_batches_and_processes_change_nothing(samples, tmp_path, extra):
     assert texts[0] == texts[1] == texts[2] and len(texts[0]) == 21
 
 
-def test_sources_may_be_cut_and_prompts_continued(samples, tmp_path):
+def test_sources_may_be_cut_and_prompts_continued(samples, tmp_path, capsys):
     lm = UnifiedLM.from_pretrained(samples / "model.pt")
     assert plain(samples, tmp_path / "cut", "--max-source", "5") == 0
+    longer = 7 * sum(len(lm.encode(text.lower())) > 5 for text in TEXT)
+    assert 0 < longer and f"{longer} of these 21 sentences were cut to their first 5 tokens" in capsys.readouterr().err
     cut = read_generate_output([tmp_path / "cut"], need_references=False)[0]
     (expected,) = lm.hypotheses([lm.encode(TEXT[0].lower())[:5]], GenerationConfig(beam=3, max_length=8))
     assert cut[0] == lm.decode(expected[0].tokens)

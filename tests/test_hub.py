@@ -14,7 +14,7 @@ from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint, save
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.generation import GenerationConfig
+from unified.generation import GenerationConfig, score
 from unified.model import LanguageModel
 
 
@@ -246,6 +246,33 @@ def test_checkpoints_that_do_not_fit_are_refused(samples, tmp_path, change, mess
     save(content, tmp_path / "model.pt")
     with pytest.raises(UnifiedError, match=message):
         UnifiedLM.from_pretrained(tmp_path / "model.pt", data=samples / "pairs")
+
+
+def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(samples):
+    """As in UniLM, section 3.6: draws among the most probable tokens, no 4-gram twice; the model ranks the samples."""
+    lm = loaded(samples, "left_to_right")
+    prompts = ["The cat ", "On Monday the bird sang"]
+    shared = {"prompt": True, "sampling": True, "max_length": 40, "seed": 3}
+    options = {**shared, "top_k": 5, "no_repeat_ngram": 4, "beam": 10, "n_best": 10}
+    found = lm.hypotheses([lm.encode(prompt) for prompt in prompts], GenerationConfig(
+        **{name: value for name, value in options.items() if name != "prompt"}), prompt=True)  # fmt: skip
+    decoder = lm.decoder(prompt=True)
+    for prompt, hypotheses in zip(prompts, found, strict=True):
+        assert len(hypotheses) == 10 and len({tuple(h.tokens.tolist()) for h in hypotheses}) > 5
+        start = lm.encode(prompt)
+        means = []
+        for hypothesis in hypotheses:
+            text = [*start, *hypothesis.tokens.tolist()]
+            ngrams = [tuple(text[i : i + 4]) for i in range(len(text) - 3)]
+            assert len(set(ngrams)) == len(ngrams)
+            target = hypothesis.tokens if len(hypothesis.tokens) == 40 else torch.tensor([*hypothesis.tokens, 2])
+            means.append(float(score(decoder, torch.tensor([[*start, 2]]), target[None])[0].mean()))
+        assert means == sorted(means, reverse=True) and means[0] > means[-1] + 0.1
+    # The best alone is what is returned by default.
+    assert lm.generate(prompts, **{**options, "n_best": 1}) == [some[0] for some in lm.generate(prompts, **options)]
+    repeating = lm.generate(prompts, **shared, top_k=2, beam=10, n_best=10)
+    texts = [lm.encode(text) for some in repeating for text in some]
+    assert any(len({tuple(t[i : i + 4]) for i in range(len(t) - 3)}) < len(t) - 3 for t in texts)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """Streams of running text: every row goes on from the one before it, forwards and backwards."""
 
 import pickle
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from tests.rates import assert_rate
+from tests.rates import assert_rate, assert_same_distribution
 from tests.token_files import SEPARATOR, SPECIAL, equal, numbered_documents, random_sizes, write_documents
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.errors import UnifiedError
@@ -60,9 +61,6 @@ def test_reading_goes_around_and_knows_where_sentences_end(corpus):
             assert tokens.tolist() == [whole[(place + i) % len(whole)] for i in range(length)]
             within = [i for i in range(1, length) if (place + i) % len(whole) in ends]
             assert [end for end in found if 0 < end < length] == within
-    for place in range(len(whole)):
-        start = text.sentence_start(place)
-        assert start in ends and not any(start < end <= place for end in ends)
 
 
 @pytest.mark.parametrize("streams, both", [(1, False), (4, False), (4, True), (3, True)])
@@ -115,31 +113,38 @@ def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, stre
 
 
 def test_second_segments_stand_as_the_text_does_and_rows_have_draws_of_their_own(tmp_path):
-    """In both directions: segments part where sentences do; strangers begin a sentence, which backwards comes last."""
+    """In both directions segments part where sentences do, as they are read, whether the second follows or not."""
     rng = np.random.default_rng(1)
     documents = numbered_documents(random_sizes(rng, 60, 12, 12))
     text = RunningText(write_documents(tmp_path / "text", documents), SPECIAL)
-    starts = {SEPARATOR, *(sentence[0] for sentences in documents for sentence in sentences)}
+    first_tokens = {SEPARATOR, *(sentence[0] for sentences in documents for sentence in sentences)}
+    last_tokens = {SEPARATOR, *(sentence[-1] for sentences in documents for sentence in sentences)}
     around = written(text.read(0, 2 * len(text))[0])
     word_starts = rng.random(SPECIAL.ordinary_stop) < 0.5
     rows = StreamDataset(text, Shown(24), word_starts, 64, 1, streams=6)
-    draws, strangers, parted = set(), 0, {False: [], True: []}
-    for row in range(len(rows)):
-        ((shown, draw),) = rows[row]
-        draws.add(draw)
-        step = -1 if shown.backward else 1
-        first, second = shown.tokens[::step], shown.second[::step]
-        known = np.concatenate([shown.tokens, shown.second])
-        assert (shown.word_starts == word_starts[known])[known != SEPARATOR].all()
-        if shown.is_next:
-            behind = first if shown.backward else second
-            parted[shown.backward].append(int(behind[0]) in starts)
-        else:
-            strangers += 1
-            assert int(second[0]) in starts
-            assert written(second) in around
-    assert len(draws) == len(rows) and 50 < strangers < len(rows)
-    assert all(np.mean(ends) > 0.9 and len(ends) > 50 for ends in parted.values())
+    draws, shapes = set(), {True: Counter(), False: Counter()}
+    for epoch in range(1, 9):
+        rows.set_epoch(epoch)
+        for row in range(len(rows)):
+            ((shown, draw),) = rows[row]
+            draws.add(draw)
+            known = np.concatenate([shown.tokens, shown.second])
+            assert (shown.word_starts == word_starts[known])[known != SEPARATOR].all()
+            assert written(shown.second[:: -1 if shown.backward else 1]) in around
+            opening, closing = (last_tokens, first_tokens) if shown.backward else (first_tokens, last_tokens)
+            begins, ends = int(shown.second[0]) in opening, int(shown.second[-1]) in closing
+            shape = begins, ends, int(shown.second[0]) == SEPARATOR, len(shown.second)
+            shapes[shown.is_next][shown.backward, *shape] += 1
+    assert len(draws) == 8 * len(rows)
+    assert_rate(shapes[True].total(), len(draws), 0.5)
+    assert_same_distribution(shapes[True], shapes[False])
+    assert_same_distribution(*(Counter(shape[:4] for shape in counts.elements()) for counts in shapes.values()))
+    for way in (False, True):
+        inside, parted = (
+            sum(count for (backward, begins, *_), count in shapes[False].items() if (backward, begins) == (way, kind))
+            for kind in (False, True)
+        )
+        assert parted > 20 * inside > 0
 
 
 def test_second_segments_follow_half_of_the_time_and_are_cut_where_sentences_end(tmp_path):

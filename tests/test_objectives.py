@@ -173,7 +173,8 @@ def test_contract(name):
         plain = ("group", "is_next", "pair_place", "query_stream")
         arrays = {f.name: getattr(example, f.name) for f in fields(example) if f.name not in plain}
         assert all(array.dtype == np.int64 for array in arrays.values())
-        assert {key: array.ndim for key, array in arrays.items() if array.ndim != 1} == {"boundaries": 2}
+        several = {key: array.ndim for key, array in arrays.items() if array.ndim != 1}
+        assert several == {"boundaries": 2, "sentences": 2}
         length, given_length = len(example.tokens), first + (second if objective.segments == 2 else 0)
         assert length <= lengths_of(objective, np.array(given_length))
         assert length == given_length + objective.special_tokens or hasattr(objective, "lengths")

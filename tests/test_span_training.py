@@ -8,7 +8,7 @@ import torch
 
 from tests import fairseq_runs as fairseq
 from tests.test_span_decoding import every_span
-from tests.test_understanding import TASK
+from tests.understanding_runs import TASK
 from unified import UnifiedLM
 from unified.data.vocabulary import Vocabulary
 from unified.tasks.batches import assembled

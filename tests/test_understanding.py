@@ -5,6 +5,9 @@ import pytest
 import torch
 
 from tests import fairseq_runs as fairseq
+from tests.task_folders import WORDS
+from tests.understanding_runs import TASK as TASK
+from tests.understanding_runs import train, validations
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
@@ -14,14 +17,6 @@ from unified.tasks.batches import assembled, batches_of, units_of
 from unified.tasks.items import TextItem, WordsItem, write_items
 from unified.tasks.sequences import encode_texts, encode_words
 from unified.tokenization.wordpiece import WordPieceTokenizer
-
-WORDS = [f"w{i}" for i in range(30)]
-TASK = ("--user-dir", fairseq.ROOT / "fairseq_plugins", "--task", "unified_understanding")
-TINY = (
-    "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 32, "--tokens-per-sample", 32,
-    "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 3e-3, "--cpu",
-    "--log-format", "json", "--no-epoch-checkpoints", "--num-workers", 0, "--batch-size", 32, "--seed", 3,
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +45,6 @@ def folder(path, items, tokenizer, vocabulary):
     for name, part in items.items():
         write_items(path / f"{name}.jsonl", part)
     return path
-
-
-def train(data, save, *arguments, check=True):
-    return fairseq.run("train", data, *TASK, *TINY, "--save-dir", save, *arguments, check=check)
-
-
-def validations(result):
-    return fairseq.logged(result.stdout + result.stderr, "valid")
 
 
 def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):
@@ -159,10 +146,8 @@ def test_a_synthetic_classification_is_learnt_and_goes_on_from_a_language_model(
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     checkpoint = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)
     kept = checkpoint["extra_state"]["UnifiedUnderstandingTask"]
-    assert kept == {
-        "head": "classification",
-        "settings": {"labels": ("no", "yes"), "positive": None, "dropout": 0.1},
-    }
+    settings = {"labels": ("no", "yes"), "positive": None, "dropout": 0.1}
+    assert kept == {"classification": {"head": "classification", "settings": settings}}
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, token_types=2)
     language_model = LanguageModel(config)
     model = UnderstandingModel(config, {"one": Classification(("a", "b")).head(config)})
@@ -223,7 +208,7 @@ def test_synthetic_tags_are_learnt(tmp_path, tokenizer, vocabulary):
     result = train(data, tmp_path / "save", "--head", "tagging", "--max-epoch", 5)
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     kept = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)["extra_state"]
-    assert kept["UnifiedUnderstandingTask"]["settings"]["labels"] == ("a", "b", "c")
+    assert kept["UnifiedUnderstandingTask"]["tagging"]["settings"]["labels"] == ("a", "b", "c")
 
 
 def test_bad_words_are_reported(tmp_path):
@@ -238,6 +223,15 @@ def test_bad_words_are_reported(tmp_path):
         assert problem in str(caught.value)
     path.write_text('{"words": ["a"]}')
     assert Tagging.read(path, labelled=False) == [WordsItem("1", ("a",))]
+
+
+def test_items_are_read_as_they_were_written(tmp_path):
+    """Texts may hold what Unicode counts as the end of a line."""
+    texts = [TextItem("1", "a\u2028b\x85c\x0b d", "e\r", "x"), TextItem("2", "f", None, "y")]
+    words = [WordsItem("1", ("a\u2029b",), ("O",), "one"), WordsItem("2", ("c", "d"), ("O", "B-x"))]
+    for name, items, task in (("texts", texts, Classification), ("words", words, Tagging)):
+        write_items(tmp_path / name, items)
+        assert task.read(tmp_path / name) == items
 
 
 def test_bad_lines_are_reported_together(tmp_path):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -13,15 +14,14 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import (
     find_checkpoint,
     find_data,
+    heads_of,
     restore,
-    restore_task,
+    restore_tasks,
     sequence_length,
-    task_of,
 )
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
 from unified.data.vocabulary import MASK, Vocabulary
-from unified.data.windows import TokenCounter, Words
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
 from unified.masks import GIVEN
@@ -31,8 +31,8 @@ from unified.objectives.spans import runs
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks import Codec
 from unified.tasks.answering import Answering
+from unified.tasks.asking import Asking
 from unified.tasks.prediction import Predictor
-from unified.tasks.question_generation import MAX_SOURCE, find_answer, question_source
 from unified.tokenization import Tokenizer, load_tokenizer, parts_of, tokenizer_files
 
 
@@ -46,7 +46,7 @@ class SymbolTokenizer:
         return " ".join(pieces)
 
 
-class UnifiedLM(Answering):
+class UnifiedLM(Answering, Asking):
     """A language model, or a model of a task of understanding, with its vocabulary and tokenizer.
 
     Attributes:
@@ -54,7 +54,7 @@ class UnifiedLM(Answering):
         vocabulary, tokenizer: from the data folder it was trained on.
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         folder: where vocabulary and tokenizer came from.
-        predictor: of the task that it was fine-tuned for; None for a language model.
+        predictors: of the tasks that it was fine-tuned for, by the names of their heads; none for a language model.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class UnifiedLM(Answering):
         tokenizer: Tokenizer | SymbolTokenizer,
         writes: str,
         folder: Path,
-        predictor: Predictor | None = None,
+        predictors: Mapping[str, Predictor] = MappingProxyType({}),
     ):
         self.model, self.vocabulary, self.tokenizer = model.eval(), vocabulary, tokenizer
-        self.writes, self.folder, self.predictor = writes, folder, predictor
+        self.writes, self.folder, self.predictors = writes, folder, predictors
         self.special = vocabulary.special
 
     @classmethod
@@ -88,13 +88,14 @@ class UnifiedLM(Answering):
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
         tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
-        if not task_of(content):
+        if not heads_of(content):
             model, vocabulary, writes = restore(path, content, folder)
             return cls(model.to(device), vocabulary, tokenizer, writes, folder)
-        model, task, vocabulary = restore_task(path, content, folder)
+        model, tasks, vocabulary = restore_tasks(path, content, folder)
         codec = Codec(tokenizer, vocabulary, sequence_length(content), model.config.relative)
-        predictor = Predictor(model.to(device), task, codec)
-        return cls(model, vocabulary, tokenizer, "nothing", folder, predictor)
+        model.to(device)
+        predictors = {name: Predictor(model, name, task, codec) for name, task in tasks.items()}
+        return cls(model, vocabulary, tokenizer, "nothing", folder, predictors)
 
     @property
     def device(self) -> torch.device:
@@ -177,9 +178,9 @@ class UnifiedLM(Answering):
         return self._best(self.model.boundary_logits(states, *as_tensor), top)
 
     def _require_language_model(self) -> None:
-        if self.predictor is not None:
+        if self.predictors:
             raise UnifiedError(
-                f"the model was fine-tuned for {self.predictor.task.name} and predicts no tokens; take the language "
+                f"the model was fine-tuned for {', '.join(self.predictors)} and predicts no tokens; take the language "
                 "model it came from"
             )
 
@@ -244,7 +245,7 @@ class UnifiedLM(Answering):
         """
         ids = [self.encode_source(text) for text in _several("texts", texts)]
         if "max_length" not in options:
-            options["max_length"] = max(1, min(GenerationConfig.max_length, self._room(max(map(len, ids), default=0))))
+            options["max_length"] = max(1, min(GenerationConfig.max_length, self.room(max(map(len, ids), default=0))))
         config = GenerationConfig.of_options(self.vocabulary, **options)
         given = ids if SCHEMES[self.scheme(prompt)].prompt else [[]] * len(ids)
         found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size)
@@ -252,31 +253,6 @@ class UnifiedLM(Answering):
             [self.decode(start + h.tokens.tolist()) for h in some] for start, some in zip(given, found, strict=True)
         ]
         return written if config.n_best > 1 else [some[0] for some in written]
-
-    def ask(
-        self, passage: str, answer: str, *, start: int | None = None, max_source: int | None = None, **options
-    ) -> str | list[str]:
-        """A question that ``answer``, a part of ``passage``, answers, by a model trained on question generation.
-
-        Args:
-            start: character of the passage where the answer stands; default: where it stands first.
-            max_source: most tokens of the window of the passage that is shown, separator and answer; default: 456
-                (UniLM, section 3.4), or what the positions leave room for.
-            options: as for :meth:`generate`; by default ``beam`` is 3 and ``max_length`` 48.
-
-        Returns:
-            The question; with ``n_best`` above 1 a list of them, best first.
-
-        Raises:
-            UnifiedError: the answer does not stand there, or is too long.
-        """
-        options = {"beam": 3, "max_length": 48} | options
-        if max_source is None:
-            max_source = min(MAX_SOURCE, self._room(options["max_length"]))
-        counter = TokenCounter(self.encode)
-        found = find_answer(passage, answer, start)
-        source = question_source(Words.of(passage, counter), found, max_source, counter)
-        return self.generate([source], prompt=False, **options)[0]
 
     def hypotheses(
         self,
@@ -357,14 +333,14 @@ class UnifiedLM(Answering):
         padded = [[*row, *[self.special.pad] * (width - len(row))] for row in rows]
         return torch.tensor(padded, dtype=torch.long, device=self.device)
 
-    def _room(self, length: int) -> int:
+    def room(self, length: int) -> int:
         """Positions left beside ``length`` tokens, begin, separator, and the place that asks for the end symbol."""
         return self.model.config.position_limit - length - 3
 
     def _check_lengths(
         self, sources: Sequence[Sequence[int]], indices: Sequence[int], config: GenerationConfig
     ) -> None:
-        room = max(self._room(config.max_length), 0)
+        room = max(self.room(config.max_length), 0)
         for index, source in zip(indices, sources, strict=True):
             if len(source) > room:
                 raise UnifiedError(

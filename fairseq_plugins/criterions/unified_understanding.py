@@ -3,11 +3,15 @@
 import math
 from dataclasses import dataclass
 
+import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 
 from fairseq_plugins.dataset import to_batch
+
+#: Name under which the loss of masked language modelling is logged.
+MASKED = "masked"
 
 
 @dataclass
@@ -17,32 +21,39 @@ class UnifiedUnderstandingCriterionConfig(FairseqDataclass):
 
 @register_criterion("unified_understanding", dataclass=UnifiedUnderstandingCriterionConfig)
 class UnifiedUnderstandingCriterion(FairseqCriterion):
-    """Logs ``loss`` (bits for classes, squared error for numbers) and, while training, ``train_accuracy``."""
+    """Logs ``loss`` (bits for classes, squared error for numbers) and, while training, ``train_accuracy``.
+
+    Where a model has several heads, both for each head under its name, and every batch counts the same.
+    """
 
     def __init__(self, task):
         super().__init__(task)
-        self.understanding = task.understanding
+        self.tasks, self.weight = task.understandings, task.cfg.auxiliary_masking
 
     def forward(self, model, sample, reduce=True):
-        """(summed loss, how much was asked, log) of a sample of :class:`fairseq_plugins.dataset.ItemFairseqDataset`."""
+        """(summed loss, how much was asked, log) of a sample of :mod:`fairseq_plugins.items`."""
         return self.judged(model, sample)[:3]
 
     def judged(self, model, sample):
         """The same, and the scores."""
-        scores = model(to_batch(sample), sample["reading"], sample["head"])
-        loss = self.understanding.loss(scores, sample["reading"])
-        count = int(loss.count)
-        log = {
-            "loss": loss.nll,
-            "sample_size": count,
-            "ntokens": sample["ntokens"],
-            "nsentences": sample["nsentences"],
-        }
-        if self.understanding.numeric:
-            log["numbers"] = count
-        elif model.training:
-            log["correct"] = loss.correct
-        return loss.total, count, log, scores
+        head = sample["head"]
+        scores = model(to_batch(sample), sample["reading"], head)
+        part = self.tasks[head].loss(scores, sample["reading"])
+        loss, size = part.total, int(part.count)
+        log = {"ntokens": sample["ntokens"], "nsentences": sample["nsentences"]}
+        # Processes at other heads log the same names with the same kinds of values: fairseq adds them up so.
+        zero = torch.zeros_like(part.nll)
+        log |= {f"{name}:{what}": zero for name in self.tasks for what in ("loss", "correct")}
+        log |= {f"{name}:count": 0 for name in self.tasks}
+        log |= {f"{head}:loss": part.nll, f"{head}:count": size, f"{head}:correct": part.correct.to(zero)}
+        log |= {f"{name}:numbers": 1 for name, task in self.tasks.items() if task.numeric}
+        if len(self.tasks) > 1:
+            loss, size = loss / max(size, 1) + model.core.idle(head), 1
+        if "masked" in sample:
+            hidden = model.core.token_loss(to_batch(sample["masked"]))
+            loss = loss + self.weight * size * hidden.total / hidden.count
+            log |= {f"{MASKED}:loss": hidden.nll, f"{MASKED}:count": hidden.count, f"{MASKED}:correct": hidden.correct}
+        return loss, size, {**log, "loss": part.nll, "sample_size": size, "training": int(model.training)}, scores
 
     @classmethod
     def reduce_metrics(cls, logging_outputs):
@@ -51,13 +62,28 @@ class UnifiedUnderstandingCriterion(FairseqCriterion):
         for log in logging_outputs:
             for key, value in log.items():
                 totals[key] = totals.get(key, 0.0) + float(value)
-        size = totals.get("sample_size", 0.0)
-        if not size:
-            return
-        metrics.log_scalar("loss", totals["loss"] / size / (1.0 if "numbers" in totals else math.log(2)), size, round=4)
-        if "correct" in totals:
-            metrics.log_scalar("train_accuracy", 100.0 * totals["correct"] / size, size, round=2)
+        names = [key.removesuffix(":count") for key in totals if key.endswith(":count")]
+        heads = [name for name in names if name != MASKED]
+        asked = {name: totals[f"{name}:count"] for name in names if totals[f"{name}:count"]}
+        losses = {name: _mean_loss(totals, name) for name in asked}
+        size = sum(asked.get(name, 0.0) for name in heads)
+        if size:
+            mean = sum(losses[name] * asked[name] for name in heads if name in asked) / size
+            metrics.log_scalar("loss", mean, size, round=4)
+        for name, count in asked.items():
+            prefix = f"{name}_" if name == MASKED or len(heads) > 1 else ""
+            if prefix:
+                metrics.log_scalar(f"{prefix}loss", losses[name], count, round=4)
+            if totals["training"] and not totals.get(f"{name}:numbers"):
+                accuracy = 100.0 * totals[f"{name}:correct"] / count
+                metrics.log_scalar(f"{prefix}train_accuracy", accuracy, count, round=2)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
+
+
+def _mean_loss(totals: dict[str, float], name: str) -> float:
+    """Of numbers as it is, of classes in bits."""
+    unit = 1.0 if totals.get(f"{name}:numbers") else math.log(2)
+    return totals[f"{name}:loss"] / totals[f"{name}:count"] / unit

@@ -27,7 +27,8 @@ from unified.model.understanding import UnderstandingModel, with_pooler
 logger = logging.getLogger(__name__)
 
 #: Heads a checkpoint may lack (they start afresh) or bring along unused.
-HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.", "heads.")
+HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.")
+HEADS += ("sentence_head.", "heads.")
 
 UnifiedLMModelConfig = mirror(
     TransformerConfig,
@@ -61,9 +62,8 @@ class UnifiedLMModel(BaseFairseqModel):
     @refusing()
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
-        heads = getattr(task, "heads", None)  # of a task of understanding
-        core = UnderstandingModel(config, heads(config)) if heads else LanguageModel(config)
-        return cls(core, task, cfg.writes)
+        build = getattr(task, "build_core", LanguageModel)  # of a task of understanding
+        return cls(build(config), task, cfg.writes)
 
     def forward(self, batch, *others, **keywords):
         """Losses by objective, see :meth:`unified.model.LanguageModel.forward`; or scores of an understanding model."""

@@ -1,6 +1,7 @@
 """``--task unified_lm``: every kind of language modelling, on documents or on pairs."""
 
 import json
+import logging
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Optional
@@ -28,7 +29,9 @@ from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
-from unified.objectives.base import boundary_offsets_of, loss_names
+from unified.objectives.base import boundary_offsets_of, extractive_of, loss_names
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -158,16 +161,17 @@ class UnifiedLMTask(DictionaryTask):
         if self.cfg.memory and split == "train":
             self.datasets[split] = self._streams(files[0], seed)
             return
+        annotations = Annotations(files[0])
+        annotations.check()
         if not folder.paired:
-            annotations = Annotations(files[0])
-            annotations.check()
             texts = DocumentTexts(files[0], self.special, self._word_starts(), annotations)
             rows = RowDataset(texts, self.mixture, self.cfg.tokens_per_sample, seed, packed=not self.cfg.padded)
             self.datasets[split] = RowFairseqDataset(rows, self.special, shuffle=split == "train")
             return
-        texts = PairTexts(
-            files[0], files[1], self.special, self.cfg.max_source, self.cfg.max_target, word_starts=self._word_starts()
-        )
+        limits = self.cfg.max_source, self.cfg.max_target
+        texts = PairTexts(*files, self.special, *limits, self._word_starts(), annotations)
+        for note in texts.cut():
+            logger.info(f"{split}: {note}")
         packed = split == "train" and not self.cfg.padded
         rows = RowDataset(texts, self.mixture, self.cfg.tokens_per_sample, seed, packed=packed)
         if split == "train":
@@ -237,9 +241,10 @@ class UnifiedLMTask(DictionaryTask):
         with open_dict(cfg):
             if cfg.writes == "auto":
                 cfg.writes = self._writes(cfg.token_types)
-            # A head that the objectives need; asked for by hand, it may reach further than they do.
+            # Heads that the objectives need; asked for by hand, one may reach further than they do.
             reach = max(boundary_offsets_of(objective) for objective in self.mixture.objectives)
             cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
+            cfg.sentence_head = cfg.sentence_head or any(map(extractive_of, self.mixture.objectives))
 
     def _writes(self, token_types: int) -> str:
         default = "cloze" if self.folder.paired else "left_to_right"

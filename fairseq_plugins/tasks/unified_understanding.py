@@ -1,4 +1,4 @@
-"""``--task unified_understanding``: fine-tuning with the head of a task."""
+"""``--task unified_understanding``: fine-tuning with the head of a task, or of several."""
 
 import logging
 from dataclasses import asdict, dataclass, field
@@ -10,13 +10,14 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
 
-from fairseq_plugins.dataset import ItemFairseqDataset
+from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.scores import Predictions
 from fairseq_plugins.task import DictionaryTask
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.tasks import HEADS, Codec, Understanding, parse_head
+from unified.model.understanding import UnderstandingModel
+from unified.tasks import HEADS, Codec, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tokenization import load_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -25,17 +26,30 @@ logger = logging.getLogger(__name__)
 @dataclass
 class UnifiedUnderstandingTaskConfig(FairseqDataclass):
     data: str = field(
-        default=MISSING, metadata={"help": "folder with train.jsonl and valid.jsonl, a dictionary and its tokenizer"}
+        default=MISSING,
+        metadata={
+            "help": "folder with train.jsonl and valid.jsonl, a dictionary and its tokenizer; for several heads these "
+            "files are in a folder each, called like the head"
+        },
     )
     head: str = field(
         default="classification",
         metadata={
             "help": f"what is learnt: {', '.join(sorted(HEADS))}; with settings in parentheses where they differ from "
-            "the defaults, such as 'classification(dropout=0.05)'; labels are those in train.jsonl where none are set"
+            "the defaults, such as 'classification(dropout=0.05)'; labels are those in train.jsonl where none are set; "
+            "several tasks at once as 'name=head(setting=value):weight, …', the weight being how often an epoch reads "
+            "the task's items"
         },
     )
     tokens_per_sample: int = field(
         default=128, metadata={"help": "places of a sequence; how many items are cut or divided for it is logged"}
+    )
+    auxiliary_masking: float = field(
+        default=0.0,
+        metadata={
+            "help": "weight of masked language modelling on the tasks' own texts beside their losses, against "
+            "forgetting (UniLM, appendix A); 0 does without"
+        },
     )
     padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
     seed: int = II("common.seed")
@@ -46,36 +60,62 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
 class UnifiedUnderstandingTask(DictionaryTask):
     """Items with labels -> examples -> the loss of a head, and official scores of its predictions."""
 
-    def __init__(self, cfg, vocabulary: Vocabulary, understanding: Understanding):
+    def __init__(self, cfg, vocabulary: Vocabulary, entries: tuple[HeadEntry, ...]):
         super().__init__(cfg, vocabulary)
-        self.understanding = understanding
+        self.entries = {entry.name: entry for entry in entries}
+        self.understandings: dict[str, Understanding] = {
+            entry.name: entry.task_of(entry.kind.read(self._file(entry.name, "train"))) for entry in entries
+        }
         self.tokenizer = load_tokenizer(cfg.data)
         self.cls_last = False
-        self.items: dict[str, list] = {}
-        self.predictions = Predictions(understanding, self.items)
+        self.items: dict[str, dict[str, list]] = {}
+        self.predictions = Predictions(self.understandings, self.items)
 
     @classmethod
     @refusing()
     def setup_task(cls, cfg, **kwargs):
-        folder, (kind, task_of) = Path(cfg.data), parse_head(cfg.head)
+        folder = Path(cfg.data)
         if not folder.is_dir():
             raise UnifiedError(f"{folder}: no such data folder")
         if cfg.max_valid_steps:
             raise UnifiedError("--max-valid-steps: scores are of all items of a split; leave it out")
-        vocabulary = Vocabulary.load(folder / "dict.txt")
-        return cls(cfg, vocabulary, task_of(kind.read(folder / "train.jsonl")))
+        return cls(cfg, Vocabulary.load(folder / "dict.txt"), parse_heads(cfg.head))
 
-    def heads(self, config) -> dict[str, torch.nn.Module]:
-        """Modules of the model's heads by name."""
-        return {self.understanding.name: self.understanding.head(config)}
+    @property
+    def masked(self) -> bool:
+        """Whether training batches come with a masked copy."""
+        return self.cfg.auxiliary_masking > 0
+
+    def _file(self, head: str, split: str) -> Path:
+        folder = Path(self.cfg.data)
+        return (folder if len(self.entries) == 1 else folder / head) / f"{split}.jsonl"
 
     @refusing()
     def load_dataset(self, split, combine=False, epoch=1, **kwargs):
         """Examples of a split: in random order for training, whole items together otherwise."""
-        path = Path(self.cfg.data) / f"{split}.jsonl"
-        items, length = self.understanding.read(path), self.cfg.tokens_per_sample
+        self.items[split] = {}
+        parts = [self._part(head, split) for head in self.entries]
+        self.datasets[split] = parts[0] if len(parts) == 1 else HeadsFairseqDataset(parts)
+
+    def _part(self, head: str, split: str) -> ItemFairseqDataset:
+        task, training = self.understandings[head], None
+        if split == "train":
+            training = TrainingOrder(self.cfg.seed, self.entries[head].weight, task.longest_run, self.masked)
+        return ItemFairseqDataset(
+            self._encoded(head, split),
+            together=task.together or training is None,
+            row_length=None if self.cfg.padded else self.cfg.tokens_per_sample,
+            special=self.special,
+            split=split,
+            head=head,
+            training=training,
+        )
+
+    def _encoded(self, head: str, split: str) -> Encoded:
+        path, task, length = self._file(head, split), self.understandings[head], self.cfg.tokens_per_sample
+        items = self.items[split][head] = task.read(path)
         try:
-            encoded = self.understanding.encode(items, Codec(self.tokenizer, self.vocabulary, length, self.cls_last))
+            encoded = task.encode(items, Codec(self.tokenizer, self.vocabulary, length, self.cls_last))
         except UnifiedError as error:
             raise UnifiedError(f"{path}: {error}") from None
         if encoded.cut:
@@ -84,17 +124,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
             )
         for remark in encoded.remarks:
             logger.info(f"{path}: {remark}")
-        self.items[split] = items
-        self.datasets[split] = ItemFairseqDataset(
-            encoded,
-            together=self.understanding.together or split != "train",
-            longest_run=self.understanding.longest_run if split == "train" else None,
-            row_length=None if self.cfg.padded else length,
-            special=self.special,
-            seed=self.cfg.seed if split == "train" else None,
-            name=split,
-            head=self.understanding.name,
-        )
+        return encoded
 
     def build_model(self, cfg, from_checkpoint=False):
         if not from_checkpoint:
@@ -105,6 +135,11 @@ class UnifiedUnderstandingTask(DictionaryTask):
         self.cls_last = cfg.positions == "relative"
         return super().build_model(cfg, from_checkpoint)
 
+    def build_core(self, config) -> UnderstandingModel:
+        """The Transformer with the heads of all tasks."""
+        heads = {name: task.head(config) for name, task in self.understandings.items()}
+        return UnderstandingModel(config, heads, predicts_tokens=self.masked)
+
     def begin_valid_epoch(self, epoch, model):
         super().begin_valid_epoch(epoch, model)
         self.predictions.clear()
@@ -113,14 +148,20 @@ class UnifiedUnderstandingTask(DictionaryTask):
         model.eval()
         with torch.no_grad():
             loss, size, log, scores = criterion.judged(model, sample)
-        split, members = sample["split"], sample["members"].cpu().numpy()
-        encoded, items = self.datasets[split].encoded, self.items[split]
+        split, head, members = sample["split"], sample["head"], sample["members"].cpu().numpy()
+        encoded, items = self._part_of(split, head).encoded, self.items[split][head]
         owners = np.unique(encoded.owners[members]).tolist()
         own = [items[owner] for owner in owners]
-        found = self.understanding.predict(own, encoded, members, scores, sample["reading"])
+        found = self.understandings[head].predict(own, encoded, members, scores, sample["reading"])
         if split != "train":  # whose first batch stands in where a process has none of its own
-            self.predictions.add(split, dict(zip(owners, found, strict=True)))
-        return loss, size, {**log, "share": len(owners) / len(items)}
+            self.predictions.add(split, head, dict(zip(owners, found, strict=True)))
+        return loss, size, {**log, "share": len(owners) / sum(map(len, self.items[split].values()))}
+
+    def _part_of(self, split: str, head: str) -> ItemFairseqDataset:
+        dataset = self.datasets[split]
+        if isinstance(dataset, ItemFairseqDataset):
+            return dataset
+        return next(part for part in dataset.parts if part.head == head)
 
     def reduce_metrics(self, logging_outputs, criterion):
         super().reduce_metrics(logging_outputs, criterion)
@@ -129,5 +170,6 @@ class UnifiedUnderstandingTask(DictionaryTask):
             self.predictions.log(sum(shares))
 
     def get_checkpoint_dict(self) -> dict:
-        """What fairseq keeps of this task in a checkpoint: what the scores stand for."""
-        return {type(self).__name__: {"head": self.understanding.name, "settings": asdict(self.understanding)}}
+        """What fairseq keeps of this task in a checkpoint: what the scores of each head stand for."""
+        kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.understandings.items()}
+        return {type(self).__name__: kept}

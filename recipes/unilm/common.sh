@@ -1,10 +1,23 @@
 # Sourced by the scripts of this folder: what fine-tuning and generation share. The machine's options: ../common/machine.sh.
 #
-#   DEBUG=1       the smallest model and a few updates: shows in seconds that a script runs, trains nothing
+#   DEBUG=1       the smallest model, a few updates, a few tokens: shows in seconds that a script runs, trains nothing
 
 source "$(dirname "${BASH_SOURCE[0]}")/../common/machine.sh"
 RECIPES=$ROOT/recipes/unilm
 DEBUG=${DEBUG:-0}
+
+# prepare_summaries DATASET OUTPUT TOKENIZER OPTIONS...: OUTPUT/text -> OUTPUT/data; options of summaries.py.
+prepare_summaries() {
+    local name=$1 output=$2 tokenizer=$3 oracle=() checked=()
+    shift 3
+    [[ " $* " == *" --oracle "* ]] && oracle=(--oracle)
+    [[ $DEBUG = 1 && " $* " != *" --local "* ]] && set -- "$@" --debug
+    [ -e "$tokenizer" ] && checked=(--tokenizer "$tokenizer")
+    python "$RECIPES/summaries.py" "$name" "$output/text" ${checked[@]+"${checked[@]}"} "$@"
+    unified prepare "$output/text/train.jsonl" --valid "$output/text/valid.jsonl" --test "$output/text/test.jsonl" \
+        --source-field source --target-field target ${oracle[@]+"${oracle[@]}"} \
+        --destination "$output/data" --tokenizer "$tokenizer" --overwrite
+}
 
 # finetune DATA MODEL CHECKPOINT OPTIONS...: fairseq-train with what the paper's fine-tunings share (section 2.5).
 finetune() {
@@ -27,6 +40,7 @@ finetune() {
 generate() {
     local data=$1 model=$2 output=$3 checkpoint
     shift 3
+    [ "$DEBUG" = 1 ] && set -- "$@" --max-len-b 8
     checkpoint=$model/checkpoint_best.pt
     [ -f "$checkpoint" ] || checkpoint=$model/checkpoint_last.pt
     # shellcheck disable=SC2046

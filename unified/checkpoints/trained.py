@@ -122,23 +122,27 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[LanguageModel, Voc
     return model.eval(), trained.vocabulary, trained.writes
 
 
-def restore_task(path: Path, content: dict, folder: Path) -> tuple[UnderstandingModel, Understanding, Vocabulary]:
-    """The model of a loaded checkpoint of ``--task unified_understanding``, its task, and the vocabulary in ``folder``.
+def restore_tasks(
+    path: Path, content: dict, folder: Path
+) -> tuple[UnderstandingModel, dict[str, Understanding], Vocabulary]:
+    """The model of a loaded checkpoint of ``--task unified_understanding``, its tasks by the names of their heads, and
+    the vocabulary in ``folder``.
 
     Raises:
-        UnifiedError: as :func:`read`; or its head is unknown, or the parameters do not fit.
+        UnifiedError: as :func:`read`; or a head is unknown, or the parameters do not fit.
     """
-    trained, kept = read(path, content, folder), task_of(content)
-    if kept.get("head") not in HEADS:
-        raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(HEADS)}")
-    task = HEADS[kept["head"]](**kept["settings"])
-    model = UnderstandingModel(trained.config, {task.name: task.head(trained.config)})
-    load_parameters(model, trained.parameters)
-    return model.eval(), task, trained.vocabulary
+    trained, tasks = read(path, content, folder), {}
+    for name, kept in heads_of(content).items():
+        if kept.get("head") not in HEADS:
+            raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(HEADS)}")
+        tasks[name] = HEADS[kept["head"]](**kept["settings"])
+    model = UnderstandingModel(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
+    load_parameters(model, trained.parameters, unused_allowed_prefixes=["token_head."])
+    return model.eval(), tasks, trained.vocabulary
 
 
-def task_of(content: dict) -> dict:
-    """``head`` and ``settings`` of the task that a checkpoint was fine-tuned for; empty for a language model."""
+def heads_of(content: dict) -> dict[str, dict]:
+    """``head`` and ``settings`` of each task that a checkpoint was fine-tuned for; none for a language model."""
     return _plain(_plain(content.get("extra_state")).get("UnifiedUnderstandingTask"))
 
 

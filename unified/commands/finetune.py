@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", required=True, metavar="FOLDER", help="data, checkpoints, predictions and results")
     parser.add_argument("--run", dest="run_name", default="ours", metavar="NAME", help="name in tables (ours)")
+    parser.add_argument("--system", metavar="NAME", help="head and settings of another paper, such as unilm for GLUE")
     parser.add_argument("--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)'")
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the data (the task's published ones)")
     parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
@@ -55,8 +56,9 @@ def run(args: argparse.Namespace) -> int:
     from unified.tasks.catalogue import task_named, with_changes
 
     task = task_named(args.task)
+    task = task if args.system is None else task.as_in(args.system)
     task = task if args.head is None else replace(task, head=args.head)
-    _, task_of = parse_head(task.head)
+    entry = parse_head(task.head)
     training = with_changes(
         task.training,
         epochs=args.epochs,
@@ -67,10 +69,18 @@ def run(args: argparse.Namespace) -> int:
     folder, cards = Path(args.output), torch.cuda.device_count()
     start = finetuning.Start.of(args.init)
     splits = finetuning.prepare_data(task, Path(args.data), start, folder / "data")
-    understanding = task_of(splits["train"])
+    understanding = entry.task_of(splits["train"])
     total = finetuning.updates(understanding, splits["train"], start, training, max(cards, 1))
     options = finetuning.command(
-        task, understanding.measures[0], start, folder / "data", folder, training, total, args.seed, cpu=not cards
+        task,
+        task.measure or understanding.measures[0],
+        start,
+        folder / "data",
+        folder,
+        training,
+        total,
+        args.seed,
+        cpu=not cards,
     )
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
     words = ["fairseq-train", *options, *shlex.split(args.fairseq)]
@@ -89,7 +99,7 @@ def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[st
     from unified.results import write_result
     from unified.tasks.finetuning import data_hash
 
-    predictor = UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", folder / "data").predictor
+    predictor = UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", folder / "data").predictor()
     scores = {}
     for split, items in splits.items():
         if split == "train":
@@ -100,7 +110,8 @@ def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[st
         for name, content in predictor.task.official(predictions).items():
             text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
             (folder / f"{split}.{name}").write_text(text, encoding="utf-8")
-        scores[split] = predictor.task.score(items, predictions)
+        if split not in task.unlabelled:
+            scores[split] = predictor.task.score(items, predictions)
     path = write_result(
         folder,
         task=task.name,

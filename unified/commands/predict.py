@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input", metavar="INPUT", help="file of items, one JSON object a line; - for stdin; or one item, {...}"
     )
     parser.add_argument("--model", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
+    parser.add_argument("--head", metavar="NAME", help="which head answers, where the model has several of a kind")
     parser.add_argument(
         "--output", metavar="FILE", help="where predictions go instead of stdout; a broken run goes on where it stopped"
     )
@@ -36,31 +38,23 @@ def run(args: argparse.Namespace) -> int:
     for name in ("ahead", "max_tokens"):
         if getattr(args, name) < 1:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(args, name)}")
+    # Imported here, so that --help does not wait for torch.
     import torch
 
+    from unified.hub import UnifiedLM
+    from unified.tasks import parse_head
     from unified.tasks.catalogue import task_named
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    wanted = task_named(args.task).head.partition("(")[0]
-    predictor = _predictor(args, wanted)
+    handle = UnifiedLM.from_pretrained(args.model, device=args.device)
+    kinds = () if args.head else (parse_head(task_named(args.task).head).kind.name,)
+    predictor = replace(handle.predictor(*kinds, head=args.head), ahead=args.ahead, most_places=args.max_tokens)
     with _destination(args.output) as (stream, done):
         items = islice(_items(args, predictor.task), done, None)
         for prediction in predictor.predict(items):
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
     return 0
-
-
-def _predictor(args: argparse.Namespace, wanted: str):
-    from dataclasses import replace
-
-    from unified.hub import UnifiedLM
-
-    predictor = UnifiedLM.from_pretrained(args.model, device=args.device).predictor
-    if predictor is None or predictor.task.name != wanted:
-        is_for = "is a language model" if predictor is None else f"was fine-tuned for {predictor.task.name}"
-        raise UnifiedError(f"--model {args.model} {is_for}, not for {wanted}")
-    return replace(predictor, ahead=args.ahead, most_places=args.max_tokens)
 
 
 def _items(args: argparse.Namespace, task) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from unified.data.annotations import ORACLE, SENTENCES
 from unified.errors import UnifiedError
 
 NAME = "prepare"
@@ -40,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pairs.add_argument("--valid-target", nargs="+", metavar="FILE", help="targets of --valid")
     pairs.add_argument("--test-target", nargs="+", metavar="FILE", help="targets of --test")
     pairs.add_argument("--skip-empty", action="store_true", help="leave pairs with an empty side out")
+
+    pairs.add_argument(
+        "--oracle",
+        action="store_true",
+        help="take along which sentences of a source the oracle of `unified pairs --oracle` takes, for the objectives' "
+        "setting extractive",
+    )
 
     tokenizer = parser.add_argument_group("tokenizer")
     tokenizer.add_argument(
@@ -118,6 +126,7 @@ def run(args: argparse.Namespace) -> None:
         cleaning=None if args.clean is None else Cleaning.parse(args.clean),
         annotation=_annotation(args),
         skip_empty=args.skip_empty,
+        oracle=args.oracle,
         seed=args.seed,
     )
     workers = available_cores() if args.workers is None else args.workers
@@ -184,6 +193,9 @@ def _summary(manifest: dict) -> list[str]:
             skipped = f" ({part['skipped']:,} skipped)" if part["skipped"] else ""
             sides = "; ".join(f"{side} {_tokens(part[side])}" for side in ("source", "target"))
             lines.append(f"{name}: {part['pairs']:,} pairs{skipped}; {sides}")
+            if "spans" in part:
+                counts = part["spans"]
+                lines.append(f"{name}: {counts[SENTENCES]:,} sentences, of which the oracle takes {counts[ORACLE]:,}")
     return [*_cleaning(manifest), *lines, f"vocabulary: {manifest['symbols']:,} symbols"]
 
 

@@ -6,22 +6,60 @@ Item i holds the spans of item i of ``PREFIX``: start and stop of each in turn, 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
 from unified.data.mmap import TokenFile, exists
 from unified.errors import UnifiedError
 
-#: Noun chunks and nouns outside of them; named entities; single nouns, proper nouns, verbs, adjectives and adverbs.
+#: Of documents: noun chunks and nouns outside of them; named entities; single nouns, proper nouns, verbs, adjectives
+#: and adverbs.
 KINDS = ("noun_phrases", "entities", "content_words")
-
+#: Of the sources of pairs: their sentences, and those of them that the greedy oracle takes.
+SENTENCES, ORACLE = SOURCE_KINDS = ("sentences", "oracle")
 
 _CHECKED_AT_ONCE = 1 << 16
+
+
+def how_to_annotate(kinds: Collection[str]) -> str:
+    """The option of ``unified prepare`` that makes data with these kinds."""
+    if set(kinds) <= set(SOURCE_KINDS):
+        return "--oracle, from the output of `unified pairs --oracle`"
+    return f"--annotate {','.join(kinds)}"
 
 
 def span_prefix(prefix: str | os.PathLike[str], kind: str) -> str:
     """Where the spans of one kind are, without ``.bin`` or ``.idx``."""
     return f"{os.fspath(prefix)}.{kind}"
+
+
+def source_spans(source: str | list[str], starts: Any, taken: Any) -> dict[str, list[tuple[int, int]]]:
+    """Spans of characters by kind, of what a JSON line says about its source.
+
+    Args:
+        starts: where each sentence begins; it ends before the blank in front of the next.
+        taken: numbers of the sentences that the oracle takes.
+
+    Raises:
+        ValueError: these are no such lists, or do not fit the source, or the source has several parts.
+    """
+    if not isinstance(source, str):
+        raise ValueError("a source of several parts has no sentences that an oracle takes")
+    for name, values in ((SENTENCES, starts), (ORACLE, taken)):
+        if not isinstance(values, list) or not all(type(value) is int for value in values):
+            raise ValueError(f"field {name!r} must be a list of whole numbers, got {values!r:.60}")
+        if values != sorted(set(values)):
+            raise ValueError(f"field {name!r} must hold increasing numbers, got {values!r:.60}")
+    if not starts or starts[0] != 0 or starts[-1] >= len(source) or any(source[i - 1] != " " for i in starts[1:]):
+        raise ValueError(f"field {SENTENCES!r} does not say where sentences of the source begin, got {starts!r:.60}")
+    if source != " ".join(source.split()):
+        raise ValueError("the source holds white space other than single blanks, so its sentences cannot be found")
+    if taken and not 0 <= taken[0] <= taken[-1] < len(starts):
+        raise ValueError(f"field {ORACLE!r} must hold numbers from 0 to {len(starts) - 1}, got {taken!r:.60}")
+    sentences = list(zip(starts, [start - 1 for start in starts[1:]] + [len(source)], strict=True))
+    return {SENTENCES: sentences, ORACLE: [sentences[number] for number in taken]}
 
 
 class Annotations:
@@ -33,7 +71,7 @@ class Annotations:
 
     def __init__(self, tokens: TokenFile):
         self._tokens = tokens
-        there = [kind for kind in KINDS if exists(span_prefix(tokens.prefix, kind))]
+        there = [kind for kind in (*KINDS, *SOURCE_KINDS) if exists(span_prefix(tokens.prefix, kind))]
         self._files = {kind: TokenFile(span_prefix(tokens.prefix, kind)) for kind in there}
         for file in self._files.values():
             if len(file) != len(tokens):

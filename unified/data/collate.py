@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import torch
 
-from unified.data.example import NO_PAIR_LABEL, Batch, Example
+from unified.data.example import NO_PAIR_LABEL, NO_SENTENCES, Batch, Example
 from unified.masks import GIVEN, PADDING, structure_of
 
 
@@ -65,6 +65,8 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
     asked = np.flatnonzero(is_next != NO_PAIR_LABEL)
     boundaries_each = _integers(len(example.boundaries) for example in examples)
     boundaries = np.concatenate([np.empty((0, 4), dtype=np.int64), *every("boundaries")])
+    sentences_each = _integers(len(example.sentences) for example in examples)
+    sentences = np.concatenate([NO_SENTENCES, *every("sentences")])
     arrays = {
         "tokens": spread(_joined(every("tokens")), pad),
         "positions": stream.behind(spread(_joined(every("positions")), 0), stream.positions, 0),
@@ -82,6 +84,9 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
         "boundary_offsets": boundaries[:, 2].copy(),
         "boundary_labels": boundaries[:, 3].copy(),
         "boundary_groups": np.repeat(group_of_example, boundaries_each),
+        "sentence_places": sentences[:, 0] + np.repeat(starts, sentences_each),
+        "sentence_labels": sentences[:, 1].copy(),
+        "sentence_groups": np.repeat(group_of_example, sentences_each),
     }
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     structure = "mixed" if stream.width else structure_of(key_rank, query_rank, documents)

@@ -170,7 +170,7 @@ class RowDataset:
     def lengths(self) -> np.ndarray:
         """Tokens of each row, special symbols included, int64 (rows,).
 
-        A random second segment that its document cuts short makes an example shorter than counted here.
+        Where no other document has a run of a second segment's shape, an example is shorter than counted here.
         """
         return np.add.reduceat(self._places[self._members], self._offsets[:-1])
 

@@ -16,14 +16,12 @@ from unified.data.annotations import Annotations
 from unified.data.instances import RANDOM_SECOND_SHARE
 from unified.data.mmap import TokenFile
 from unified.data.rows import Room, RowPlan, Share, plan_documents, plan_single_blocks
+from unified.data.second_segments import BETWEEN, INSIDE, OUTSIDE, Shape, run_elsewhere
 from unified.data.sources import require_final_separator, word_starts_of
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.objectives.base import Objective, annotations_of
-
-#: Places drawn for a random second segment, to find one with enough text before its document ends.
-_DRAWS = 10
 
 
 class DocumentTexts:
@@ -68,6 +66,9 @@ class DocumentTexts:
         first = np.flatnonzero(np.diff(ends_before, prepend=-1))
         #: int64 (D + 1,), the first sentence of each document, and the end.
         self.document_starts = np.append(first, len(self.items))
+        #: int8 (S + 1,), at each of ``bounds``: does it lie between sentences, or at the border of a document?
+        self.borders = np.full(len(self.bounds), BETWEEN, dtype=np.int8)
+        self.borders[self.document_starts] = OUTSIDE
 
     @property
     def annotation_kinds(self) -> frozenset[str]:
@@ -76,6 +77,10 @@ class DocumentTexts:
     @property
     def document_count(self) -> int:
         return len(self.document_starts) - 1
+
+    def sentence_at(self, place: int) -> int:
+        """The sentence that holds ``place``."""
+        return int(self.bounds.searchsorted(place, side="right")) - 1
 
     def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
         """Blocks whose examples fit into ``room``; the same ones in every epoch, except of a ``share``."""
@@ -95,8 +100,9 @@ class DocumentTexts:
         Two segments are cut where a sentence ends, each of these places equally likely (google-research/bert,
         create_pretraining_data.py); a block without one, a single sentence, is cut at any token. A block of one token
         has an empty second segment, and that one is never replaced. An objective that wants random second segments gets
-        one half of the time: as many tokens, or fewer if need be, from the start of a random sentence of another
-        document on. Half of the texts of an objective of both directions stand in reverse order.
+        one half of the time: as many tokens of another document, which begin and end as the true ones do
+        (:mod:`unified.data.second_segments`). Half of the texts of an objective of both directions stand in reverse
+        order.
 
         Of the annotations that the objective reads, the spans that lie within one segment come along.
         """
@@ -111,11 +117,15 @@ class DocumentTexts:
         first, second = tokens[:cut], tokens[cut:]
         is_next, place = None, start + cut
         if objective.wants_random_second:
-            is_next = len(second) == 0 or rng.random() >= RANDOM_SECOND_SHARE
-            if not is_next:
-                place, stop = self._elsewhere(start, len(second), rng)
-                second = self._read(place, stop)[0]
-                second = second[::-1] if backward else second
+            is_next = True
+            if len(second):
+                shape = self._shape(len(second), sentence_ends - cut, start if backward else start + length, backward)
+                elsewhere, kept = run_elsewhere(self, start, shape, rng)
+                is_next = bool(rng.random() >= RANDOM_SECOND_SHARE)
+                second = second[:kept]
+                if not is_next:
+                    place, second = elsewhere, self._read(elsewhere, elsewhere + kept)[0]
+                    second = second[::-1] if backward else second
         spans = self._spans(kinds, (start, cut), (place, len(second)))
         return self._text(first, second, is_next, spans, backward)
 
@@ -168,20 +178,15 @@ class DocumentTexts:
             return int(sentence_ends[rng.integers(len(sentence_ends))])
         return int(rng.integers(1, count)) if count > 1 else count
 
-    def _elsewhere(self, place: int, length: int, rng: np.random.Generator) -> tuple[int, int]:
-        """Where up to ``length`` tokens from a random sentence on begin and stop, in a document without ``place``.
+    def _shape(self, length: int, sentence_ends: np.ndarray, far: int, backward: bool) -> Shape:
+        """The shape of a second segment of ``length`` tokens, from the ends of the block's sentences, counted from it.
 
-        Of ten draws the first that is long enough is taken, else the longest; otherwise the shortness of second
-        segments would tell that they are random, and rows would have more padding.
+        ``far`` is the place of its side that the first segment does not touch.
         """
-        sentence = self.bounds.searchsorted(place, side="right") - 1
-        own = self.document_starts.searchsorted(sentence, side="right") - 1
-        others = rng.integers(self.document_count - 1, size=_DRAWS)
-        others += others >= own
-        begins = self.bounds[rng.integers(self.document_starts[others], self.document_starts[others + 1])]
-        lengths = np.minimum(self.bounds[self.document_starts[others + 1]] - begins, length)
-        best = lengths.argmax()
-        return int(begins[best]), int(begins[best] + lengths[best])
+        border = self.bounds.searchsorted(far)
+        ends = int(self.borders[border]) if self.bounds[border] == far else INSIDE
+        shorter = sentence_ends[sentence_ends > 0][::-1].tolist()
+        return Shape(length, BETWEEN if len(sentence_ends) else INSIDE, ends, tuple(shorter), backward)
 
     def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Tokens from place ``start`` to ``stop - 1``, int64, and how many of them precede each inner sentence end.

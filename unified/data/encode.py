@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unified.data.annotate import Annotator, token_spans
+from unified.data.annotations import SOURCE_KINDS
 from unified.data.items import Items
 from unified.data.mmap import token_dtype
 from unified.data.readers import JsonChunk, JsonPairChunk, PairChunk, TextChunk
@@ -40,11 +41,15 @@ class EncodedDocuments:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Sources and targets, each closed by ``</s>``; ``skipped`` pairs had an empty side or an empty part."""
+    """Sources and targets, each closed by ``</s>``; ``skipped`` pairs had an empty side or an empty part.
+
+    ``spans`` are those of the sources, as in :class:`EncodedDocuments`.
+    """
 
     source: Items
     target: Items
     skipped: int
+    spans: dict[str, Items] = field(default_factory=dict)
 
 
 class TokenEncoder:
@@ -62,8 +67,11 @@ class TokenEncoder:
 
     def annotated_pieces(self, texts: list[str], annotator: Annotator) -> tuple[Items, dict[str, Items]]:
         """As :meth:`pieces`, and the annotated spans of each text by kind."""
+        return self.spanned_pieces(texts, annotator([single_spaced(text) for text in texts]))
+
+    def spanned_pieces(self, texts: list[str], found: dict[str, np.ndarray]) -> tuple[Items, dict[str, Items]]:
+        """The same for spans that were ``found`` already, see :class:`unified.data.annotate.Annotator`."""
         native, sizes, offsets = self._tokenizer.encode_offsets(texts)
-        found = annotator([single_spaced(text) for text in texts])
         return Items(self._ids[native], sizes), {kind: token_spans(s, offsets, sizes) for kind, s in found.items()}
 
     def sources(self, sources: list[str | list[str]]) -> tuple[Items, np.ndarray]:
@@ -126,12 +134,16 @@ class DocumentEncoder:
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Encodes a chunk of pairs; a share of them goes to the validation part as in :class:`DocumentEncoder`."""
+    """Encodes a chunk of pairs; a share of them goes to the validation part as in :class:`DocumentEncoder`.
+
+    With ``oracle`` the sentences of the sources come along, and which of them the oracle takes.
+    """
 
     encoder: TokenEncoder
     seed: int
     valid_share: float
     skip_empty: bool
+    oracle: bool = False
 
     def __call__(self, chunk: PairChunk | JsonPairChunk) -> tuple[int, EncodedPairs | None, EncodedPairs | None]:
         """As :meth:`DocumentEncoder.__call__`.
@@ -139,15 +151,20 @@ class PairEncoder:
         Raises:
             UnifiedError: a source or target is empty and ``skip_empty`` is False.
         """
-        train, valid = split(chunk.pairs(), self.seed, self.valid_share)
+        pairs = chunk.pairs_with_spans() if self.oracle else chunk.pairs()
+        train, valid = split(pairs, self.seed, self.valid_share)
         return chunk.size, self._encode(chunk, train), self._encode(chunk, valid)
 
-    def _encode(
-        self, chunk: PairChunk | JsonPairChunk, pairs: list[tuple[int, str | list[str], str]]
-    ) -> EncodedPairs | None:
+    def _encode(self, chunk: PairChunk | JsonPairChunk, pairs: list[tuple]) -> EncodedPairs | None:
         if not pairs:
             return None
-        source, shortest = self.encoder.sources([pair[1] for pair in pairs])
+        sources, spans = [pair[1] for pair in pairs], {}
+        if self.oracle:
+            found = {kind: _numbered([pair[3][kind] for pair in pairs]) for kind in SOURCE_KINDS}
+            pieces, spans = self.encoder.spanned_pieces(sources, found)
+            source, shortest = self.encoder.close(pieces, _NO_SEPARATORS), pieces.sizes
+        else:
+            source, shortest = self.encoder.sources(sources)
         target = self.encoder.pieces([pair[2] for pair in pairs])
         kept = (shortest > 0) & (target.sizes > 0)
         if not kept.all() and not self.skip_empty:
@@ -159,7 +176,8 @@ class PairEncoder:
                 "mend it, or leave such pairs out with --skip-empty"
             )
         targets = self.encoder.close(_select(target, kept), _NO_SEPARATORS)
-        return EncodedPairs(_select(source, kept), targets, skipped=int((~kept).sum()))
+        spans = {kind: _select(own, kept) for kind, own in spans.items()}
+        return EncodedPairs(_select(source, kept), targets, skipped=int((~kept).sum()), spans=spans)
 
 
 @dataclass(frozen=True)
@@ -197,6 +215,12 @@ def split(numbered: Iterable[tuple], seed: int, valid_share: float) -> tuple[lis
     for item, valid in zip(numbered, is_valid.tolist(), strict=True):
         parts[valid].append(item)
     return parts
+
+
+def _numbered(spans: list[list[tuple[int, int]]]) -> np.ndarray:
+    """Spans of several texts, int64 (n, 3): number of the text, start, stop."""
+    rows = [(number, *span) for number, own in enumerate(spans) for span in own]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
 def _select(items: Items, kept: np.ndarray) -> Items:

@@ -11,6 +11,8 @@ from unified.masks import NO_KEY, AttentionMask
 
 #: ``Example.is_next`` where the objective predicts no next sentence.
 NO_PAIR_LABEL = -1
+#: ``Example.sentences`` where the objective classifies none.
+NO_SENTENCES = np.empty((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Example:
         pair_place: the place from which ``is_next`` is predicted.
         boundaries: (M, 4) tokens that are predicted from the boundaries of their span: place before the span, place
             behind it, distance (0, 1, …) from its first token, and the token itself.
+        sentences: (K, 2) places of the first tokens of sentences, and 1 where a summary takes the sentence, else 0.
         query_stream: predictions are not made by the predicted places themselves but by a query stream: one query for
             each of them that knows where it is and sees what they see, less themselves (XLNet).
     """
@@ -44,6 +47,7 @@ class Example:
     is_next: int = NO_PAIR_LABEL
     pair_place: int = 0
     boundaries: np.ndarray = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
+    sentences: np.ndarray = field(default_factory=lambda: NO_SENTENCES)
     query_stream: bool = False
 
 
@@ -69,6 +73,9 @@ class Batch:
         boundary_offsets: int64 (L,), distance of the predicted token from the span's first.
         boundary_labels: int64 (L,), that token.
         boundary_groups: int64 (L,), index into ``groups``.
+        sentence_places: int64 (K,), flat indices of the places that say whether a summary takes their sentence.
+        sentence_labels: int64 (K,), 1 = it does, 0 = it does not.
+        sentence_groups: int64 (K,), index into ``groups``.
         groups: names of the objectives; the same tuple in every batch of a run.
         structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
     """
@@ -89,6 +96,9 @@ class Batch:
     boundary_offsets: torch.Tensor
     boundary_labels: torch.Tensor
     boundary_groups: torch.Tensor
+    sentence_places: torch.Tensor
+    sentence_labels: torch.Tensor
+    sentence_groups: torch.Tensor
     groups: tuple[str, ...]
     structure: str = "mixed"
 

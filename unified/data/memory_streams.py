@@ -3,7 +3,8 @@
 The corpus is one text whose documents are divided by ``</s>``. It is cut into regions of equal length; a stream
 reads one of them, forwards or backwards, in windows that overlap by what does not enter the memory (XLNet's
 ``data_utils.py``: a window of 512 goes on by ``reuse_len`` 256). A window is two segments: the running text with
-segment A, and segment B, which goes on or, half of the time, stands somewhere else.
+segment A, and segment B, which goes on or, half of the time, stands somewhere else. Either begins where, as it is read,
+a sentence does; or both do not, where no sentence ends in the part of the window that they share.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class RunningText:
         more, later = self.read(0, length - here)
         return np.concatenate([tokens, more]), np.concatenate([ends, [here], here + later])
 
-    def sentence_start(self, place: int) -> int:
-        """Where the sentence that holds ``place`` begins."""
-        return int(self.bounds[self.bounds.searchsorted(place % len(self), side="right") - 1])
+    def random_start(self, rng: np.random.Generator) -> int:
+        """The place where a random sentence begins, or a ``</s>`` between documents; each is equally likely."""
+        return int(self.bounds[rng.integers(len(self.bounds) - 1)])
 
     def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         first = int(self.bounds.searchsorted(start, side="right")) - 1
@@ -169,8 +170,9 @@ class StreamDataset:
         cut = int(rng.choice(ends)) if len(ends) else int(rng.integers(self.advance + 1, self.window))
         first, second, follows = tokens[:cut], tokens[cut:], rng.random() >= RANDOM_SECOND_SHARE
         if not follows:
-            elsewhere = self.text.sentence_start(int(rng.integers(len(self.text))))
-            second, _ = self._read(elsewhere, len(second), backward)
+            # It begins as the true one does, so that its first token does not tell.
+            begin = self.text.random_start(rng) if len(ends) else int(rng.integers(len(self.text)))
+            second, _ = self._read(begin - len(second) * backward, len(second), backward)
         both = np.concatenate([first, second])
         starts = word_starts_of(both, self.word_starts, self.text.special, self.text.name)
         return Text(first, self.text.special, second, bool(follows), starts, backward)

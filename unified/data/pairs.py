@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from unified.data import randomness
+from unified.data.annotations import Annotations
 from unified.data.mmap import TokenFile
 from unified.data.rows import Room, RowPlan, Share, group_rows, pack_windows
 from unified.data.sources import require_final_separator, word_starts_of
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Objective
+from unified.objectives.base import Objective, annotations_of
 
 
 class PairTexts:
@@ -25,6 +26,7 @@ class PairTexts:
         special: ids of the special symbols.
         max_source, max_target: tokens that are kept from the front of each text; 0 keeps all.
         word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
+        annotations: spans that lie beside ``source``; None where nobody asks for any.
 
     Raises:
         UnifiedError: the files hold different numbers of items, none, or an empty item; a maximum is negative.
@@ -33,7 +35,6 @@ class PairTexts:
     paired = True
     plans_each_epoch = True
     document_count = 0
-    annotation_kinds: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -43,8 +44,10 @@ class PairTexts:
         max_source: int = 0,
         max_target: int = 0,
         word_starts: np.ndarray | None = None,
+        annotations: Annotations | None = None,
     ):
         self.source, self.target, self.special, self.word_starts = source, target, special, word_starts
+        self.annotations = annotations
         self.name = f"{source.prefix} and {target.prefix}"
         if len(source) != len(target):
             raise UnifiedError(
@@ -55,6 +58,20 @@ class PairTexts:
         self.max_source, self.max_target = max_source, max_target
         #: int64 (n,), tokens of each pair, special symbols not counted.
         self.lengths = self._kept(source, "max_source", max_source) + self._kept(target, "max_target", max_target)
+
+    @property
+    def annotation_kinds(self) -> frozenset[str]:
+        return self.annotations.kinds if self.annotations else frozenset()
+
+    def cut(self) -> list[str]:
+        """What ``max_source`` and ``max_target`` cut off, a sentence for each that cuts anything."""
+        sides = (("source", self.source, self.max_source), ("target", self.target, self.max_target))
+        counts = [(side, int((file.sizes > most + 1).sum()), most) for side, file, most in sides if most]
+        return [
+            f"{count:,} of {len(self.lengths):,} {side}s are cut to their first {most} tokens (max_{side})"
+            for side, count, most in counts
+            if count
+        ]
 
     @staticmethod
     def _kept(file: TokenFile, option: str, maximum: int) -> np.ndarray:
@@ -88,11 +105,21 @@ class PairTexts:
         return RowPlan(np.arange(len(places)), self.lengths, members, offsets)
 
     def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
-        """Pair number ``start``; nothing is drawn at random."""
+        """Pair number ``start``; nothing is drawn at random.
+
+        Of the annotations that the objective reads, the spans whose first token is kept come along, cut as their text.
+        """
         source = self._read(self.source, start, self.max_source)
         target = self._read(self.target, start, self.max_target)
         starts = word_starts_of(np.concatenate([source, target]), self.word_starts, self.special, self.name)
-        return Text(source, self.special, second=target, word_starts=starts)
+        kinds = self.annotation_kinds.intersection(annotations_of(objective))
+        spans = {kind: self._spans(kind, start, len(source)) for kind in kinds}
+        return Text(source, self.special, second=target, word_starts=starts, spans=spans)
+
+    def _spans(self, kind: str, item: int, length: int) -> np.ndarray:
+        """Spans that begin in the first ``length`` tokens of a source, int64 (k, 2)."""
+        spans = self.annotations.read(kind, item, np.array([0, self.source.sizes[item] - 1]))
+        return np.minimum(spans[spans[:, 0] < length], length)
 
     def _read(self, file: TokenFile, item: int, maximum: int) -> np.ndarray:
         tokens = np.asarray(file[item])

@@ -103,18 +103,23 @@ class DocumentPart:
 
 
 class PairPart:
-    """``NAME.source-target.source.*`` and ``….target.*`` in ``folder``; otherwise as :class:`DocumentPart`."""
+    """``NAME.source-target.source.*`` and ``….target.*`` in ``folder``; otherwise as :class:`DocumentPart`.
 
-    def __init__(self, folder: Path, name: str, vocabulary: Vocabulary):
-        self._files = {
-            side: _CountedFile(folder / f"{name}.{SOURCE}-{TARGET}.{side}", vocabulary) for side in (SOURCE, TARGET)
-        }
+    With ``kinds`` of annotations also ``NAME.source-target.source.KIND.*``.
+    """
+
+    def __init__(self, folder: Path, name: str, vocabulary: Vocabulary, kinds: tuple[str, ...] = ()):
+        prefixes = {side: folder / f"{name}.{SOURCE}-{TARGET}.{side}" for side in (SOURCE, TARGET)}
+        self._files = {side: _CountedFile(prefix, vocabulary) for side, prefix in prefixes.items()}
+        self._spans = {kind: TokenFileWriter(span_prefix(prefixes[SOURCE], kind), np.int32) for kind in kinds}
         self._skipped = 0
 
     def add(self, encoded: EncodedPairs) -> None:
         """Append pairs."""
         self._files[SOURCE].add(encoded.source)
         self._files[TARGET].add(encoded.target)
+        for kind, writer in self._spans.items():
+            writer.add_many(encoded.spans[kind].tokens, encoded.spans[kind].sizes)
         self._skipped += encoded.skipped
 
     @property
@@ -126,7 +131,9 @@ class PairPart:
     def statistics(self) -> dict:
         """Counts for the manifest."""
         sides = {side: file.statistics for side, file in self._files.items()}
-        return {"pairs": self._files[SOURCE].items, "skipped": self._skipped, **sides}
+        spans = {kind: writer.tokens // 2 for kind, writer in self._spans.items()}
+        counts = {"pairs": self._files[SOURCE].items, "skipped": self._skipped, **sides}
+        return {**counts, "spans": spans} if spans else counts
 
     @property
     def summary(self) -> str:
@@ -141,3 +148,5 @@ class PairPart:
     ) -> None:
         for file in self._files.values():
             file.close(is_complete=kind is None)
+        for writer in self._spans.values():
+            writer.__exit__(kind, error, traceback)

@@ -6,7 +6,8 @@ them), each closed by ``</s>``, and an item of ``</s>`` alone between two docume
 Pairs: ``train.source-target.source.bin/.idx`` and ``….target.…``.
 Both: ``dict.txt``, for pairs ``dict.source.txt`` and an equal ``dict.target.txt``; the tokenizer's own
 file, ``word_starts.npy`` (bool, one per id) and ``manifest.json``. Annotated documents: ``train.KIND.bin/.idx``, see
-:mod:`unified.data.annotations`.
+:mod:`unified.data.annotations`. Sentences of the sources of pairs: ``train.source-target.source.sentences.bin/.idx``,
+and ``….oracle.…`` those of them that the greedy oracle takes.
 
 The folder depends on the text and the settings alone, not on the number of workers.
 """
@@ -25,6 +26,7 @@ import numpy as np
 
 import unified
 from unified.data.annotate import AnnotationSource, Annotator, annotating
+from unified.data.annotations import SOURCE_KINDS
 from unified.data.cleaning import CleanedChunk, Cleaning, CleaningEncoder, Report
 from unified.data.destination import check_destination, describe, new_folder, write_manifest
 from unified.data.encode import DocumentEncoder, LineSampler, PairEncoder, TokenEncoder
@@ -55,6 +57,7 @@ class Settings:
         cleaning: what is removed from documents, in every part; None takes them as they are.
         annotation: who annotates the documents; None leaves them as they are.
         skip_empty: leave pairs with an empty side out instead of refusing them.
+        oracle: take along where the sentences of the sources are and which of them the oracle takes.
         seed: of the validation share and of the sample the tokenizer is trained on.
     """
 
@@ -66,6 +69,7 @@ class Settings:
     cleaning: Cleaning | None = None
     annotation: AnnotationSource | None = None
     skip_empty: bool = False
+    oracle: bool = False
     seed: int = 1
 
     def __post_init__(self):
@@ -76,7 +80,9 @@ class Settings:
         if self.cleaning and self.is_pairs:
             raise UnifiedError("--clean is for documents; pairs are taken as they are")
         if self.annotation and self.is_pairs:
-            raise UnifiedError("--annotate is for documents: no objective reads the spans of source/target pairs")
+            raise UnifiedError("--annotate is for documents; of source/target pairs objectives read --oracle")
+        if self.oracle and not isinstance(self.train, JsonPairCorpus):
+            raise UnifiedError("--oracle is for JSON lines of `unified pairs --oracle`; give --source-field source")
 
     @property
     def corpora(self) -> dict[str, Corpus]:
@@ -170,8 +176,8 @@ def _encode_all(
     workers: int,
 ) -> tuple[Parts, dict[str, Report]]:
     """The parts of the folder, and how each text was cleaned."""
-    kinds = settings.annotation.kinds if settings.annotation else ()
-    new_part = PairPart if settings.is_pairs else partial(DocumentPart, kinds=kinds)
+    kinds = settings.annotation.kinds if settings.annotation else SOURCE_KINDS if settings.oracle else ()
+    new_part = partial(PairPart if settings.is_pairs else DocumentPart, kinds=kinds)
     with ExitStack() as open_parts:
         parts = {name: open_parts.enter_context(new_part(folder, name, vocabulary)) for name in settings.part_names}
         reports = {
@@ -196,7 +202,7 @@ def _encode(
     share = settings.valid_share if name == "train" else 0.0
     function: Callable = DocumentEncoder(encoder, settings.seed, share, annotator)
     if settings.is_pairs:
-        function = PairEncoder(encoder, settings.seed, share, settings.skip_empty)
+        function = PairEncoder(encoder, settings.seed, share, settings.skip_empty, settings.oracle)
     if settings.cleaning:
         function = CleaningEncoder(function)
     progress, report = Progress(name), Report()

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.data.json_files import LONE_SURROGATE
 from unified.data.streams import Block, LineReader, without_compression
 from unified.errors import UnifiedError
@@ -101,10 +102,23 @@ class JsonPairChunk:
 
     def pairs(self) -> Iterator[tuple[int, str | list[str], str]]:
         """As :meth:`PairChunk.pairs`."""
+        for number, source, target, _ in self._pairs():
+            yield number, source, target
+
+    def pairs_with_spans(self) -> Iterator[tuple[int, str | list[str], str, dict[str, list[tuple[int, int]]]]]:
+        """As :meth:`pairs`, and the spans of each source, see :func:`unified.data.annotations.source_spans`."""
+        for number, source, target, record in self._pairs():
+            try:
+                yield number, source, target, source_spans(source, record.get(SENTENCES), record.get(ORACLE))
+            except ValueError as error:
+                place = _place(self.block, number - self.first_pair)
+                raise UnifiedError(f"{place}: {error}; make it with `unified pairs --oracle`") from None
+
+    def _pairs(self) -> Iterator[tuple[int, str | list[str], str, dict]]:
         for offset, record in _records(self.block):
             source = _parts_field(self.block, offset, record, self.source_field)
             target = _field(self.block, offset, record, self.target_field)
-            yield self.first_pair + offset, source, target
+            yield self.first_pair + offset, source, target, record
 
     def place(self, number: int, side: str) -> str:
         """As :meth:`PairChunk.place`."""

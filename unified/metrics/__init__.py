@@ -1,16 +1,10 @@
-"""Scores of generated text and of predictions, each computed as its published program does."""
+"""Scores of generated text and of predictions, each computed as its published program does.
 
-from unified.metrics.classification import score_classification, score_regression
-from unified.metrics.coqa import score_coqa, score_coqa_domains
-from unified.metrics.coreference import score_coreference
-from unified.metrics.edit_distance import character_similarity, edit_distance
-from unified.metrics.entropy import Entropy, folder_unigram_entropy, unigram_entropy
-from unified.metrics.generation import GenerationScores, score_generation
-from unified.metrics.meteor import score_meteor
-from unified.metrics.question_generation import QuestionScores, score_question_generation
-from unified.metrics.relations import score_relations, score_semeval2010_task8
-from unified.metrics.squad import score_squad_v1, score_squad_v2
-from unified.metrics.tagging import score_tagging, score_tagging_by_type
+The names are loaded when first used, so that to score answers does not wait for the libraries that score translations.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __all__ = [
     "Entropy",
@@ -35,3 +29,51 @@ __all__ = [
     "score_tagging_by_type",
     "unigram_entropy",
 ]
+
+if TYPE_CHECKING:
+    from unified.metrics.classification import score_classification, score_regression
+    from unified.metrics.coqa import score_coqa, score_coqa_domains
+    from unified.metrics.coreference import score_coreference
+    from unified.metrics.entropy import Entropy, folder_unigram_entropy, unigram_entropy
+    from unified.metrics.generation import GenerationScores, score_generation
+    from unified.metrics.meteor import score_meteor
+    from unified.metrics.question_generation import QuestionScores, score_question_generation
+    from unified.metrics.relations import score_relations, score_semeval2010_task8
+    from unified.metrics.similarity import character_similarity, edit_distance
+    from unified.metrics.squad import score_squad_v1, score_squad_v2
+    from unified.metrics.tagging import score_tagging, score_tagging_by_type
+
+#: The module of each name. No name is that of a module: importing the module would hide it.
+_HOMES = {
+    "Entropy": "entropy",
+    "GenerationScores": "generation",
+    "QuestionScores": "question_generation",
+    "character_similarity": "similarity",
+    "edit_distance": "similarity",
+    "folder_unigram_entropy": "entropy",
+    "score_classification": "classification",
+    "score_coqa": "coqa",
+    "score_coqa_domains": "coqa",
+    "score_coreference": "coreference",
+    "score_generation": "generation",
+    "score_meteor": "meteor",
+    "score_question_generation": "question_generation",
+    "score_regression": "classification",
+    "score_relations": "relations",
+    "score_semeval2010_task8": "relations",
+    "score_squad_v1": "squad",
+    "score_squad_v2": "squad",
+    "score_tagging": "tagging",
+    "score_tagging_by_type": "tagging",
+    "unigram_entropy": "entropy",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,7 +10,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU
 
 from unified.errors import UnifiedError
-from unified.metrics.edit_distance import character_similarity
+from unified.metrics.similarity import character_similarity
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def score_generation(
         plain = [_join(h, sentence_separator, " ") for h in hypotheses]
         plain_groups = [[_join(r, sentence_separator, " ") for r in group] for group in groups]
     bleu, bleu_signature = _bleu(plain, plain_groups, bleu_tokenizer)
-    rouge, rouge_signature, without_words = _rouge(hypotheses, groups, use_stemmer, sentence_separator)
+    rouge, rouge_signature, without_words = rouge_f1(hypotheses, groups, use_stemmer, sentence_separator)
     pairs = list(zip(plain, plain_groups, strict=True))
     return GenerationScores(
         sentences=len(pairs),
@@ -110,9 +110,14 @@ def _bleu(hypotheses: Sequence[str], groups: list[list[str]], tokenizer: str) ->
     return score, str(metric.get_signature())
 
 
-def _rouge(
-    hypotheses: Sequence[str], groups: list[list[str]], use_stemmer: bool, separator: str | None
+def rouge_f1(
+    hypotheses: Sequence[str], groups: Sequence[Sequence[str]], use_stemmer: bool, separator: str | None
 ) -> tuple[tuple[list[float], list[float], list[float]], str, int]:
+    """ROUGE-1, ROUGE-2 and ROUGE-L of each sentence, 0 to 1; rouge-score's signature; references without a word.
+
+    Args:
+        hypotheses, groups, use_stemmer, separator: as :func:`score_generation` takes them, several references each.
+    """
     longest = "rougeL" if separator is None else "rougeLsum"
     types = ("rouge1", "rouge2", longest)
     scorer = RougeScorer(types, use_stemmer=use_stemmer)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from unified.errors import UnifiedError
+from unified.data.readers import is_json
+from unified.errors import UnifiedError, first_few
 
 # S source, T reference, H hypothesis as tokens, D hypothesis as text, P scores of its tokens; then the sentence number.
 _LINE = re.compile(r"([STHDP])-(\d+)\t(.*)", re.DOTALL)
@@ -22,6 +26,29 @@ def read_lines(path: str | Path) -> list[str]:
     if not lines:
         raise UnifiedError(f"{path}: the file is empty; expected one sentence a line")
     return lines
+
+
+def read_references(path: str | Path) -> list[list[str]]:
+    """References of each line: the line, or of JSON lines the field ``references``, or ``target`` where there is none.
+
+    Raises:
+        UnifiedError: as :func:`read_lines`, or a line is no such object.
+    """
+    if not is_json(str(path)):
+        return [[line] for line in read_lines(path)]
+    groups, problems = [], []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+            group = row["references"] if "references" in row else [row["target"]]
+        except (ValueError, KeyError, TypeError):
+            group = None
+        if not isinstance(group, list) or not group or not all(isinstance(text, str) for text in group):
+            problems.append(f"{path}, line {number}: no object with a text 'target' or a list of texts 'references'")
+        groups.append(group)
+    if problems:
+        raise UnifiedError(first_few(problems))
+    return groups
 
 
 def is_generate_output(path: str | Path) -> bool:
@@ -60,6 +87,52 @@ def read_generate_output(paths: Sequence[str | Path], *, need_references: bool =
                     raise UnifiedError(f"{where}: expected 'D-{sentence}<tab>score<tab>text', got {line[:60]!r}")
                 hypotheses.setdefault(sentence, hypothesis)
     return _in_order(hypotheses, references, seen, " ".join(map(str, paths)), need_references)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A hypothesis: its text, the log-probabilities of its tokens in sum (nats), and how many, the end included."""
+
+    text: str
+    log_prob: float
+    length: int
+
+
+def read_n_best(paths: Sequence[str | Path]) -> list[list[Written]]:
+    """All hypotheses of each sentence, from D and P lines, in the order in which they were written.
+
+    Raises:
+        UnifiedError: a sentence is missing, or D and P lines do not go together.
+    """
+    texts: dict[int, list[str]] = {}
+    scores: dict[int, list[list[float]]] = {}
+    for path in paths:
+        for number, line in enumerate(_lines(path), 1):
+            match = _LINE.fullmatch(line)
+            if match is None or match[1] not in "DP":
+                continue
+            sentence = int(match[2])
+            if match[1] == "D":
+                texts.setdefault(sentence, []).append(match[3].partition("\t")[2])
+                continue
+            try:
+                scores.setdefault(sentence, []).append([float(score) for score in match[3].split()])
+            except ValueError:
+                raise UnifiedError(f"{path}, line {number}: {match[3]!r:.60} are no scores of tokens") from None
+    files = " ".join(map(str, paths))
+    for sentence in range(max(texts, default=0) + 1):
+        if sentence not in texts or len(texts[sentence]) != len(scores.get(sentence, [])):
+            raise UnifiedError(
+                f"{files}: D- and P- lines of sentence {sentence} are missing or of different number; expected all "
+                "that fairseq-generate or `unified generate` writes"
+            )
+    return [
+        [
+            Written(text, math.log(2) * sum(own), len(own))
+            for text, own in zip(texts[sentence], scores[sentence], strict=True)
+        ]
+        for sentence in range(len(texts))
+    ]
 
 
 def _only_once(seen: dict[tuple[str, int], str], kind: str, sentence: int, where: str) -> None:

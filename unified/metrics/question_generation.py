@@ -17,6 +17,7 @@ from nltk.tokenize import TreebankWordTokenizer
 
 from unified.errors import UnifiedError
 from unified.metrics.meteor import score_meteor
+from unified.metrics.summaries import QUESTIONS
 
 _TINY, _SMALL = 1e-15, 1e-9  # added to matches and to totals, so that nothing divides by zero
 _BETA = 1.2  # weight of recall in ROUGE-L
@@ -89,6 +90,14 @@ def group_by_source(
 def penn_treebank(text: str) -> str:
     """Tokenize and lower-case text as Du's reference files are: ``"Who's (he)?"`` -> ``who 's -lrb- he -rrb- ?``."""
     return " ".join(TreebankWordTokenizer().tokenize(text, convert_parentheses=True)).lower()
+
+
+def from_bert_words(text: str) -> str:
+    """The same form from words of BERT's tokenizer, by the rules of UniLM's program: ``Who ' s ( he ) ?`` as above.
+
+    But for a slip of that program, which leaves a full stop behind initials: ``U . S .`` becomes ``u.s. .`` there.
+    """
+    return QUESTIONS.in_form(text).lower()
 
 
 def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> list[float]:

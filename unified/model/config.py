@@ -52,6 +52,9 @@ class TransformerConfig:
     boundary_offsets: int = _option(
         0, "how far into a span the span-boundary head reaches, in tokens; 0: no such head; follows the objectives"
     )
+    sentence_head: bool = _option(
+        False, "a head that says which sentences of a source a summary takes; follows the objectives"
+    )
     activation: str = _option("gelu", "of the feed-forward sublayer and the token head: 'gelu' (exact) or 'gelu_tanh'")
     token_head: str = _option(
         "transform", "before the softmax: 'transform' (dense, GELU, LayerNorm; BERT) or 'plain' (nothing; XLNet)"

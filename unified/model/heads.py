@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -66,6 +67,26 @@ class NextSentenceHead(nn.Module):
         return self.classifier(torch.tanh(self.pooler(states)))
 
 
+class SentenceHead(nn.Module):
+    """Dense, GELU, LayerNorm, then two scores: 0 = a summary leaves the sentence out, 1 = it takes it.
+
+    From the state of a sentence's first token (UniLM, section 3.1; the shape is the released code's).
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.width, config.width)
+        self.activation = nn.GELU(approximate=config.gelu_approximation)
+        self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.classifier = nn.Linear(config.width, 2)
+        for module in (self.dense, self.classifier):
+            initialize(module, config.initializer_range)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(K, D) -> (K, 2)."""
+        return self.classifier(self.norm(self.activation(self.dense(states))))
+
+
 class PooledHead(nn.Module):
     """Tanh pooler, dropout, and one score per output: BERT's way to read a sequence from one place."""
 
@@ -94,6 +115,22 @@ class LinearHead(nn.Module):
     def forward(self, states: torch.Tensor, reading: object = None) -> torch.Tensor:
         """(N, D) -> (N, outputs); nothing beside the states is read."""
         return self.output(self.dropout(states))
+
+
+class PairHead(nn.Module):
+    """Two places of each example next to each other, dropout, and one projection (Baldini Soares et al. 2019)."""
+
+    def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(2 * config.width, outputs)
+        initialize(self.output, config.initializer_range)
+
+    def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """(2E, D) -> (E, outputs); ``turned``, int64 (E,), is 1 where the second of an example's two stands first."""
+        pairs = states.unflatten(0, (-1, 2))
+        turned = reading["turned"].bool()[:, None, None]
+        return self.output(self.dropout(torch.where(turned, pairs.flip(1), pairs).flatten(1)))
 
 
 class SpanBoundaryHead(nn.Module):
@@ -143,6 +180,13 @@ def cross_entropy(
     others = log_probabilities.sum(-1) - gold - (0.0 if pad is None else log_probabilities[:, pad])
     spread = smoothing / (logits.size(-1) - (1 if pad is None else 2))
     return -(1 - smoothing) * gold - spread * others, -gold.detach()
+
+
+def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
+    """Cross-entropy of (N, classes) scores and int64 (N,) targets, in nats."""
+    losses = functional.cross_entropy(scores.float(), targets, reduction="none")
+    right = (scores.detach().argmax(-1) == targets).sum()
+    return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
 
 
 def classification_losses(

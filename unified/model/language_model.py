@@ -12,6 +12,7 @@ from unified.model.heads import (
     LanguageModelHead,
     LossSum,
     NextSentenceHead,
+    SentenceHead,
     SpanBoundaryHead,
     classification_losses,
 )
@@ -33,6 +34,7 @@ class LanguageModel(nn.Module):
         self.token_head = LanguageModelHead(config)
         self.next_sentence_head = NextSentenceHead(config)
         self.boundary_head = SpanBoundaryHead(config) if config.boundary_offsets else None
+        self.sentence_head = SentenceHead(config) if config.sentence_head else None
 
     def hidden(self, batch: Batch, memory: Memory | None = None) -> torch.Tensor:
         """(B, Q, D), the query stream's states behind those of the tokens."""
@@ -58,17 +60,28 @@ class LanguageModel(nn.Module):
         before, behind = states.index_select(0, places[:, 0]), states.index_select(0, places[:, 1])
         return self.boundary_head(before, behind, distances, self.transformer.embeddings.tokens.weight)
 
+    def sentence_scores(self, states: torch.Tensor) -> torch.Tensor:
+        """Whether a summary leaves out or takes each sentence, (K, 2), of the states (K, D) of first tokens.
+
+        Raises:
+            UnifiedError: the model has no such head.
+        """
+        if self.sentence_head is None:
+            raise UnifiedError("the model has no sentence head (sentence_head is False)")
+        return self.sentence_head(states)
+
     def forward(
         self, batch: Batch, smoothing: float = 0.0, pad: int | None = None, memory: Memory | None = None
     ) -> dict[str, LossSum]:
         """Losses by name: each group of the batch, and ``<group>_next_sentence`` for those asked about pairs.
 
-        With a span-boundary head there is ``<group>_boundary`` too. The names depend on ``batch.groups`` and the model
-        alone, so that every process logs the same ones. ``memory`` is read and goes on by this batch.
+        With a span-boundary head there is ``<group>_boundary`` too, with a sentence head ``<group>_extractive``. The
+        names depend on ``batch.groups`` and the model alone, so that every process logs the same ones. ``memory`` is
+        read and goes on by this batch.
 
         Raises:
-            UnifiedError: the batch asks for span boundaries, but the model has no such head; or it has a query stream,
-                or comes with a memory, and the model's positions are not relative.
+            UnifiedError: the batch asks for span boundaries or sentences, but the model has no such head; or it has a
+                query stream, or comes with a memory, and the model's positions are not relative.
         """
         states, count = self.hidden(batch, memory).flatten(0, 1), len(batch.groups)
 
@@ -83,4 +96,8 @@ class LanguageModel(nn.Module):
             scores = self.boundary_logits(states, batch.boundary_places, batch.boundary_offsets)
             found = classification_losses(scores, batch.boundary_labels, batch.boundary_groups, count, smoothing, pad)
             losses |= named("_boundary", found)
+        if self.sentence_head is not None or batch.sentence_labels.numel():
+            scores = self.sentence_scores(states.index_select(0, batch.sentence_places))
+            found = classification_losses(scores, batch.sentence_labels, batch.sentence_groups, count)
+            losses |= named("_extractive", found)
         return losses

@@ -43,6 +43,7 @@ class Transformer(nn.Module):
         token_types: torch.Tensor,
         mask: AttentionMask,
         memory: Memory | None = None,
+        entering: list[torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """Hidden states (B, Q, D) under ``mask``.
 
@@ -51,6 +52,7 @@ class Transformer(nn.Module):
             positions, token_types: int64 (B, Q); places beyond the T tokens are those of a query stream.
             mask: Q queries, T keys.
             memory: read, and advanced by this text; its rows' first documents see it.
+            entering: receives the states (B, Q, D) that enter each block, the embeddings first.
 
         Raises:
             UnifiedError: a query stream or a memory where positions are not relative.
@@ -67,7 +69,7 @@ class Transformer(nn.Module):
         }
         relations = self._relations(positions, token_types, tokens.size(1), filled) if self.relates else None
         attentions = [prepared[kind] for kind in self.attention_kinds]
-        return self.run(tokens, positions, token_types, attentions, relations, memory)
+        return self.run(tokens, positions, token_types, attentions, relations, memory, entering)
 
     @property
     def attention_kinds(self) -> tuple[str, ...]:
@@ -117,12 +119,15 @@ class Transformer(nn.Module):
         attentions: Sequence[Attention],
         relations: Relations | None = None,
         memory: Memory | None = None,
+        entering: list[torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """The same with a prepared attention for each of :attr:`attention_kinds`, where a cache enters in decoding."""
         states = self.embeddings(tokens, positions, token_types)
         views, entered = self._views(attentions, relations, memory)
         each = len(self._kinds_per_block)
         for i, block in enumerate(self.blocks):
+            if entering is not None:
+                entering.append(states)
             states = block(states, views[i * each : (i + 1) * each])
         if memory is not None:
             memory.update([recorded[:, : tokens.size(1)] for recorded in entered])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
 
 from unified.data.example import Batch
+from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
+from unified.model.heads import LanguageModelHead, LossSum, class_loss
 from unified.model.transformer import Transformer
 
 
@@ -17,19 +19,59 @@ class UnderstandingModel(nn.Module):
 
     Args:
         config: of the Transformer.
-        heads: modules from (N, D) states and a reading, see :class:`unified.tasks.base.Understanding`, by name.
+        heads: modules from (N, D) states and a reading, see :class:`unified.tasks.base.Understanding`, by name. One
+            with ``layers`` reads (K, N, D) states of those K layers instead, 0 the embeddings, and the Transformer
+            stays as it is: no gradient, no dropout.
+        predicts_tokens: whether it has a language model's head too, for masked language modelling beside the tasks.
+
+    Raises:
+        UnifiedError: beside a head with ``layers`` there is something else to learn.
     """
 
-    def __init__(self, config: TransformerConfig, heads: Mapping[str, nn.Module]):
+    def __init__(self, config: TransformerConfig, heads: Mapping[str, nn.Module], predicts_tokens: bool = False):
         super().__init__()
         self.config = config
         self.transformer = Transformer(config)
         self.heads = nn.ModuleDict(heads)
+        self.token_head = LanguageModelHead(config) if predicts_tokens else None
+        self.fixed = any(hasattr(module, "layers") for module in self.heads.values())
+        if self.fixed and (len(heads) > 1 or predicts_tokens):
+            raise UnifiedError("a head on the features of a fixed model must be the only thing that is learnt")
+        if self.fixed:
+            self.transformer.requires_grad_(False)
 
     def forward(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> object:
         """What ``head`` makes of the states (N, D) of the N places ``batch.predicted``."""
+        module = self.heads[head]
+        return module(self._features(batch, module.layers) if self.fixed else self._read(batch), reading)
+
+    def train(self, mode: bool = True) -> UnderstandingModel:
+        super().train(mode)
+        if self.fixed:
+            self.transformer.eval()
+        return self
+
+    def token_loss(self, batch: Batch) -> LossSum:
+        """Of the tokens ``batch.labels`` at those places, in nats."""
+        logits = self.token_head(self._read(batch), self.transformer.embeddings.tokens.weight)
+        return class_loss(logits, batch.labels)
+
+    def idle(self, head: str) -> torch.Tensor:
+        """0, with a gradient of 0 for all heads but ``head``: distributed training wants one for every parameter."""
+        others = (p for name, module in self.heads.items() if name != head for p in module.parameters())
+        return sum((p.sum() * 0.0 for p in others), self.transformer.embeddings.tokens.weight.new_zeros(()))
+
+    def _read(self, batch: Batch) -> torch.Tensor:
         states = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)
-        return self.heads[head](states.flatten(0, 1).index_select(0, batch.predicted), reading)
+        return states.flatten(0, 1).index_select(0, batch.predicted)
+
+    @torch.no_grad()
+    def _features(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
+        """(K, N, D), the states of the K layers at the places that are read."""
+        every: list[torch.Tensor] = []
+        last = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask, entering=every)
+        every.append(last)
+        return torch.stack([every[layer].flatten(0, 1).index_select(0, batch.predicted) for layer in layers])
 
     @property
     def head_parts(self) -> tuple[str, ...]:

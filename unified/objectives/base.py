@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from unified.data.annotations import how_to_annotate
 from unified.data.example import Example
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
@@ -40,6 +41,7 @@ class Objective(Protocol):
         token_types: rows of the token-type table that it uses. 1.
         annotations: kinds of annotated spans that it reads, see :mod:`unified.data.annotations`. None.
         boundary_offsets: how far into a span it predicts from the span's boundaries, in tokens. 0, it does not.
+        extractive: most source sentences of which it predicts whether a summary takes them. 0, it does not.
         writes: how a model that learns it alone generates, see ``--writes``. "left_to_right", "cloze" on pairs.
         paper: where it comes from.
     """
@@ -93,7 +95,7 @@ class Supply:
         there = ", ".join(sorted(self.annotations)) or "none"
         return (
             f"needs the annotation {', '.join(missing)}, which the data do not have (they have {there}); prepare them "
-            f"with --annotate {','.join(missing)}"
+            f"with {how_to_annotate(missing)}"
         )
 
 
@@ -104,11 +106,17 @@ def loss_names(objective: Objective) -> tuple[str, ...]:
         names.append(f"{objective.name}_next_sentence")
     if boundary_offsets_of(objective):
         names.append(f"{objective.name}_boundary")
+    if extractive_of(objective):
+        names.append(f"{objective.name}_extractive")
     return tuple(names)
 
 
 def boundary_offsets_of(objective: Objective) -> int:
     return getattr(objective, "boundary_offsets", 0)
+
+
+def extractive_of(objective: Objective) -> int:
+    return getattr(objective, "extractive", 0)
 
 
 def annotations_of(objective: Objective) -> tuple[str, ...]:

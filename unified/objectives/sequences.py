@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from unified.data.example import NO_PAIR_LABEL
+from unified.data.annotations import ORACLE, SENTENCES, SOURCE_KINDS, how_to_annotate
+from unified.data.example import NO_PAIR_LABEL, NO_SENTENCES
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
+from unified.objectives.base import Supply
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
 FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)
@@ -44,6 +46,37 @@ class MayPredictNext:
         return int(text.is_next)
 
 
+class MayExtract:
+    """For objectives on pairs with a field ``extractive``: sentences of the source are classified beside it.
+
+    The state of a sentence's first token says whether the greedy oracle takes the sentence (UniLM, section 3.1).
+    Sentences whose first token is cut off drop out; the first ``extractive`` of the others count.
+    """
+
+    name: str
+    extractive: int
+
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        return SOURCE_KINDS if self.extractive else ()
+
+    def unmet(self, supply: Supply) -> str | None:
+        """See :class:`unified.objectives.Objective`."""
+        return supply.lacks_annotations(self.annotations)
+
+    def sentences(self, text: Text, lengths: list[int]) -> np.ndarray:
+        """:attr:`Example.sentences` of an example of ``text``.
+
+        Raises:
+            UnifiedError: the text does not say where its sentences are.
+        """
+        if not self.extractive:
+            return NO_SENTENCES
+        starts, taken = (sequence_spans(text, kind, lengths, self.name)[:, 0] for kind in (SENTENCES, ORACLE))
+        starts = starts[: self.extractive]
+        return np.stack([starts, np.isin(starts, taken)], axis=1)
+
+
 def both_segments(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:
     if text.second is None:
         raise UnifiedError(f"{name}: needs two segments, but the text has one (Text.second is None)")
@@ -71,7 +104,7 @@ def sequence_spans(text: Text, kind: str, lengths: list[int], name: str) -> np.n
     if kind not in text.spans:
         raise UnifiedError(
             f"{name}: needs the annotation {kind}, but this text has none (Text.spans); prepare the data with "
-            f"--annotate {kind}"
+            f"{how_to_annotate([kind])}"
         )
     spans, first = text.spans[kind], len(text.tokens)
     in_first = spans[:, 0] < first

@@ -18,7 +18,7 @@ model; positions count from 0 through the whole sequence. A hidden token is pred
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import require_flag, require_integer, require_share
+from unified.objectives.base import Supply, require_flag, require_integer, require_share
 from unified.objectives.corruption import Cloze, maskable, prediction_count
 from unified.objectives.sequences import (
     FIRST,
@@ -37,6 +37,7 @@ from unified.objectives.sequences import (
     SECOND,
     SOURCE,
     TARGET,
+    MayExtract,
     MayPredictNext,
     both_segments,
     joined,
@@ -165,7 +166,7 @@ class Seq2Seq(_PretrainingCloze):
 
 
 @dataclass(frozen=True)
-class TargetCloze(Cloze):
+class TargetCloze(MayExtract, Cloze):
     """UniLM's fine-tuning: hides most of the target, its final SEP like any other token, and predicts what is hidden.
 
     Attributes:
@@ -173,6 +174,8 @@ class TargetCloze(Cloze):
         max_predictions: most target tokens to predict; None for no limit.
         mask_source: share of the source tokens that are predicted as well.
         ngram_share: share of draws that hide an n-gram instead of one token.
+        extractive: most source sentences whose first tokens say whether a summary takes them (20 in the released
+            code); 0 asks nobody.
     """
 
     name: ClassVar[str] = "target_cloze"
@@ -187,13 +190,19 @@ class TargetCloze(Cloze):
     max_predictions: int | None = None
     mask_source: float = 0.0
     ngram_share: float = 0.0
+    extractive: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_integer(self, "extractive", 0)
         require_share(self, "mask_probability", zero=False)
         require_share(self, "mask_source")
         if self.max_predictions is not None:
             require_integer(self, "max_predictions", 1)
+
+    def unmet(self, supply: Supply) -> str | None:
+        """See :class:`unified.objectives.Objective`."""
+        return MayExtract.unmet(self, supply) or Cloze.unmet(self, supply)
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
         source, target = both_segments(text, self.name)
@@ -210,6 +219,7 @@ class TargetCloze(Cloze):
             query_rank=ranks,
             predicted=predicted,
             labels=tokens[predicted],
+            sentences=self.sentences(text, lengths),
         )
 
     def _predicted(
@@ -237,10 +247,13 @@ class TargetCloze(Cloze):
 
 
 @dataclass(frozen=True)
-class TargetNext:
+class TargetNext(MayExtract):
     """Ordinary teacher forcing: the target block starts with BOS and every place of it predicts the next token.
 
     Nothing is hidden; the last target token predicts SEP. While decoding, one token a step is enough.
+
+    Attributes:
+        extractive: as in :class:`TargetCloze`.
     """
 
     name: ClassVar[str] = "target_next"
@@ -252,8 +265,15 @@ class TargetNext:
     segments: ClassVar[int] = 2
     special_tokens: ClassVar[int] = 3
 
+    extractive: int = 0
+
+    def __post_init__(self) -> None:
+        require_integer(self, "extractive", 0)
+
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        return next_token_example(self.name, *both_segments(text, self.name), text.special)
+        source, target = both_segments(text, self.name)
+        sentences = self.sentences(text, [len(source) + 2, len(target) + 1])
+        return replace(next_token_example(self.name, source, target, text.special), sentences=sentences)
 
 
 def next_token_example(name: str, source: np.ndarray, target: np.ndarray, special: SpecialTokens) -> Example:

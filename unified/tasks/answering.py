@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from unified.errors import UnifiedError
@@ -12,23 +12,29 @@ from unified.tasks.prediction import Predictor
 class Answering:
     """Methods of :class:`unified.hub.UnifiedLM` for models of tasks.
 
+    Where a model has several heads of one kind, ``head`` names the one that shall answer.
+
     Attributes:
-        predictor: of the task; None for a language model.
+        predictors: of the tasks by the names of their heads; none for a language model.
     """
 
-    predictor: Predictor | None
+    predictors: Mapping[str, Predictor]
 
-    def predict(self, items: Iterable[dict]) -> Iterator[dict[str, Any]]:
+    def predict(self, items: Iterable[dict], head: str | None = None) -> Iterator[dict[str, Any]]:
         """A prediction for each item, as they come; items are the JSON objects of the task's data, without labels.
 
         Raises:
-            UnifiedError: the model has no task, or an item is not one of it.
+            UnifiedError: the model has no such head, or several, or an item is not one of its task.
         """
-        predictor = self._predictor()
+        return self._predictions(self.predictor(head=head), items)
+
+    def _predictions(self, predictor: Predictor, items: Iterable[dict]) -> Iterator[dict[str, Any]]:
         read = (predictor.task.item(fields, number, labelled=False) for number, fields in enumerate(items, 1))
         return predictor.predict(read)
 
-    def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def classify(
+        self, texts: Sequence[str], seconds: Sequence[str] | None = None, head: str | None = None
+    ) -> list[dict[str, Any]]:
         """``label`` and ``probabilities`` of each text, or pair of texts; of a regression the number alone.
 
         Raises:
@@ -38,22 +44,24 @@ class Answering:
             raise UnifiedError("texts: expected a list of texts, got one text; put it in a list")
         if seconds is not None and len(seconds) != len(texts):
             raise UnifiedError(f"{len(texts)} texts but {len(seconds)} second texts; they must pair one to one")
-        self._predictor("classification", "regression")
+        predictor = self.predictor("classification", "regression", head=head)
         pairs = zip(texts, seconds or [None] * len(texts), strict=True)
-        return list(self.predict({"text": text, "second": second} for text, second in pairs))
+        return list(self._predictions(predictor, ({"text": text, "second": second} for text, second in pairs)))
 
-    def tag(self, words: str | Sequence[str]) -> list[tuple[str, str]]:
+    def tag(self, words: str | Sequence[str], head: str | None = None) -> list[tuple[str, str]]:
         """Words with their tags; a text is divided at white space.
 
         Raises:
             UnifiedError: the model was fine-tuned for something else.
         """
-        self._predictor("tagging")
+        predictor = self.predictor("tagging", head=head)
         words = words.split() if isinstance(words, str) else list(words)
-        (found,) = self.predict([{"words": words}])
+        (found,) = self._predictions(predictor, [{"words": words}])
         return list(zip(words, found["tags"], strict=True))
 
-    def answer(self, question: str, passage: str, history: str | None = None) -> dict[str, Any]:
+    def answer(
+        self, question: str, passage: str, history: str | None = None, head: str | None = None
+    ) -> dict[str, Any]:
         """The answer to a question about a passage of any length.
 
         Args:
@@ -65,13 +73,26 @@ class Answering:
         Raises:
             UnifiedError: the model was fine-tuned for something else, or question or passage are empty.
         """
-        self._predictor("span")
-        (found,) = self.predict([{"question": question, "context": passage, "history": history}])
+        predictor = self.predictor("span", head=head)
+        (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
         return {name: value for name, value in found.items() if name != "id"}
 
-    def _predictor(self, *heads: str) -> Predictor:
-        if self.predictor is None:
+    def predictor(self, *kinds: str, head: str | None = None) -> Predictor:
+        """That of ``head``; by default of the one head there is of these kinds, or of any kind.
+
+        Raises:
+            UnifiedError: there is none, or several.
+        """
+        if not self.predictors:
             raise UnifiedError("the model is a language model; fine-tune it for a task with `unified finetune`")
-        if heads and self.predictor.task.name not in heads:
-            raise UnifiedError(f"the model was fine-tuned for {self.predictor.task.name}, not for {' or '.join(heads)}")
-        return self.predictor
+        suited = {
+            name: one
+            for name, one in self.predictors.items()
+            if (head is None or name == head) and (not kinds or one.task.name in kinds)
+        }
+        if len(suited) == 1:
+            return next(iter(suited.values()))
+        wanted = head or " or ".join(kinds) or "one task"
+        if suited:
+            raise UnifiedError(f"the model has several heads, {', '.join(suited)}; name one of them")
+        raise UnifiedError(f"the model was fine-tuned for {', '.join(self.predictors)}, not for {wanted}")

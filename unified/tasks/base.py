@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
 from unified.data.example import Example
 from unified.data.vocabulary import Vocabulary
@@ -147,6 +146,10 @@ class Understanding(ABC):
     def encode(self, items: Sequence, codec: Codec) -> Encoded:
         """Examples of at most ``codec.longest`` places."""
 
+    def group_of(self, item: Any) -> Hashable:
+        """What neighbouring items that must be encoded together have in common; None for an item by itself."""
+        return None
+
     @abstractmethod
     def head(self, config: TransformerConfig) -> nn.Module:
         """The module from (N, D) states of all read places of a batch, and its :data:`Reading`, to scores."""
@@ -199,13 +202,6 @@ def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndar
         if label not in number:
             raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known)}")
     return np.array([number[label] for label in labels], dtype=np.int64)
-
-
-def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-    """Cross-entropy of (N, classes) scores and int64 (N,) targets, in nats."""
-    losses = functional.cross_entropy(scores.float(), targets, reduction="none")
-    right = (scores.detach().argmax(-1) == targets).sum()
-    return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
 
 
 def probabilities(scores: torch.Tensor) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,53 +11,8 @@ from unified.errors import UnifiedError
 from unified.notation import nearest
 from unified.tasks.formats.questions import read_coqa, read_mrqa, read_squad
 from unified.tasks.heads import HEADS
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a task is fine-tuned; the learning rate rises linearly and falls linearly to 0.
-
-    Attributes:
-        epochs: passes over the training items.
-        batch_size: sequences, or items where their sequences belong together, of an update.
-        learning_rate: at its peak.
-        longest: tokens of a sequence.
-        warmup: share of the updates in which the rate rises.
-        optimizer: fairseq's name, "adam" or "adamax".
-        weight_decay: of all parameters.
-        clip: norm of a gradient, at most.
-    """
-
-    epochs: int = 3
-    batch_size: int = 32
-    learning_rate: float = 3e-5
-    longest: int = 128
-    warmup: float = 0.1
-    optimizer: str = "adam"
-    weight_decay: float = 0.01
-    clip: float = 1.0
-
-
-@dataclass(frozen=True)
-class Task:
-    """One entry.
-
-    Attributes:
-        name: on the command line.
-        head: as ``--head`` takes it.
-        read: makes items by split of a folder; "train" and "valid" are among the splits.
-        training: published settings.
-        published: system -> measure -> figure in percent, with full training data.
-        source: where settings and figures are published.
-    """
-
-    name: str
-    head: str
-    read: Callable[[Path], Mapping[str, Sequence]]
-    training: Training = Training()
-    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    source: str = ""
-
+from unified.tasks.published import choices, glue, relations, words
+from unified.tasks.settings import Task, Training
 
 _BERT = "Devlin et al. 2019, appendix A.3"
 
@@ -108,6 +63,10 @@ TASKS: dict[str, Task] = {
             {"BERT large": {"f1": 82.7}, "UniLM large": {"f1": 84.9}},
             "Dong et al. 2019",
         ),
+        *glue.TASKS,
+        *choices.TASKS,
+        *words.TASKS,
+        *relations.TASKS,
     )
 }
 

@@ -12,14 +12,13 @@ from torch import nn
 
 from unified.metrics import score_classification, score_regression
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, PooledHead
+from unified.model.heads import LossSum, PooledHead, class_loss
 from unified.tasks.base import (
     Codec,
     Encoded,
     Reading,
     Understanding,
     by_label,
-    class_loss,
     classes,
     probabilities,
     require_labels,

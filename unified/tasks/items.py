@@ -35,11 +35,13 @@ class WordsItem:
         id: what predictions are named by.
         words: at least one.
         tags: as many; None where they are to be predicted.
+        document: name of the text that the words stand in, shared with the items before and behind that do too.
     """
 
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
+    document: str | None = None
 
 
 def write_items(path: str | Path, items: Sequence) -> None:
@@ -118,22 +120,25 @@ def text_item(fields: dict, number: int, labelled: bool, numeric: bool = False) 
 
 
 def words_item(fields: dict, number: int, labelled: bool) -> WordsItem:
-    """Of ``words``, and where they are there ``tags`` and ``id``; as :func:`text_item`."""
-    words, tags = fields.get("words"), fields.get("tags")
-    if not _is_texts(words) or not words:
+    """Of ``words``, and where they are there ``tags``, ``document`` and ``id``; as :func:`text_item`."""
+    words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
+    if not are_texts(words) or not words:
         raise UnifiedError("'words' must be a list of texts that are not empty")
+    if document is not None and not isinstance(document, str):
+        raise UnifiedError(f"'document' must be a text, got {document!r}")
     if not labelled:
-        return WordsItem(str(fields.get("id", number)), tuple(words))
+        return WordsItem(str(fields.get("id", number)), tuple(words), None, document)
     if tags is None:
         raise UnifiedError("'tags' is missing")
-    if not _is_texts(tags) or len(tags) != len(words):
+    if not are_texts(tags) or len(tags) != len(words):
         raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
-    return WordsItem(str(fields.get("id", number)), tuple(words), tuple(tags))
+    return WordsItem(str(fields.get("id", number)), tuple(words), tuple(tags), document)
 
 
 def _fields(item: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(item).items() if value is not None}
 
 
-def _is_texts(value: Any) -> bool:
+def are_texts(value: Any) -> bool:
+    """Whether it is a list of texts that are not empty."""
     return isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,15 @@ class Predictor:
 
     Attributes:
         model: in eval mode.
-        task: what its head answers.
+        head: the name of its head.
+        task: what the head answers.
         codec: how texts become sequences.
         most_places: tokens of a batch, at most, where an item does not take more by itself.
-        ahead: items that are read before the first of them is answered.
+        ahead: items that are read before the first of them is answered; more where they belong together.
     """
 
     model: UnderstandingModel
+    head: str
     task: Understanding
     codec: Codec
     most_places: int = 4096
@@ -35,8 +36,17 @@ class Predictor:
 
     def predict(self, items: Iterable) -> Iterator[dict[str, Any]]:
         """One JSON object for each item, see :meth:`unified.tasks.base.Understanding.predict`."""
-        items = iter(items)
-        while some := list(islice(items, self.ahead)):
+        some: list = []
+        for item in items:
+            group = self.task.group_of(item)
+            if len(some) >= self.ahead and group != self.task.group_of(some[-1]):
+                yield from self._predict(some)
+                some = []
+            some.append(item)
+            if len(some) >= self.ahead and group is None:
+                yield from self._predict(some)
+                some = []
+        if some:
             yield from self._predict(some)
 
     @torch.no_grad()
@@ -52,7 +62,7 @@ class Predictor:
                 encoded, np.concatenate([units[i] for i in chosen]), self.codec.longest, pad
             )
             reading = {name: tensor.to(device) for name, tensor in reading.items()}
-            scores = self.model(batch.to(device), reading, self.task.name)
+            scores = self.model(batch.to(device), reading, self.head)
             own = [items[i] for i in chosen]
             for i, one in zip(chosen, self.task.predict(own, encoded, members, scores, reading), strict=True):
                 found[i] = one

@@ -30,11 +30,17 @@ def encode_texts(texts: Sequence[tuple[str, str | None]], codec: Codec) -> tuple
     return examples, cut
 
 
-def encode_words(sentences: Sequence[Sequence[str]], codec: Codec) -> tuple[list[Example], np.ndarray, int]:
+def encode_words(
+    sentences: Sequence[Sequence[str]], codec: Codec, documents: Sequence[object] | None = None
+) -> tuple[list[Example], np.ndarray, int]:
     """Examples CLS words SEP, read at the first token of each word (BERT, section 5.3).
 
     A sentence too long for a row is divided between words into as many examples as it takes, so that every word is
     read once; a word too long for a row is cut.
+
+    Args:
+        documents: what each sentence belongs to; words of its neighbours in the same document then stand around it, as
+            many as fit, on both sides alike where the document has them. None for sentences by themselves.
 
     Returns:
         The examples; int64 (examples,), the sentence of each; and how many sentences were divided or cut.
@@ -43,16 +49,22 @@ def encode_words(sentences: Sequence[Sequence[str]], codec: Codec) -> tuple[list
     unknown = np.array([codec.vocabulary.special.unknown])
     room = codec.longest - 2
     examples, owners, divided = [], [], 0
-    for number, sentence in enumerate(sentences):
+    for numbers in _runs(len(sentences), documents):
         # A word of control characters may have no pieces; it is read all the same.
-        words = [word if len(word) else unknown for word in (next(pieces) for _ in sentence)]
-        parts = _parts(words, room)
-        divided += len(parts) > 1 or any(len(word) > room for word in words)
-        for part in parts:
-            sizes = np.array([len(word) for word in part])
-            places = first_place(codec) + np.cumsum(sizes) - sizes
-            examples.append(sequence((np.concatenate(part),), codec, places))
-            owners.append(number)
+        found = [[word if len(word) else unknown for word in (next(pieces) for _ in sentences[i])] for i in numbers]
+        words = [word[:room] for sentence in found for word in sentence]
+        bounds = np.cumsum([0, *map(len, words)])
+        first = 0
+        for number, sentence in zip(numbers, found, strict=True):
+            parts = _parts(list(map(len, words[first : first + len(sentence)])), room)
+            divided += len(parts) > 1 or any(len(word) > room for word in sentence)
+            for count in parts:
+                last = first + count
+                begin, end = (first, last) if documents is None else _around(bounds, first, last, room)
+                places = bounds[first:last] - bounds[begin] + first_place(codec)
+                examples.append(sequence((np.concatenate(words[begin:end]),), codec, places))
+                owners.append(number)
+                first = last
     return examples, np.array(owners), divided
 
 
@@ -105,14 +117,35 @@ def fitting(segments: tuple[np.ndarray, ...], room: int) -> tuple[np.ndarray, ..
     return segments[0][:kept_first], segments[1][: room - kept_first]
 
 
-def _parts(words: list[np.ndarray], room: int) -> list[list[np.ndarray]]:
-    """The words in runs of at most ``room`` tokens."""
+def _runs(count: int, documents: Sequence[object] | None) -> list[range]:
+    """Numbers of neighbouring sentences of one document; each by itself where nobody asks for documents."""
+    if documents is None:
+        return [range(i, i + 1) for i in range(count)]
+    begins = [i for i in range(count) if not i or documents[i] != documents[i - 1]]
+    return [range(begin, end) for begin, end in zip(begins, [*begins[1:], count], strict=True)]
+
+
+def _around(bounds: np.ndarray, first: int, last: int, room: int) -> tuple[int, int]:
+    """Words ``first`` to ``last`` (exclusive) with words around them, as many as ``room`` tokens hold; returns alike.
+
+    Args:
+        bounds: int64 (words + 1,), where each word of the document begins in its tokens, and its end.
+    """
+    spare = room - (bounds[last] - bounds[first])
+    before, behind = bounds[first], bounds[-1] - bounds[last]
+    left = min(before, max(spare // 2, spare - behind))
+    begin = int(np.searchsorted(bounds, bounds[first] - left))  # whole words
+    right = spare - (bounds[first] - bounds[begin])
+    return begin, int(np.searchsorted(bounds, bounds[last] + right, side="right")) - 1
+
+
+def _parts(sizes: list[int], room: int) -> list[int]:
+    """Counts of words in runs of at most ``room`` tokens; each word has no more."""
     parts, left = [], 0
-    for word in words:
-        word = word[:room]
-        if len(word) > left:
-            parts.append([])
+    for size in sizes:
+        if size > left:
+            parts.append(0)
             left = room
-        parts[-1].append(word)
-        left -= len(word)
+        parts[-1] += 1
+        left -= size
     return parts

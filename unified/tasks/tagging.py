@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from unified.errors import UnifiedError
 from unified.metrics import score_tagging
 from unified.metrics.tagging import is_entity_tag
 from unified.model.config import TransformerConfig
-from unified.model.heads import LinearHead, LossSum
-from unified.tasks.base import Codec, Encoded, Reading, Understanding, class_loss, classes, require_labels
+from unified.model.features import COMBINATIONS, RecurrentHead
+from unified.model.heads import LinearHead, LossSum, class_loss
+from unified.tasks.base import Codec, Encoded, Reading, Understanding, classes, require_labels
 from unified.tasks.items import WordsItem, words_item
 from unified.tasks.sequences import encode_words
 
@@ -28,15 +30,25 @@ class Tagging(Understanding):
     Attributes:
         labels: the tags, at least two, in the order of their scores.
         dropout: before the projection.
+        context: a sequence holds as much of the document around its words as fits; items are its sentences in order.
+        features: the model stays fixed, and a recurrent network reads a combination of its layers, one of
+            :data:`unified.model.features.COMBINATIONS`; None to fine-tune the model.
+        recurrent_width: of that network's states in each direction.
     """
 
     name: ClassVar[str] = "tagging"
 
     labels: tuple[str, ...]
     dropout: float = 0.1
+    context: bool = False
+    features: str | None = None
+    recurrent_width: int = 768
 
     def __post_init__(self) -> None:
         require_labels(self.labels, "tagging")
+        if self.features is not None and self.features not in COMBINATIONS:
+            known = ", ".join(map(repr, COMBINATIONS))
+            raise UnifiedError(f"tagging: features must be one of {known}, got {self.features!r}")
 
     @property
     def entities(self) -> bool:
@@ -56,7 +68,11 @@ class Tagging(Understanding):
         return cls(tuple(sorted({tag for item in items for tag in item.tags})), **settings)
 
     def encode(self, items: Sequence[WordsItem], codec: Codec) -> Encoded:
-        examples, owners, divided = encode_words([item.words for item in items], codec)
+        documents = [item.document for item in items] if self.context else None
+        if self.context and None in documents:
+            item = items[documents.index(None)]
+            raise UnifiedError(f"item {item.id} has no 'document', which tagging(context=True) needs")
+        examples, owners, divided = encode_words([item.words for item in items], codec, documents)
         if any(item.tags is None for item in items):
             return Encoded(examples, owners, {}, divided)
         # The examples of an item hold its words one after another.
@@ -64,8 +80,13 @@ class Tagging(Understanding):
         targets = np.split(tags, np.cumsum([len(example.predicted) for example in examples])[:-1])
         return Encoded(examples, owners, {"targets": targets}, divided)
 
+    def group_of(self, item: WordsItem) -> str | None:
+        return item.document if self.context else None
+
     def head(self, config: TransformerConfig) -> nn.Module:
-        return LinearHead(config, len(self.labels), self.dropout)
+        if self.features is None:
+            return LinearHead(config, len(self.labels), self.dropout)
+        return RecurrentHead(config, len(self.labels), self.dropout, self.features, self.recurrent_width)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
         return class_loss(scores, reading["targets"])

@@ -7,5 +7,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 output=$1
 shift
 exempt=$(python "$ROOT/recipes/common/sources.py" "$output/data" '|' '.')
-generate "$output/data" "$output/model" "$output/generated" --max-source 640 --max-target 125 --beam 5 --max-len-b 125 \
-    --no-repeat-ngram-size 3 --no-repeat-ngram-ignore "$exempt" --length-penalty unilm --lenpen 1.0 "$@"
+generate "$output/data" "$output/model" "$output/generated" --tokens-per-sample 768 --max-source 640 --max-target 125 \
+    --beam 5 --max-len-b 125 --no-repeat-ngram-size 3 --no-repeat-ngram-ignore "$exempt" --length-penalty unilm \
+    --lenpen 1.0 "$@"

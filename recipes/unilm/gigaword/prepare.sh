@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
-# prepare.sh OUTPUT TOKENIZER [options of prepare.py]: Gigaword -> OUTPUT/text -> OUTPUT/data.
+# prepare.sh OUTPUT TOKENIZER [options of summaries.py]: Gigaword (Rush et al. 2015) -> OUTPUT/text -> OUTPUT/data.
+# The text is lower-cased, tokenized and has # for digits; it is used as it is. The paper's subset: --subset 10000.
 # TOKENIZER is the folder the checkpoint was pre-trained on, or unigram to train one.
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 [ $# -ge 2 ] || usage "prepare.sh OUTPUT TOKENIZER [--subset N] [--local TRAIN VALID TEST]"
-output=$1 tokenizer=$2
-shift 2
-python "$RECIPES/gigaword/prepare.py" "$output/text" "$@"
-unified prepare "$output/text/train.jsonl" --valid "$output/text/valid.jsonl" --test "$output/text/test.jsonl" \
-    --source-field source --target-field target --destination "$output/data" --tokenizer "$tokenizer" --overwrite
+prepare_summaries gigaword "$@"

@@ -6,6 +6,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 [ $# -ge 1 ] || usage "score.sh OUTPUT [--meteor] [options of unified score question-generation]"
 output=$1
 shift
-unified score question-generation "$output/generated/generate-test.txt" --penn-treebank \
+# Where the tokenizer is BERT's, generated text has its words, punctuation apart.
+form=--penn-treebank
+[ -f "$output/data/vocab.txt" ] && form=--bert-words
+unified score question-generation "$output/generated/generate-test.txt" "$form" \
     --references "$output/text/test.references.txt" --sources "$output/text/test.sentences.txt" \
     --output "$output/scores.json" "$@"

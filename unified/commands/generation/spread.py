@@ -54,11 +54,12 @@ class ChunkWriter:
     device: str
     parts: Path
 
-    def __call__(self, number: int) -> int:
-        """Write chunk ``number``; returns how many sentences it holds."""
+    def __call__(self, number: int) -> tuple[int, int]:
+        """Write chunk ``number``; returns how many sentences it holds, and how many of them were cut."""
         lm = _loaded(self)
         indices = range(number * self.chunk, min((number + 1) * self.chunk, len(self.sentences)))
         sources = [self.sentences.source(lm, i) for i in indices]
+        cut = sum(len(source) > self.max_source for source in sources) if self.max_source else 0
         sources = [source[: self.max_source or None] for source in sources]
         found = lm.hypotheses(
             sources, self.config, prompt=self.prompt, batch_size=self.batch_size, indices=list(indices)
@@ -69,7 +70,7 @@ class ChunkWriter:
             for i, source, hypotheses in zip(indices, sources, found, strict=True)
         )
         write_atomically(self.path(number), [text.encode("utf-8")])
-        return len(indices)
+        return len(indices), cut
 
     def path(self, number: int) -> Path:
         """File of a chunk."""
@@ -120,10 +121,12 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
     missing = [number for number in range(job.chunks) if not job.path(number).exists()]
     if len(missing) < job.chunks:
         say(f"{job.parts}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
-    done = 0
-    for count in ordered_map(job, missing, min(processes, max(len(missing), 1))):
-        done += count
+    done = cut = 0
+    for count, shortened in ordered_map(job, missing, min(processes, max(len(missing), 1))):
+        done, cut = done + count, cut + shortened
         say(f"{done:,} of {len(job.sentences):,} sentences written")
+    if cut:
+        say(f"{cut:,} of these {done:,} sentences were cut to their first {job.max_source} tokens (--max-source)")
     write_atomically(output, (job.path(number).read_bytes() for number in range(job.chunks)))
     shutil.rmtree(job.parts)
 

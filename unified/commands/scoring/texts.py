@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from unified.errors import UnifiedError
 
@@ -12,46 +13,104 @@ two plain files, hypotheses and references, one sentence a line"""
 
 def add_kinds(kinds) -> None:
     generation = kinds.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
-    _add_inputs(generation)
+    _add_options(generation)
     generation.set_defaults(score=_generation)
     generation.add_argument("--no-stemmer", action="store_true", help="ROUGE on words as they are, without stemming")
     generation.add_argument(
         "--bleu-tokenizer", default="13a", metavar="NAME", help="sacrebleu's tokenizer: 13a, intl, char, zh, ... (13a)"
     )
-    generation.add_argument(
-        "--sentence-separator",
-        metavar="TEXT",
-        help="what stands between the sentences of a summary, such as '[X_SEP]'; ROUGE-L is then summary-level",
-    )
+    add_clean_up(generation)
     questions = kinds.add_parser(
         "question-generation", help="BLEU-1..4 and ROUGE-L as published for SQuAD question generation"
     )
-    _add_inputs(questions)
+    _add_options(questions)
     questions.set_defaults(score=_questions)
     questions.add_argument(
         "--sources", required=True, metavar="FILE", help="source sentences, one a line; equal ones are scored together"
     )
-    questions.add_argument(
+    form = questions.add_mutually_exclusive_group()
+    form.add_argument(
         "--penn-treebank",
         action="store_true",
-        help="first lower-case and tokenize the hypotheses as the references are",
+        help="first lower-case and tokenize the hypotheses, which are plain text, as the references are",
+    )
+    form.add_argument(
+        "--bert-words",
+        action="store_true",
+        help="the same for hypotheses that a model with BERT's vocabulary wrote, by the rules of UniLM's program",
     )
     questions.add_argument(
         "--meteor", action="store_true", help="METEOR 1.5 too, by its Java program (pip install 'unified[meteor]')"
     )
 
 
-def _add_inputs(parser: argparse.ArgumentParser) -> None:
+def _add_options(kind: argparse.ArgumentParser) -> None:
+    add_inputs(kind)
+    kind.add_argument(
+        "--json", dest="show", action="store_const", const=None, default=table, help="print JSON instead of a table"
+    )
+
+
+def add_clean_up(parser: argparse.ArgumentParser) -> None:
+    """Options that say what the sentences of summaries are, and how summaries are cleaned up before they are scored."""
+    parser.add_argument(
+        "--sentence-separator",
+        metavar="TEXT",
+        help="what stands between the sentences of a summary, such as '[X_SEP]'; ROUGE-L is then summary-level",
+    )
+    group = parser.add_argument_group("clean-up", "What was published with UniLM for three data sets of summaries.")
+    group.add_argument(
+        "--post-process", choices=("cnndm", "gigaword", "xsum"), help="first clean the hypotheses up as for this one"
+    )
+    group.add_argument(
+        "--longest", type=int, metavar="N", help="cut summaries behind so many words; 0: never (70 for cnndm, else 0)"
+    )
+    group.add_argument(
+        "--plain-references", action="store_true", help="give the references the form of the hypotheses: they are plain"
+    )
+
+
+def cleaned(
+    args: argparse.Namespace, hypotheses: list[str], references: list[list[str]]
+) -> tuple[list[str], list[list[str]], str | None]:
+    """Hypotheses and references as the options of :func:`add_clean_up` want them, and what was done, if anything.
+
+    Raises:
+        UnifiedError: options do not go together.
+    """
+    rules, separator = _post_processing(args), args.sentence_separator
+    if rules is None:
+        return hypotheses, references, None
+    if args.plain_references:
+        references = [[rules.in_form(text, separator) for text in group] for group in references]
+    return [rules(hypothesis, separator) for hypothesis in hypotheses], references, str(rules)
+
+
+def _post_processing(args: argparse.Namespace):
+    from unified.metrics.summaries import POST_PROCESSING
+
+    if args.post_process is None:
+        if args.longest is not None or args.plain_references:
+            raise UnifiedError("--longest and --plain-references go with --post-process")
+        return None
+    rules = POST_PROCESSING[args.post_process]
+    if rules.fewest and args.sentence_separator is None:
+        raise UnifiedError(f"--post-process {args.post_process} drops sentences; give --sentence-separator")
+    if args.longest is not None and args.longest < 0:
+        raise UnifiedError(f"--longest must be 0 or a number of words, got {args.longest}")
+    return rules if args.longest is None else replace(rules, longest=args.longest)
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Options of :func:`read_inputs`."""
     parser.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     parser.add_argument(
         "--references",
         nargs="+",
         default=[],
         metavar="FILE",
-        help="references, one a line, instead of T- lines or a second file; several files give several per sentence",
-    )
-    parser.add_argument(
-        "--json", dest="show", action="store_const", const=None, default=table, help="print JSON instead of a table"
+        help="references, one a line, instead of T- lines or a second file; several files give several per sentence; "
+        "of JSON lines (*.jsonl) the field references, or target where there is none",
     )
 
 
@@ -66,7 +125,7 @@ def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], lis
     kinds = [outputs.is_generate_output(path) for path in files]
     if all(kinds):
         hypotheses, own = outputs.read_generate_output(files, need_references=not references)
-        columns = [own] if not references else [outputs.read_lines(path) for path in references]
+        columns = [outputs.read_references(path) for path in references] or [[[text] for text in own]]
         names = [" ".join(files)] if not references else references
     else:
         plain = [*files, *references]
@@ -75,18 +134,19 @@ def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], lis
                 f"{' '.join(files)}: expected output of fairseq-generate (one file or its shards), two plain files "
                 "(hypotheses, references), or one plain file with --references"
             )
-        hypotheses, *columns = [outputs.read_lines(path) for path in plain]
+        hypotheses, columns = outputs.read_lines(plain[0]), [outputs.read_references(path) for path in plain[1:]]
         names = plain[1:]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(hypotheses):
             raise UnifiedError(f"{name}: {len(column)} references for {len(hypotheses)} hypotheses in {files[0]}")
-    return hypotheses, [list(group) for group in zip(*columns, strict=True)]
+    return hypotheses, [[text for own in group for text in own] for group in zip(*columns, strict=True)]
 
 
 def _generation(args: argparse.Namespace) -> dict:
     from unified.metrics import score_generation
 
     hypotheses, references = read_inputs(args.files, args.references)
+    hypotheses, references, clean_up = cleaned(args, hypotheses, references)
     scores = score_generation(
         hypotheses,
         references,
@@ -94,12 +154,12 @@ def _generation(args: argparse.Namespace) -> dict:
         bleu_tokenizer=args.bleu_tokenizer,
         sentence_separator=args.sentence_separator,
     )
-    return scores.to_dict()
+    return {**scores.to_dict(), "post_process": clean_up} if clean_up else scores.to_dict()
 
 
 def _questions(args: argparse.Namespace) -> dict:
     from unified.metrics import outputs, score_question_generation
-    from unified.metrics.question_generation import penn_treebank
+    from unified.metrics.question_generation import from_bert_words, penn_treebank
 
     hypotheses, references = read_inputs(args.files, args.references)
     if len(references[0]) != 1:
@@ -111,6 +171,8 @@ def _questions(args: argparse.Namespace) -> dict:
         )
     if args.penn_treebank:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
+    if args.bert_words:
+        hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
     references = [group[0] for group in references]
     return score_question_generation(hypotheses, references, sources, meteor=args.meteor).to_dict()
 
@@ -129,6 +191,7 @@ _LABELS = {
     "meteor": "METEOR",
     "bleu_signature": "BLEU signature",
     "rouge_signature": "ROUGE signature",
+    "post_process": "clean-up",
 }
 
 

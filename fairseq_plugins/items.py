@@ -1,0 +1,168 @@
+"""fairseq datasets of tasks of understanding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fairseq_plugins.dataset import Planned, batch_fields
+from unified.data import randomness
+from unified.data.collate import collate
+from unified.data.vocabulary import SpecialTokens
+from unified.tasks.auxiliary import masked_all
+from unified.tasks.base import Encoded
+from unified.tasks.batches import arranged, assembled, batches_of, runs_of, units_of
+
+
+@dataclass(frozen=True)
+class TrainingOrder:
+    """How training reads items.
+
+    Attributes:
+        seed: of order and masks.
+        weight: how often an epoch reads each; the rest of a fraction is drawn anew in every epoch.
+        longest_run: how many examples of an item are read at most, see :class:`unified.tasks.Understanding`.
+        masked: whether batches come with a masked copy.
+    """
+
+    seed: int
+    weight: float = 1.0
+    longest_run: int | None = None
+    masked: bool = False
+
+
+class ItemFairseqDataset(Planned):
+    """Items are a task's examples, or all of an item where they belong together; a batch packs its own into rows.
+
+    ``--batch-size`` counts them, as published settings do, and ``--max-tokens`` their tokens.
+
+    Args:
+        encoded: of all items.
+        together: whether the examples of an item must be in one batch.
+        row_length: places of the rows in which examples are packed; None gives each a row of its own.
+        special: ids of special symbols.
+        split: name of the split.
+        head: of the model that reads them.
+        training: how training reads them; None keeps like lengths together, longest first.
+    """
+
+    def __init__(
+        self,
+        encoded: Encoded,
+        together: bool,
+        row_length: int | None,
+        special: SpecialTokens,
+        split: str,
+        head: str,
+        training: TrainingOrder | None = None,
+    ):
+        self.encoded, self.row_length, self.special = encoded, row_length, special
+        self.split, self.head, self.training = split, head, training
+        self.whole = units_of(encoded.owners, together)
+        self.lengths = np.array([len(example.tokens) for example in encoded.examples])
+        self.set_epoch(1)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch, self.units = epoch, self.whole
+        if self.training is not None and self.training.longest_run is not None:
+            rng = randomness.generator(self.training.seed, epoch, randomness.RUNS)
+            self.units = runs_of(self.whole, self.training.longest_run, rng)
+        self.places = np.array([self.lengths[unit].sum() for unit in self.units])
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def num_tokens(self, index: int) -> int:
+        return int(self.places[index])
+
+    size = num_tokens
+
+    def ordered_indices(self) -> np.ndarray:
+        if self.training is None:
+            return np.argsort(-self.places, kind="stable")
+        rng = randomness.generator(self.training.seed, self.epoch, randomness.ORDER)
+        rounds = [rng.permutation(len(self)) for _ in range(math.ceil(self.training.weight))]
+        return np.concatenate(rounds)[: max(1, round(self.training.weight * len(self)))]
+
+    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
+        return batches_of(np.asarray(indices), self.places, max_sentences, max_tokens)
+
+    def collater(self, indices: Sequence[int]) -> dict:
+        if not indices:
+            return {}
+        members = np.concatenate([self.units[index] for index in indices])
+        members, batch, reading = assembled(self.encoded, members, self.row_length, self.special.pad)
+        sample = {
+            "id": torch.tensor(indices),
+            "nsentences": len(indices),
+            "ntokens": int(self.places[list(indices)].sum()),
+            "members": torch.from_numpy(members),
+            "reading": reading,
+            "split": self.split,
+            "head": self.head,
+            **batch_fields(batch),
+        }
+        if self.training is not None and self.training.masked:
+            sample["masked"] = self._masked(members)
+        return sample
+
+    def _masked(self, members: np.ndarray) -> dict:
+        """The same examples with hidden tokens, for masked language modelling."""
+        examples = masked_all(self.encoded.examples, members, self.special, self.training.seed, self.epoch)
+        rows = arranged(np.arange(len(examples)), examples, self.row_length or 0, self.row_length is not None)
+        batch = collate([[examples[i] for i in row] for row in rows], None, ("task",), self.special.pad)
+        return batch_fields(batch)
+
+
+class HeadsFairseqDataset(Planned):
+    """Items of several heads; every batch is of one (MT-DNN: Liu et al. 2019, algorithm 1)."""
+
+    def __init__(self, parts: Sequence[ItemFairseqDataset]):
+        self.parts = parts
+        self.starts = np.cumsum([0, *map(len, parts)])
+
+    def set_epoch(self, epoch: int) -> None:
+        for part in self.parts:
+            part.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def num_tokens(self, index: int) -> int:
+        part = self._part(index)
+        return self.parts[part].num_tokens(index - self.starts[part])
+
+    size = num_tokens
+
+    def ordered_indices(self) -> np.ndarray:
+        return np.concatenate(
+            [part.ordered_indices() + start for part, start in zip(self.parts, self.starts[:-1], strict=True)]
+        )
+
+    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
+        indices, batches = np.asarray(indices), []
+        owners = self._part(indices)
+        for number, part in enumerate(self.parts):
+            own = indices[owners == number] - self.starts[number]
+            found = part.batch_by_size(own, max_tokens, max_sentences) if len(own) else []
+            batches += [batch + self.starts[number] for batch in found]
+        return batches
+
+    def collater(self, indices: Sequence[int]) -> dict:
+        if not indices:
+            return {}
+        part = self._part(indices[0])
+        return self.parts[part].collater([index - self.starts[part] for index in indices])
+
+    def _part(self, index):
+        return np.searchsorted(self.starts, index, side="right") - 1

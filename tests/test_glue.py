@@ -1,0 +1,249 @@
+"""GLUE: official files in all their layouts, and the files that the server takes."""
+
+import gzip
+import json
+import lzma
+from collections import Counter
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.tasks.formats.glue import GLUE, glue_splits, read_glue
+from unified.tasks.formats.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.items import TextItem
+
+#: Name, split -> lines of a file as the benchmark has it, and the items in it.
+LAYOUTS = {
+    ("CoLA", "train"): (
+        ["gj04\t1\t\tOur friends won't buy this.", 'cj99\t0\t*\tSaid "so he.'],
+        [TextItem("0", "Our friends won't buy this.", None, "1"), TextItem("1", 'Said "so he.', None, "0")],
+    ),
+    ("CoLA", "test"): (["index\tsentence", "0\tBill whistled."], [TextItem("0", "Bill whistled.")]),
+    ("SST-2", "train"): (
+        ["sentence\tlabel", "hide new secretions \t0", 'it \'s " fun\t1'],
+        [TextItem("0", "hide new secretions", None, "0"), TextItem("1", 'it \'s " fun', None, "1")],
+    ),
+    ("SST-2", "test"): (["index\tsentence", "0\tuneasy mishmash ."], [TextItem("0", "uneasy mishmash .")]),
+    ("MRPC", "train"): (
+        ["\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", '1\t7\t8\t"Quoted" once.\tQuoted "twice.\r',
+         '0\t9\t10\t"Open.\tShut.\r'],
+        [TextItem("0", '"Quoted" once.', 'Quoted "twice.', "1"), TextItem("1", '"Open.', "Shut.", "0")],
+    ),
+    ("MRPC", "test"): (
+        ["index\t#1 ID\t#2 ID\t#1 String\t#2 String", "0\t1\t2\tOne.\tTwo."], [TextItem("0", "One.", "Two.")],
+    ),
+    ("STS-B", "train"): (
+        ["index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore",
+         "0\tmain-captions\tMSRvid\t2012test\t0001\tnone\tnone\tA plane.\tAn air plane.\t4.800"],
+        [TextItem("0", "A plane.", "An air plane.", 4.8)],
+    ),
+    ("STS-B", "test"): (
+        ["index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2",
+         "0\ta\tb\tc\td\te\tf\tG.\tH."],
+        [TextItem("0", "G.", "H.")],
+    ),
+    ("STS-B", "original"): (
+        ["main-news\theadlines\t2013\t0005\t0.400\tOne.\tTwo.",
+         "main-forums\tdeft\t2014\t0006\t5\tThree.\tFour.\thttp://a\thttp://b"],
+        [TextItem("0", "One.", "Two.", 0.4), TextItem("1", "Three.", "Four.", 5.0)],
+    ),
+    ("QQP", "train"): (
+        ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "133\t1\t2\tHow?\tWhy?\t0",
+         "30\t3\t4\tIs it", "broken?\t0",
+         "12\t5\t6\t\tWhat?\t1", "7\t8\t9\tWho\u2028is?\tWho?\t1"],
+        [TextItem("133", "How?", "Why?", "0"), TextItem("7", "Who\u2028is?", "Who?", "1")],
+    ),
+    ("QQP", "test"): (["id\tquestion1\tquestion2", "0\tHow?\tWhy?"], [TextItem("0", "How?", "Why?")]),
+    ("MNLI", "train"): (
+        ["index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\t"
+         "sentence2_parse\tsentence1\tsentence2\tlabel1\tgold_label",
+         "5\tp\tq\tr\t( a )\t( b )\tA\tB\tOne.\tTwo.\tneutral\tneutral"],
+        [TextItem("5", "One.", "Two.", "neutral")],
+    ),
+    ("MNLI", "valid_mismatched"): (
+        ["index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
+         "sentence1\tsentence2\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label",
+         "0\tp\tq\tr\ts\tt\tu\tv\tOne.\tTwo.\tneutral\tentailment\tcontradiction\tentailment\tentailment\tentailment"],
+        [TextItem("0", "One.", "Two.", "entailment")],
+    ),
+    ("MNLI", "test"): (
+        ["index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
+         "sentence1\tsentence2", "0\tp\tq\tr\ts\tt\tu\tv\tOne.\tTwo."],
+        [TextItem("0", "One.", "Two.")],
+    ),
+    ("QNLI", "train"): (
+        ["index\tquestion\tsentence\tlabel", "0\tWhen?\tIn 1980.\tnot_entailment"],
+        [TextItem("0", "When?", "In 1980.", "not_entailment")],
+    ),
+    ("QNLI", "test"): (["index\tquestion\tsentence", "0\tWhen?\tThen."], [TextItem("0", "When?", "Then.")]),
+    ("RTE", "train"): (
+        ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentailment"],
+        [TextItem("0", "One.", "Two.", "entailment")],
+    ),
+    ("RTE", "test"): (["index\tsentence1\tsentence2", "0\tOne.\tTwo."], [TextItem("0", "One.", "Two.")]),
+    ("WNLI", "train"): (["index\tsentence1\tsentence2\tlabel", "0\tOne.\tIt.\t1"], [TextItem("0", "One.", "It.", "1")]),
+    ("WNLI", "test"): (["index\tsentence1\tsentence2", "0\tOne.\tIt."], [TextItem("0", "One.", "It.")]),
+    ("MNLI", "diagnostic"): (["index\tsentence1\tsentence2", "0\tA cat.\tCats."], [TextItem("0", "A cat.", "Cats.")]),
+    ("SICK", "train"): (
+        ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment", "4\tOne\tTwo\t3.6\tNEUTRAL"],
+        [TextItem("4", "One", "Two", "NEUTRAL")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "split"), LAYOUTS, ids=lambda value: value)
+def test_official_layouts_are_read(tmp_path, name, split):
+    lines, items = LAYOUTS[name, split]
+    text = "".join(f"{line}\n" for line in lines).encode()
+    for suffix, packed in (("", text), (".gz", gzip.compress(text)), (".xz", lzma.compress(text))):
+        path = tmp_path / f"{split}.tsv{suffix}"
+        path.write_bytes(packed)
+        found, broken = read_glue(GLUE[name], path, labelled=split not in GLUE[name].unlabelled)
+        assert found == items
+        assert broken == (3 if (name, split) == ("QQP", "train") else 0)
+
+
+def test_every_split_has_a_layout():
+    """MNLI's pairs of files are alike."""
+    wanted = {(task.name, split) for task in GLUE.values() for split in task.files if split != "valid"}
+    wanted -= {("MNLI", "test_mismatched"), ("SICK", "test")}
+    assert {key for key in LAYOUTS if key[1] != "original"} == wanted
+
+
+def test_real_files_have_their_rows(unified_data):
+    folder = unified_data / "glue"
+    expected = {
+        ("CoLA", "in_domain_train.tsv"): (8551, 0), ("CoLA", "in_domain_dev.tsv"): (527, 0),
+        ("CoLA", "out_of_domain_dev.tsv"): (516, 0), ("SST-2", "train.tsv"): (67349, 0), ("SST-2", "dev.tsv"): (872, 0),
+        ("MRPC", "msr-para-train.tsv"): (3576, 0), ("MRPC", "msr-para-val.tsv"): (500, 0),
+        ("STS-B", "sts-train.tsv"): (5749, 0), ("STS-B", "sts-dev.tsv"): (1500, 0), ("RTE", "train.tsv"): (2490, 0),
+        ("RTE", "dev.tsv"): (277, 0), ("WNLI", "train.tsv"): (635, 0), ("WNLI", "dev.tsv"): (71, 0),
+        ("QNLI", "dev.tsv"): (5463, 0), ("QQP", "train_subset.tsv"): (20000, 0), ("QQP", "dev_subset.tsv"): (2000, 0),
+        ("SICK", "SICK_train.txt"): (4500, 0), ("SICK", "SICK_trial.txt"): (500, 0),
+    }  # fmt: skip
+    found, labels = {}, {}
+    for name, file in expected:
+        items, broken = read_glue(GLUE[name], folder / name / f"{file}.xz")
+        found[name, file] = (len(items), broken)
+        labels[name, file] = [item.label for item in items]
+    assert found == expected
+    # Facts of these files that a shift of columns would change.
+    assert Counter(labels["CoLA", "in_domain_train.tsv"]) == {"1": 6023, "0": 2528}
+    assert Counter(labels["SST-2", "dev.tsv"]) == {"1": 444, "0": 428}
+    assert Counter(labels["RTE", "dev.tsv"]) == {"entailment": 146, "not_entailment": 131}
+    assert (min(labels["STS-B", "sts-train.tsv"]), max(labels["STS-B", "sts-train.tsv"])) == (0.0, 5.0)
+    items, _ = read_glue(GLUE["MRPC"], folder / "MRPC" / "msr-para-train.tsv.xz")
+    assert items[0].text.startswith('Amrozi accused his brother, whom he called "the witness", of')
+    assert items[0].second.startswith('Referring to him as only "the witness", Amrozi')
+    quotes = [item for item in items if (item.text + item.second).count('"') % 2]
+    assert len(quotes) > 50  # rows that a reader of quotations would join with their neighbours
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "says"),
+    [
+        ("RTE", [], "the file is empty"),
+        ("RTE", ["index\tsentence1\tsentence2\tlabel"], "holds no row"),
+        ("RTE", ["index\ta\tb\tlabel", "0\t1\t2\t3"], "line 1: no header with the column 'sentence1' of RTE"),
+        ("RTE", ["index\tsentence1\tsentence2", "0\tOne.\tTwo."],
+         "line 1: no column 'label'; there are index, sentence1"),
+        ("RTE", ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentails",
+                 "1\tOne.\tentailment", "2\t \tTwo.\tentailment",
+                 "3\tOne.\tTwo.\tentailment", "3\tA\tB\tentailment"],
+         ["line 2: the label 'entails' is none of entailment, not_entailment", "line 3: 3 columns instead of 4",
+          "line 4: 'sentence1' is empty", "line 6: row 3 was in the file before"]),
+        ("STS-B", ["g\tf\ty\to\t5.5\tOne.\tTwo.", "g\tf\ty\to\tnan\tOne.\tTwo.", "g\tf\ty\to\t1\tOne."],
+         ["line 1: the label '5.5' is no number from 0 to 5", "line 2: the label 'nan'",
+          "line 3: 6 columns instead of 7"]),
+        ("CoLA", ["g\t1\t\tOne.\tmore"], "line 1: 5 columns instead of 4"),
+        ("QQP", ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "1\t2"], "holds no row, 1 broken ones aside"),
+    ],
+)  # fmt: skip
+def test_bad_rows_are_refused_with_their_lines(tmp_path, name, lines, says):
+    path = tmp_path / "file.tsv"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with pytest.raises(UnifiedError) as caught:
+        read_glue(GLUE[name], path)
+    for part in [says] if isinstance(says, str) else says:
+        assert part in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_test_rows_are_never_left_out(tmp_path):
+    path = tmp_path / "test.tsv"
+    path.write_text("id\tquestion1\tquestion2\n0\tHow?\n", encoding="utf-8")
+    with pytest.raises(UnifiedError, match="line 2: 2 columns instead of 3"):
+        read_glue(GLUE["QQP"], path, labelled=False)
+
+
+def test_a_split_may_have_two_files(tmp_path, caplog):
+    """As the original CoLA has; elsewhere official names come first, and broken rows are counted aloud."""
+    (tmp_path / "in_domain_train.tsv").write_text("a\t1\t\tOne.\n")
+    (tmp_path / "in_domain_dev.tsv").write_text("a\t1\t\tOne.\n")
+    (tmp_path / "out_of_domain_dev.tsv.gz").write_bytes(gzip.compress(b"a\t0\t*\tTwo.\n"))
+    splits = glue_splits(GLUE["CoLA"], tmp_path)
+    assert splits["valid"] == [
+        TextItem("in_domain_dev-0", "One.", None, "1"), TextItem("out_of_domain_dev-0", "Two.", None, "0")
+    ]  # fmt: skip
+    (tmp_path / "dev.tsv").write_text("a\t1\t\tThree.\n")
+    (tmp_path / "test.tsv").write_text("index\tsentence\n5\tFour.\n")
+    splits = glue_splits(GLUE["CoLA"], tmp_path)
+    assert splits["valid"] == [TextItem("0", "Three.", None, "1")] and splits["test"] == [TextItem("5", "Four.")]
+    (tmp_path / "dev.tsv").unlink()
+    (tmp_path / "in_domain_dev.tsv").unlink()
+    with pytest.raises(UnifiedError, match="no dev.tsv, or in_domain_dev.tsv and out_of_domain_dev.tsv for the valid"):
+        glue_splits(GLUE["CoLA"], tmp_path)
+    (tmp_path / "test.tsv").unlink()
+    for name in ("train", "dev"):
+        lines, items = LAYOUTS["QQP", "train"]
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert glue_splits(GLUE["QQP"], tmp_path)["valid"] == items
+    assert f"{tmp_path / 'dev.tsv'}: 3 broken rows are left out" in caplog.text
+
+
+# Submissions
+
+
+def predictions(path, labels):
+    path.write_text("".join(json.dumps({"id": str(i), "label": label}) + "\n" for i, label in labels), encoding="utf-8")
+    return path
+
+
+def test_a_submission_has_every_row_in_order(tmp_path):
+    order = [*range(145, -1, -1)]
+    path = predictions(tmp_path / "p.jsonl", [(i, "01"[i % 3 == 0]) for i in order])
+    written = write_submission("WNLI", path, tmp_path / "out")
+    assert written == tmp_path / "out" / "WNLI.tsv"
+    assert written.read_text() == "index\tprediction\n" + "".join(f"{i}\t{int(i % 3 == 0)}\n" for i in range(146))
+
+
+def test_numbers_are_clipped_and_rounded(tmp_path):
+    numbers = [-0.3, 0.0004, 2.34567, 4.9996, 7] + [1.5] * 1374
+    path = predictions(tmp_path / "p.jsonl", enumerate(numbers))
+    lines = write_submission("STS-B", path, tmp_path).read_text().splitlines()
+    assert lines[:6] == ["index\tprediction", "0\t0.000", "1\t0.000", "2\t2.346", "3\t5.000", "4\t5.000"]
+
+
+def test_inference_is_answered_in_words(tmp_path):
+    path = predictions(tmp_path / "p.jsonl", [(i, "neutral") for i in range(1104)])
+    assert write_submission("AX", path, tmp_path).read_text().splitlines()[-1] == "1103\tneutral"
+    assert {name for name, one in SUBMISSIONS.items() if one.task == "MNLI"} == {"MNLI-m", "MNLI-mm", "AX"}
+    for submission in SUBMISSIONS.values():
+        assert submission.split in GLUE[submission.task].unlabelled
+
+
+def test_wrong_predictions_are_refused_before_anything_is_written(tmp_path):
+    labels = [(i, "0") for i in range(146)]
+    cases = {
+        "the first is row 145": labels[:-1],
+        "line 147: 'id' must be a row from 0 to 145, got '146'": [*labels, (146, "0")],
+        "line 1: 'label' must be one of 0, 1, got 1": [(0, 1), *labels[1:]],
+        "line 147: row 3 was in the file before": [*labels, (3, "0")],
+    }
+    for says, wrong in cases.items():
+        with pytest.raises(UnifiedError, match=says):
+            write_submission("WNLI", predictions(tmp_path / "p.jsonl", wrong), tmp_path / "out")
+    with pytest.raises(UnifiedError, match="'label' must be a number, got None"):
+        write_submission("STS-B", predictions(tmp_path / "p.jsonl", [(0, None)]), tmp_path / "out")
+    with pytest.raises(UnifiedError, match="no submission 'MNLI' .did you mean"):
+        write_submission("MNLI", tmp_path / "p.jsonl", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

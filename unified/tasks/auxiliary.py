@@ -1,0 +1,35 @@
+"""Masked language modelling beside a task, against forgetting (UniLM, appendix A)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unified.data import randomness
+from unified.data.example import Example
+from unified.data.vocabulary import SpecialTokens
+from unified.objectives.corruption import Cloze, maskable
+
+#: Share of tokens that are predicted, as in pre-training.
+MASK_SHARE = 0.15
+_CLOZE = Cloze()
+
+
+def masked(example: Example, special: SpecialTokens, rng: np.random.Generator) -> Example:
+    """The example with 15 % of its tokens hidden as UniLM hides them, which are predicted; special symbols are not."""
+    ordinary = maskable(example.tokens, special)
+    places = _CLOZE.hide(ordinary, max(1, round(MASK_SHARE * int(ordinary.sum()))), rng)
+    tokens = _CLOZE.replace(example.tokens, places, special, rng)
+    return replace(example, tokens=tokens, predicted=places, labels=example.tokens[places])
+
+
+def masked_all(
+    examples: Sequence[Example], members: np.ndarray, special: SpecialTokens, seed: int, epoch: int
+) -> list[Example]:
+    """The chosen examples masked; what is hidden depends on seed, epoch and an example's number alone."""
+    return [
+        masked(examples[member], special, randomness.generator(seed, epoch, randomness.AUXILIARY, int(member)))
+        for member in members
+    ]

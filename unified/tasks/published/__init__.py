@@ -1,0 +1,1 @@
+"""Settings and figures of the papers for the tasks that ``unified finetune`` knows, one module a family."""

@@ -1,0 +1,93 @@
+"""GLUE: settings of BERT, UniLM and SpanBERT; figures of development sets, of large models where nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from unified.tasks.formats.glue import GLUE, GlueTask, glue_splits
+from unified.tasks.settings import Task, Training
+
+_BERT = Training(epochs=3, batch_size=32, learning_rate=2e-5, longest=128)
+_UNILM = Training(epochs=5, batch_size=32, learning_rate=5e-5, longest=512, optimizer="adamax", weight_decay=0.0)
+#: UniLM's dropout before the last projection, where it is not 0.1.
+_UNILM_DROPOUT = {"MNLI": 0.3, "CoLA": 0.05, "SST-2": 0.05}
+_SOURCE = "Devlin et al. 2019, appendix A.3; figures of Devlin et al. 2019, Yang et al. 2019, Jun et al. 2022"
+
+_FIGURES: dict[str, Mapping[str, Mapping[str, float]]] = {
+    "CoLA": {
+        "MiniLM, 22M": {"matthews": 47.5},
+        "BERT": {"matthews": 60.6},
+        "XLNet": {"matthews": 69.0},
+        "ANNA": {"matthews": 65.8},
+    },
+    "SST-2": {
+        "MiniLM, 22M": {"accuracy": 91.5},
+        "BERT base": {"accuracy": 92.7},
+        "BERT": {"accuracy": 93.2},
+        "XLNet": {"accuracy": 97.0},
+        "ANNA": {"accuracy": 96.4},
+    },
+    "MRPC": {
+        "MiniLM, 22M": {"accuracy": 88.9},
+        "BERT base": {"accuracy": 86.7},
+        "BERT": {"accuracy": 88.0},
+        "XLNet": {"accuracy": 90.8},
+        "ANNA": {"f1": 91.4, "accuracy": 88.4},
+    },
+    "STS-B": {
+        "BERT": {"pearson": 90.0},
+        "XLNet": {"pearson": 92.5},
+        "ANNA": {"pearson": 91.5, "spearman": 90.9},
+    },
+    "QQP": {
+        "BERT": {"accuracy": 91.3},
+        "XLNet": {"accuracy": 92.3},
+        "ANNA": {"f1": 73.5, "accuracy": 89.5},
+    },
+    "MNLI": {
+        "BERT base": {"accuracy": 84.4},
+        "BERT": {"accuracy": 86.6},
+        "XLNet": {"accuracy": 90.8},
+        "ANNA": {"accuracy": 90.1},
+    },
+    "QNLI": {
+        "BERT base": {"accuracy": 88.4},
+        "BERT": {"accuracy": 92.3},
+        "XLNet": {"accuracy": 94.9},
+        "ANNA": {"accuracy": 95.0},
+    },
+    "RTE": {
+        "MiniLM, 22M": {"accuracy": 68.8},
+        "BERT": {"accuracy": 70.4},
+        "XLNet": {"accuracy": 85.9},
+        "ANNA": {"accuracy": 83.7},
+    },
+}
+
+
+def _head(task: GlueTask, dropout: float = 0.1) -> str:
+    positive = f"positive={task.positive!r}, " if task.positive else ""
+    return f"{task.head}({positive}dropout={dropout})"
+
+
+def _task(task: GlueTask) -> Task:
+    spanbert = Training(epochs=4 if task.name == "CoLA" else 10, batch_size=32, learning_rate=2e-5, longest=128)
+    return Task(
+        name=task.name.lower().replace("-", ""),
+        head=_head(task),
+        read=partial(glue_splits, task),
+        training=_BERT,
+        published=_FIGURES.get(task.name, {}),
+        source=_SOURCE,
+        measure=task.measures[0],
+        unlabelled=task.unlabelled,
+        systems={
+            "unilm": (_head(task, _UNILM_DROPOUT.get(task.name, 0.1)), _UNILM),
+            "spanbert": (_head(task), spanbert),
+        },
+    )
+
+
+#: Called ``cola``, ``sst2``, ``mrpc``, ``stsb``, ``qqp``, ``mnli``, ``qnli``, ``rte``, ``wnli`` and ``sick``.
+TASKS = tuple(_task(task) for task in GLUE.values())

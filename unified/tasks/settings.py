@@ -1,0 +1,74 @@
+"""What is known of a task by name: how its data are read, and how it is fine-tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from unified.errors import UnifiedError
+from unified.notation import nearest
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a task is fine-tuned; the learning rate rises linearly and falls linearly to 0.
+
+    Attributes:
+        epochs: passes over the training items.
+        batch_size: sequences, or items where their sequences belong together, of an update.
+        learning_rate: at its peak.
+        longest: tokens of a sequence.
+        warmup: share of the updates in which the rate rises.
+        optimizer: fairseq's name, "adam" or "adamax".
+        weight_decay: of all parameters.
+        clip: norm of a gradient, at most.
+    """
+
+    epochs: int = 3
+    batch_size: int = 32
+    learning_rate: float = 3e-5
+    longest: int = 128
+    warmup: float = 0.1
+    optimizer: str = "adam"
+    weight_decay: float = 0.01
+    clip: float = 1.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """One entry.
+
+    Attributes:
+        name: on the command line.
+        head: as ``--head`` takes it.
+        read: makes items by split of a folder; "train" and "valid" are among the splits.
+        training: published settings.
+        published: system -> measure -> figure in percent, with full training data.
+        source: where settings and figures are published.
+        measure: score that chooses a checkpoint; None for the head's first.
+        unlabelled: splits without labels, which are predicted and not scored.
+        systems: head and settings of other papers, by the name of their system.
+    """
+
+    name: str
+    head: str
+    read: Callable[[Path], Mapping[str, Sequence]]
+    training: Training = Training()
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    source: str = ""
+    measure: str | None = None
+    unlabelled: tuple[str, ...] = ()
+    systems: Mapping[str, tuple[str, Training]] = field(default_factory=dict)
+
+    def as_in(self, system: str) -> Task:
+        """The task with head and settings of another paper.
+
+        Raises:
+            UnifiedError: they are not known.
+        """
+        if system not in self.systems:
+            known = f"known are {', '.join(self.systems)}" if self.systems else "only one paper's are known"
+            raise UnifiedError(f"no settings of {system!r} for {self.name}{nearest(system, self.systems)}; {known}")
+        head, training = self.systems[system]
+        return replace(self, head=head, training=training)
