@@ -207,13 +207,13 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
     )
     items = squad_items(read_squad_file(path))
     predictions = [
-        {"id": identity, "answer": answer, "no_answer": chance, "nbest": [{"text": text, "start": 0, "probability": 1}]}
+        {"id": identity, "answer": answer, "no_answer": chance, "best_non_null": text, "nbest": [{"text": text}]}
         for identity, answer, chance, text in (
             ("a", "", 0.9, "Anna"), ("b", "in 1990", 0.25, "in 1990"), ("c", "", 0.95, "1990"))
     ]  # fmt: skip
     task = SpanAnswers.of(items)
     files = task.official(predictions)
-    assert list(files) == ["predictions.json", "nbest_predictions.json", "na_prob.json", "spans.json"]
+    assert list(files) == ["predictions.json", "nbest_predictions.json", "na_prob.json", "best_non_null.json"]
     written(tmp_path, files)
     assert main(["score", "squad", str(path), str(tmp_path / "predictions.json")]) == 0
     official = json.loads(capsys.readouterr().out)
@@ -222,7 +222,7 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
     assert found["best_f1"] == pytest.approx(100 * (2 / 3 + 2 / 3 + 1) / 3) and found["best_f1_thresh"] == 0.9
     # With the best spans and the probabilities the official search for thresholds finds the same.
     chances = str(tmp_path / "na_prob.json")
-    assert main(["score", "squad", str(path), str(tmp_path / "spans.json"), "--na-prob", chances]) == 0
+    assert main(["score", "squad", str(path), str(tmp_path / "best_non_null.json"), "--na-prob", chances]) == 0
     searched = json.loads(capsys.readouterr().out)
     assert {name: found[name] for name in searched if name.startswith("best_")}.items() <= searched.items()
     assert files["nbest_predictions.json"]["c"][0]["text"] == "1990"

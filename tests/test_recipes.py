@@ -12,11 +12,16 @@ from types import ModuleType
 
 import pytest
 
+from tests.test_bert_checkpoints import bert_folder
+from unified.checkpoints.bert import import_bert
 from unified.cli import main
 from unified.errors import UnifiedError
+from unified.tasks.catalogue import TASKS
+from unified.tasks.span import SpanAnswers
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 UNILM = RECIPES / "unilm"
+SQUAD = RECIPES / "bert" / "squad"
 SCRIPTS = sorted(RECIPES.rglob("*.sh"))
 #: Read by other scripts, never run.
 SOURCED = [*(RECIPES / "common").glob("*.sh"), UNILM / "common.sh"]
@@ -300,6 +305,40 @@ def test_answers_in_conversations_at_debug_size(tmp_path):
     assert [(one["id"], one["turn_id"]) for one in predictions] == [("dev0", 1), ("dev0", 2), ("dev1", 1), ("dev1", 2)]
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert scores["overall"]["turns"] == 6 == scores["news"]["turns"] and '"overall"' in printed
+
+
+def test_squad_at_debug_size(tmp_path):
+    """From generated files to official scores, which the file of results has, too."""
+    bert_folder(tmp_path / "bert")
+    import_bert(tmp_path / "bert", tmp_path / "model")
+    run(sys.executable, SQUAD / "debug_data.py", tmp_path / "squad")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "squad").iterdir()}
+    run(sys.executable, SQUAD / "debug_data.py", tmp_path / "squad")
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "squad").iterdir()} and len(before) == 2
+    words = ("bash", SQUAD / "finetune.sh", "debug", tmp_path / "squad", tmp_path / "model", tmp_path / "out")
+    printed = run(*words, "--epochs", 1, "--longest", 24).stdout
+    assert "answers cannot be learnt" not in printed
+    scores = json.loads((tmp_path / "out" / "results.json").read_text())["scores"]["valid"]
+    official, searched = (json.loads("{" + part.split("}")[0] + "}") for part in printed.split("{")[-2:])
+    assert official.items() <= scores.items() and official["total"] == 48 == scores["HasAns_total"] + 12
+    best = {name: value for name, value in searched.items() if name.startswith("best_")}
+    assert len(best) == 4 and best.items() <= scores.items()
+
+
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+def test_squad_has_the_published_settings(version):
+    """Devlin et al. 2019, sections 4.2 and 4.3."""
+    printed = run("bash", SQUAD / "finetune.sh", version, "DATA", "MODEL", "OUT", "--select", "best", PRINT="1").stdout
+    first, *rest = printed.splitlines()
+    assert first.split() == ["unified", "finetune", f"squad{version}", "--data", "DATA", "--init", "MODEL", "--output",
+                             "OUT", "--select", "best"]  # fmt: skip
+    assert all(line.startswith("unified score squad DATA/dev-v") for line in rest)
+    assert len(rest) == (1 if version == "1.1" else 2)
+    training = TASKS[f"squad{version}"].training
+    published = (3, 32, 5e-5) if version == "1.1" else (2, 48, 5e-5)
+    assert (training.epochs, training.batch_size, training.learning_rate) == published and training.longest == 384
+    task = SpanAnswers()
+    assert (task.design, task.max_query, task.stride, task.max_answer, task.n_best) == ("bert", 64, 128, 30, 20)
 
 
 def test_summaries_at_debug_size(tmp_path, capsys):

@@ -13,7 +13,6 @@ from unified.model.span_heads import BEAMS, Beams, SpanScores
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec
 from unified.tasks.batches import assembled, units_of
-from unified.tasks.formats.answers import best_span
 from unified.tasks.questions import Answer, QuestionItem
 from unified.tasks.span import SpanAnswers
 from unified.tasks.span_decoding import Window, spans_by_sums, spans_of_beams
@@ -130,7 +129,7 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
         given[none] += 1
         assert prediction["answer"] == ("" if none else listed[0]["text"])
         assert ("start" in prediction) is not none
-        assert best_span(prediction) == (listed[0]["text"] if spans else "")
+        assert prediction["best_non_null"] == (listed[0]["text"] if spans else "")
     assert min(given.values()) > 0
 
 
@@ -194,6 +193,7 @@ def test_yes_and_no_outweigh_spans():
     scores = SpanScores(torch.arange(size) * 1.0, torch.arange(size) * 1.0, logits)
     found = task.predict(items, encoded, members, scores, reading)
     assert [one["answer"] for one in found] == ["yes", "no", "w3", "unknown", "w2", "w2"]
+    assert [one["best_non_null"] for one in found] == ["yes", "no", "w3", "no", "w2", "w2"]
     assert [one["no_answer"] for one in found] == pytest.approx([0.2, 0.1, 0.1, 0.55, 0.49, 0.1])
     assert found[2]["start"] == 6 and "start" not in found[0]
     assert found[0]["nbest"][0] == {"text": "yes", "probability": 0.4}
@@ -217,7 +217,7 @@ def test_scores_are_the_official_ones():
         gold, answers
     ).items()
     # The best of all thresholds, each tried by itself.
-    spans = {one["id"]: best_span(one) for one in predictions}
+    spans = {one["id"]: one["best_non_null"] for one in predictions}
     chances = {one["id"]: one["no_answer"] for one in predictions}
     tried = [
         score_squad_v2(gold, {i: "" if chances[i] > threshold else spans[i] for i in spans})["f1"]

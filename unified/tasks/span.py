@@ -17,7 +17,7 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.model.span_heads import SpanScores, firsts, log_sum_exp, segment_maxima, segments
 from unified.tasks.base import Codec, Encoded, Reading, Understanding
-from unified.tasks.formats.answers import best_span, coqa_files, squad_files
+from unified.tasks.formats.answers import coqa_files, squad_files
 from unified.tasks.question_windows import encode_questions
 from unified.tasks.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.span_decoding import chosen_answer, distinct
@@ -165,7 +165,7 @@ class SpanAnswers(Understanding):
             return found | {"exact": found["exact_match"]}
         if not self._searched:
             return score_squad_v2(gold, answers)
-        best = {str(i): best_span(prediction) for i, prediction in enumerate(predictions)}
+        best = {str(i): prediction["best_non_null"] for i, prediction in enumerate(predictions)}
         chances = {str(i): prediction["no_answer"] for i, prediction in enumerate(predictions)}
         searched = score_squad_v2(gold, best, na_probs=chances)
         return score_squad_v2(gold, answers) | {

@@ -131,7 +131,8 @@ def chosen_answer(
 
     Returns:
         ``answer``; its characters ``start`` and ``end`` where it stands in the passage; ``no_answer``, the probability
-        of ``nothing``; ``nbest``: objects with ``text``, ``probability`` and, for spans, characters, best first.
+        of ``nothing``, and ``best_non_null``, the answer if there is one, where there may be none; ``nbest``: objects
+        with ``text``, ``probability`` and, for spans, characters, best first.
     """
     within = max(0.0, 1.0 - sum(outside.values()))
     weights = np.exp([score - spans[0][0] for score, _, _ in spans])
@@ -139,19 +140,18 @@ def chosen_answer(
         {"text": context[start:end], "start": start, "end": end, "probability": within * float(weight)}
         for (_, start, end), weight in zip(spans, weights / max(weights.sum(), 1e-300), strict=True)
     ]
-    listed += [{"text": text, "probability": probability} for text, probability in outside.items()]
-    listed.sort(key=lambda entry: -entry["probability"])
-    kinds = {text: probability for text, probability in outside.items() if text != nothing}
-    if nothing is not None and (outside[nothing] > threshold or not (spans or kinds)):
-        answer = {"text": nothing}
-    elif kinds and (not spans or max(kinds.values()) > within):
-        answer = {"text": max(kinds, key=kinds.__getitem__)}
+    others = {text: probability for text, probability in outside.items() if text != nothing}
+    if others and (not listed or max(others.values()) > within):
+        best = {"text": max(others, key=others.__getitem__)}
     else:
-        answer = next((entry for entry in listed if "start" in entry), {"text": NOTHING})
+        best = listed[0] if listed else {"text": NOTHING if nothing is None else nothing}
+    answer = {"text": nothing} if nothing is not None and outside[nothing] > threshold else best
     found: dict[str, Any] = {"answer": answer["text"]}
     found |= {name: answer[name] for name in ("start", "end") if name in answer}
     if nothing is not None:
-        found["no_answer"] = outside[nothing]
+        found |= {"no_answer": outside[nothing], "best_non_null": best["text"]}
+    listed += [{"text": text, "probability": probability} for text, probability in outside.items()]
+    listed.sort(key=lambda entry: -entry["probability"])
     return found | {"nbest": [entry | {"probability": round(entry["probability"], 6)} for entry in listed]}
 
 

@@ -2,8 +2,8 @@
 
     python recipes/bert/squad/debug_data.py FOLDER
 
-A question asks for a thing by its name ("Which boat?"); the answer is the thing with its adjective ("old boat"), where
-a passage mentions it once. A quarter of the questions ask for things that the passage does not mention.
+A question asks for a thing by its name ("Which boat?"); the answer is the thing with its adjective ("old boat"). A
+quarter of the questions ask for things that the passage does not mention.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ debug)
 esac
 run unified finetune "squad$version" --data "$data" --init "$checkpoint" --output "$output" "$@"
 
-# The official rules, on the files that are handed in. Of 2.0 also the best threshold, searched with the best spans.
+# The official rules, on the files that are handed in. Of 2.0 also the best threshold, searched with the answers if there is one.
 for dev in "$data"/dev-v"$version"*.json*; do
     run unified score squad "$dev" "$output/valid.predictions.json" --rules "$version"
-    [ "$version" = 1.1 ] || run unified score squad "$dev" "$output/valid.spans.json" --rules 2.0 \
+    [ "$version" = 1.1 ] || run unified score squad "$dev" "$output/valid.best_non_null.json" --rules 2.0 \
         --na-prob "$output/valid.na_prob.json"
 done

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unified.tasks.questions import NOTHING
-
-
-def best_span(prediction: Mapping[str, Any]) -> str:
-    """The best answer that stands in the passage, whatever the probability that there is none."""
-    return next((entry["text"] for entry in prediction["nbest"] if "start" in entry), NOTHING)
-
 
 def squad_files(predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """JSON by file name: objects by question; MRQA's program reads the first one, too.
 
     ``predictions.json`` has the answers, "" for none; ``nbest_predictions.json`` the lists of best answers with their
-    probabilities. Where there may be no answer ``na_prob.json`` has the probability of that, and ``spans.json`` the
-    best answers that the passages have: with these two the official program searches the best threshold.
+    probabilities. Where there may be no answer ``na_prob.json`` has the probability of that, and
+    ``best_non_null.json`` the answers if there is one: with these two the official program searches the best threshold.
     """
     files: dict[str, Any] = {
         "predictions.json": {one["id"]: one["answer"] for one in predictions},
@@ -26,7 +19,7 @@ def squad_files(predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     if any("no_answer" in one for one in predictions):
         files["na_prob.json"] = {one["id"]: one["no_answer"] for one in predictions}
-        files["spans.json"] = {one["id"]: best_span(one) for one in predictions}
+        files["best_non_null.json"] = {one["id"]: one["best_non_null"] for one in predictions}
     return files
 
 
