@@ -147,7 +147,8 @@ def test_from_official_files_to_a_submission(tmp_path):
     command = shlex.split(result.stdout.splitlines()[0])
     for option, value in (("--optimizer", "adamax"), ("--weight-decay", "0.0"), ("--clip-norm", "1.0"),
                           ("--batch-size", "32"), ("--best-checkpoint-metric", "accuracy"),
-                          ("--total-num-update", "64"), ("--warmup-updates", "6"), ("--head", "classification(dropout=0.1)")):  # fmt: skip
+                          ("--total-num-update", "64"), ("--warmup-updates", "6"),
+                          ("--head", "classification(dropout=0.1)")):  # fmt: skip
         assert command[command.index(option) + 1] == value
     scores = json.loads((tmp_path / "run" / "results.json").read_text())["scores"]
     assert set(scores) == {"valid"} and scores["valid"]["accuracy"] >= 95
