@@ -145,12 +145,10 @@ def test_from_official_files_to_a_submission(tmp_path):
     )
     assert result.returncode == 0, result.stderr[-3000:]
     command = shlex.split(result.stdout.splitlines()[0])
-    published = {
-        "--optimizer": "adamax", "--weight-decay": "0.0", "--clip-norm": "1.0", "--batch-size": "32",
-        "--best-checkpoint-metric": "accuracy", "--total-num-update": "64", "--warmup-updates": "6",
-        "--head": "classification(dropout=0.1)",
-    }  # fmt: skip
-    for option, value in published.items():
+    for option, value in (("--optimizer", "adamax"), ("--weight-decay", "0.0"), ("--clip-norm", "1.0"),
+                          ("--batch-size", "32"), ("--best-checkpoint-metric", "accuracy"),
+                          ("--total-num-update", "64"), ("--warmup-updates", "6"),
+                          ("--head", "classification(dropout=0.1)")):  # fmt: skip
         assert command[command.index(option) + 1] == value
     scores = json.loads((tmp_path / "run" / "results.json").read_text())["scores"]
     assert set(scores) == {"valid"} and scores["valid"]["accuracy"] >= 95

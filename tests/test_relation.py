@@ -188,28 +188,21 @@ def test_refusals():
     assert entry.task_of([]).types == ("SUBJ=P", "OBJ=Q")
 
 
-@pytest.mark.parametrize("design", ["markers", "types"])
-def test_a_synthetic_relation_is_learnt(tmp_path, design):
-    """Markers: the relation is in the words of subject and object. Types: in their types, whatever the words are."""
+def test_a_synthetic_relation_is_learnt(tmp_path):
+    """The words of subject and object say it, wherever they stand; designs by types: see the recipes' tests."""
     rng, items = np.random.default_rng(6), []
     for i in range(700):
         words = rng.choice(WORDS[8:], rng.integers(3, 6)).tolist()
-        places = rng.choice(len(words), 2, replace=False)
-        kinds = rng.integers(2, size=2)
-        if design == "markers":
-            for place, kind in zip(places, kinds, strict=True):
-                words[place] = WORDS[kind]
-        pair = tuple(Entity(int(p), int(p) + 1, "PQ"[k]) for p, k in zip(places, kinds, strict=True))
+        places, kinds = rng.choice(len(words), 2, replace=False), rng.integers(2, size=2)
+        for place, kind in zip(places, kinds, strict=True):
+            words[place] = WORDS[kind]
+        pair = tuple(Entity(int(place), int(place) + 1) for place in places)
         label = {(0, 0): "no_relation", (1, 1): "no_relation", (0, 1): "forth", (1, 0): "back"}[tuple(kinds.tolist())]
         items.append(RelationItem(str(i), tuple(words), pair, label))
     data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, *UNUSED)
-    result = runs.train(data, tmp_path / "save", "--head", f"relation(design='{design}')", "--max-epoch", 7,
+    result = runs.train(data, tmp_path / "save", "--head", "relation", "--max-epoch", 7,
                         "--batch-size", 16, "--initializer-range", 0.1)  # fmt: skip
     assert float(runs.validations(result)[-1]["valid_f1"]) >= 98
-    kept = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)["extra_state"]
-    settings = kept["UnifiedUnderstandingTask"]["settings"]
-    assert settings["labels"] == ("back", "forth", "no_relation")
-    assert settings["types"] == (() if design == "markers" else role_types([item.entities for item in items[100:]]))
 
 
 # Formats

@@ -21,6 +21,7 @@ RECIPES = ROOT / "recipes"
 sys.path.insert(0, str(RECIPES / "common"))
 import corpora  # noqa: E402
 import golden  # noqa: E402
+import task_data  # noqa: E402
 
 PAGES = [RECIPES / "README.md", *(RECIPES / system / "README.md" for system in golden.SYSTEMS)]
 
@@ -159,8 +160,14 @@ def test_commands_of_the_readme_parse(page):
             corpora.argument_parser().parse_args(words[2:])
         elif script == "golden.py":
             assert set(words[2:]) <= {"--write"}
+        elif script == "task_data.py":
+            task_data.argument_parser().parse_args(words[2:])
         elif script == "prepare.sh":
             _parser("prepare").parse_args(printed(words)[-1][1:])
+        elif script == "finetune.sh":
+            _parser("finetune").parse_args(printed(words)[0][1:])
+        elif script == "submission.sh":
+            assert len(words) == 4
         else:
             assert script == "pretrain.sh" and printed(words)
 

@@ -1,0 +1,25 @@
+# Sourced by the recipes of `unified finetune`: the sizes that all of them have.
+
+source "$(dirname "${BASH_SOURCE[0]}")/machine.sh"
+
+# The debug size: what its scripts put behind a paper's settings.
+DEBUG_TASK_OPTIONS=(--epochs 6 --batch-size 16 --longest 32 --learning-rate 2e-3
+    --fairseq '--dropout 0 --attention-dropout 0 --log-format json --num-workers 0')
+
+# finetune_task DEBUG_TASK TASKS OPTIONS ARGUMENTS...: `unified finetune` of one of TASKS, or of DEBUG_TASK at its debug size.
+# ARGUMENTS are those of the script: debug|TASK DATA CHECKPOINT OUTPUT [options].
+finetune_task() {
+    local debug_task=$1 tasks=$2 options=$3
+    shift 3
+    if [ $# -lt 4 ] || [[ " debug $tasks " != *" $1 "* ]]; then
+        usage "finetune.sh debug|${tasks// /|} DATA CHECKPOINT OUTPUT [options of unified finetune]"
+    fi
+    local task=$1 data=$2 checkpoint=$3 output=$4
+    shift 4
+    if [ "$task" = debug ]; then
+        task=$debug_task
+        set -- "${DEBUG_TASK_OPTIONS[@]}" "$@"
+    fi
+    # shellcheck disable=SC2086
+    run unified finetune "$task" --data "$data" --init "$checkpoint" --output "$output" $options "$@"
+}

@@ -1,0 +1,156 @@
+"""Official files of data sets for `unified finetune`, each in a folder called like its task.
+
+    python recipes/common/task_data.py FOLDER rte mnli swag     # downloads into FOLDER/rte, FOLDER/mnli, FOLDER/swag
+    python recipes/common/task_data.py FOLDER debug             # small generated files for the debug sizes instead
+
+Not here: TACRED, which the LDC distributes (LDC2018T24: train.json, dev.json and test.json); SICK.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import task_debug  # noqa: E402
+from sources import fetch  # noqa: E402
+
+from unified.data.streams import numbered_lines  # noqa: E402
+from unified.errors import UnifiedError  # noqa: E402
+
+_GLUE = "https://dl.fbaipublicfiles.com/glue/data"
+_MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_{}.txt"
+_GITHUB = "https://raw.githubusercontent.com"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or an archive of which ``members`` are wanted: a pattern whose first group is the name of the file."""
+
+    url: str
+    members: str | None = None
+
+
+def _glue(archive: str) -> tuple[Source, ...]:
+    return (Source(f"{_GLUE}/{archive}.zip", r"[^/]+/([^/]+\.tsv)"),)
+
+
+def _files(url: str, *names: str) -> tuple[Source, ...]:
+    return tuple(Source(f"{url}/{name}") for name in names)
+
+
+SOURCES: dict[str, tuple[Source, ...]] = {
+    "cola": _glue("CoLA"),
+    "sst2": _glue("SST-2"),
+    "stsb": _glue("STS-B"),
+    "qqp": _glue("QQP-clean"),
+    "mnli": (*_glue("MNLI"), Source(f"{_GLUE}/AX.tsv")),
+    "qnli": _glue("QNLIv2"),
+    "rte": _glue("RTE"),
+    "wnli": _glue("WNLI"),
+    "mrpc": (Source(_MRPC.format("train")), Source(_MRPC.format("test")), Source(f"{_GLUE}/mrpc_dev_ids.tsv")),
+    "swag": _files(f"{_GITHUB}/rowanz/swagaf/master/data", "train.csv", "val.csv", "test.csv"),
+    "codah": _files(f"{_GITHUB}/Websail-NU/CODAH/master/data/cv_split/fold_0", "train.tsv", "dev.tsv", "test.tsv"),
+    "race": (Source("http://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz", r"RACE/((?:train|dev|test)/\w+/\d+\.txt)"),),
+    "dream": _files(f"{_GITHUB}/nlpdata/dream/master/data", "train.json", "dev.json", "test.json"),
+    "conll2003": (Source("https://data.deepai.org/conll2003.zip", r"(?:.*/)?((?:train|valid|test)\.txt)"),),
+    "wnut17": _files(
+        f"{_GITHUB}/leondz/emerging_entities_17/master",
+        "wnut17train.conll",
+        "emerging.dev.conll",
+        "emerging.test.annotated",
+    ),
+    "semeval2010": (
+        Source(
+            "https://github.com/sahitya0000/Relation-Classification/raw/master/corpus/SemEval2010_task8_all_data.zip",
+            r"(?:.*/)?(TRAIN_FILE\.TXT|TEST_FILE_FULL\.TXT)",
+        ),
+    ),
+}
+
+
+def download(name: str, folder: Path) -> None:
+    """The files of a task, in ``folder``."""
+    for source in SOURCES[name]:
+        path = fetch(source.url, folder)
+        if source.members is None:
+            shutil.copyfile(path, folder / path.name)
+            continue
+        names = [_written(member, stream, source.members, folder) for member, stream in _members(path)]
+        if not any(names):
+            raise UnifiedError(f"{path}: holds none of the files {source.members}; has the archive changed?")
+    if name == "mrpc":
+        divide_mrpc(folder)
+
+
+def divide_mrpc(folder: Path) -> None:
+    """GLUE's ``train.tsv``, ``dev.tsv`` and ``test.tsv`` of the original files and the list of development pairs."""
+    (header, *rows), (_, *tests) = (_lines(folder / f"msr_paraphrase_{part}.txt") for part in ("train", "test"))
+    chosen = {tuple(line.split("\t")[:2]) for line in _lines(folder / "mrpc_dev_ids.tsv")}
+    is_dev = [tuple(row.split("\t")[1:3]) in chosen for row in rows]
+    _write(folder / "dev.tsv", [header, *(row for row, dev in zip(rows, is_dev, strict=True) if dev)])
+    _write(folder / "train.tsv", [header, *(row for row, dev in zip(rows, is_dev, strict=True) if not dev)])
+    numbered = (f"{i}\t" + row.partition("\t")[2] for i, row in enumerate(tests))
+    _write(folder / "test.tsv", ["\t".join(["index", *header.split("\t")[1:]]), *numbered])
+
+
+def _members(path: Path) -> Iterator[tuple[str, object]]:
+    """Names and streams of the files in an archive."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                yield name, archive.open(name)
+    else:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                yield member.name, archive.extractfile(member)
+
+
+def _written(member: str, stream, pattern: str, folder: Path) -> bool:
+    match = re.fullmatch(pattern, member)
+    if match is None or stream is None:
+        return False
+    target = folder / match[1]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with stream, target.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return True
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for _, line in numbered_lines(path)]
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    names = (*SOURCES, "debug")
+    parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = argument_parser().parse_args(arguments)
+    for name in options.names:
+        if name == "debug":
+            task_debug.write(options.folder)
+        else:
+            download(name, options.folder / name)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (UnifiedError, OSError) as error:
+        sys.exit(f"task_data: error: {error}")

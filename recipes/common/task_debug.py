@@ -1,0 +1,94 @@
+"""Small files of tasks in official formats, made of the debug text's words: the same on every machine.
+
+What is to be learnt is the subject that a sentence's things belong to, which says the label of a text, the ending of a
+context, the tag of a word and the relation of two entities.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from debug_text import SUBJECTS
+
+COUNTS = {"train": 240, "dev": 40}
+#: Two subjects that share no noun.
+FIRST, SECOND = "harbour", "garden"
+
+
+def words(subject: str, kind: int) -> list[str]:
+    """Adjectives (0), nouns (1) or verbs (2) of a subject."""
+    return SUBJECTS[subject][kind].split()
+
+
+def sentence(rng: random.Random, subject: str) -> list[str]:
+    adjectives, nouns, verbs = (words(subject, kind) for kind in range(3))
+    first, second = rng.sample(nouns, 2)
+    return ["the", rng.choice(adjectives), first, rng.choice(verbs), "the", second, "."]
+
+
+def sst2(rng: random.Random, count: int) -> str:
+    """Label 1: of the first subject."""
+    rows = [" ".join(sentence(rng, subject)) + f"\t{int(subject == FIRST)}" for subject in _subjects(rng, count)]
+    return "\n".join(["sentence\tlabel", *rows, ""])
+
+
+def swag(rng: random.Random, count: int) -> str:
+    """The ending is of the context's subject."""
+    stream = io.StringIO()
+    table = csv.writer(stream, lineterminator="\n")
+    table.writerow(["", "sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label"])
+    for i, subject in enumerate(_subjects(rng, count)):
+        other = SECOND if subject == FIRST else FIRST
+        endings, label = [f"is a {rng.choice(words(other, 1))}." for _ in range(3)], rng.randrange(4)
+        endings.insert(label, f"is a {rng.choice(words(subject, 1))}.")
+        table.writerow([i, " ".join(sentence(rng, subject)), "It", *endings, label])
+    return stream.getvalue()
+
+
+def wnut17(rng: random.Random, count: int) -> str:
+    """Nouns are entities, of types called like the subjects."""
+    blocks = []
+    for subject in _subjects(rng, count):
+        nouns = set(words(subject, 1))
+        tagged = ((word, f"B-{subject}" if word in nouns else "O") for word in sentence(rng, subject))
+        blocks.append("".join(f"{word}\t{tag}\n" for word, tag in tagged))
+    return "\n".join(blocks)
+
+
+def tacred(rng: random.Random, count: int) -> str:
+    """Subject and object of one type are related; whose they are says how."""
+    found = []
+    for i, subject in enumerate(_subjects(rng, count)):
+        token, kinds = sentence(rng, subject), [subject.upper(), rng.choice([FIRST, SECOND]).upper()]
+        relation = f"{kinds[0].lower()}:part" if kinds[0] == kinds[1] else "no_relation"
+        subject_fields = {"subj_start": 2, "subj_end": 2, "subj_type": kinds[0]}
+        object_fields = {"obj_start": 5, "obj_end": 5, "obj_type": kinds[1]}
+        found.append({"id": str(i), "token": token, "relation": relation} | subject_fields | object_fields)
+    return json.dumps(found, indent=1)
+
+
+#: Task -> names of its files for training and development, and what writes them.
+TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str]]] = {
+    "sst2": ("train.tsv", "dev.tsv", sst2),
+    "swag": ("train.csv", "val.csv", swag),
+    "wnut17": ("wnut17train.conll", "emerging.dev.conll", wnut17),
+    "tacred": ("train.json", "dev.json", tacred),
+}
+
+
+def write(folder: Path) -> None:
+    """The files of all tasks, each in a folder of its own."""
+    for name, (train, dev, make) in TASKS.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for split, file in (("train", train), ("dev", dev)):
+            text = make(random.Random(f"{name} {split}"), COUNTS[split])
+            (folder / name / file).write_text(text, encoding="utf-8")
+
+
+def _subjects(rng: random.Random, count: int) -> list[str]:
+    return [rng.choice([FIRST, SECOND]) for _ in range(count)]

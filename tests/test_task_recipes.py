@@ -1,0 +1,198 @@
+"""Recipes of tasks: downloads put official files where they are read, scripts ask for the published settings."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.test_choice import SWAG, race_passage
+from tests.test_recipes import RECIPES, load, run
+from tests.test_relation import SEMEVAL
+from unified.checkpoints.trained import Trained, write
+from unified.cli import _parser
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.model import LanguageModel, TransformerConfig
+from unified.tasks.catalogue import task_named
+from unified.tasks.formats.glue_submission import SUBMISSIONS
+from unified.tokenization.wordpiece import WordPieceTokenizer
+
+sys.path.insert(0, str(RECIPES / "common"))
+import task_data  # noqa: E402
+import task_debug  # noqa: E402
+
+SCRIPTS = [RECIPES / path / "finetune.sh" for path in
+           ("bert/glue", "bert/swag", "bert/ner", "unilm/glue", "spanbert/glue", "spanbert/relation")]  # fmt: skip
+
+
+def printed(script: Path, *arguments: str) -> list[list[str]]:
+    result = subprocess.run(
+        ["bash", script, *arguments], capture_output=True, text=True, env={**os.environ, "PRINT": "1"}
+    )
+    assert result.returncode == 0, result.stderr
+    return [shlex.split(line) for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.parent.relative_to(RECIPES)))
+def test_scripts_finetune_every_task_that_they_name(script):
+    usage = subprocess.run(["bash", script], capture_output=True, text=True).stderr
+    names = re.search(r"finetune.sh (\S+) DATA", usage)[1].split("|")
+    assert names[0] == "debug" and len(names) > 2
+    for name in names:
+        (words,) = printed(script, name, "data", "model", "out", "--seed", "7")
+        options = _parser("finetune").parse_args(words[1:])
+        task = task_named(options.task)
+        assert (options.data, options.init, options.output, options.seed) == ("data", "model", "out", 7)
+        if options.system:
+            assert options.system == script.parts[-3] and options.system in task.systems
+        assert (name == "debug") == (options.epochs is not None)
+    refused = subprocess.run(["bash", script, "cola2", "a", "b", "c"], capture_output=True, text=True)
+    assert refused.returncode == 2 and refused.stderr.startswith("usage: ")
+
+
+def test_the_debug_files_are_read(tmp_path):
+    task_data.main([str(tmp_path), "debug"])
+    for name in task_debug.TASKS:
+        splits = task_named(name).read(tmp_path / name)
+        assert (len(splits["train"]), len(splits["valid"])) == (240, 40)
+
+
+def test_relations_at_debug_size(tmp_path):
+    """Types of entities say the relation, and symbols for them stand in the place of the words."""
+    task_data.main([str(tmp_path), "debug"])
+    spelled = {word for item in task_named("tacred").read(tmp_path / "tacred")["train"] for word in item.words}
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[unused{i}]" for i in range(1, 5)), *sorted(spelled)]
+    tokenizer = WordPieceTokenizer(entries, lowercase=True)
+    vocabulary = Vocabulary(entries[5:])
+    shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "initializer_range": 0.1}
+    config = TransformerConfig(vocabulary_size=len(vocabulary), **shape)
+    (tmp_path / "model").mkdir()
+    tokenizer.save(tmp_path / "model")
+    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), tmp_path / "model", tmp_path)
+    script = RECIPES / "spanbert" / "relation" / "finetune.sh"
+    run("bash", script, "debug", tmp_path / "tacred", tmp_path / "model", tmp_path / "run")
+    scores = json.loads((tmp_path / "run" / "results.json").read_text())["scores"]["valid"]
+    assert scores["f1"] >= 95
+    content = torch.load(tmp_path / "run" / "checkpoint_last.pt", weights_only=True)["extra_state"]
+    settings = content["UnifiedUnderstandingTask"]["relation"]["settings"]
+    assert set(settings["types"]) == {"SUBJ=HARBOUR", "SUBJ=GARDEN", "OBJ=HARBOUR", "OBJ=GARDEN"}
+    assert settings["labels"] == ("garden:part", "harbour:part", "no_relation")
+
+
+# Downloads
+
+
+@pytest.fixture
+def internet(monkeypatch):
+    """Address -> content, in place of what urllib would fetch."""
+    contents: dict[str, bytes] = {}
+
+    def retrieve(url, path):
+        if url not in contents:
+            raise OSError(f"{url}: not found")
+        Path(path).write_bytes(contents[url])
+
+    monkeypatch.setattr(task_data.fetch.__globals__["urllib"].request, "urlretrieve", retrieve)
+    return contents
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return stream.getvalue()
+
+
+def tarred(files: dict[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return stream.getvalue()
+
+
+def test_downloads_are_where_they_are_read(tmp_path, internet):
+    rte = "index\tsentence1\tsentence2"
+    internet["https://dl.fbaipublicfiles.com/glue/data/RTE.zip"] = zipped(
+        {"RTE/train.tsv": f"{rte}\tlabel\n0\ta\tb\tentailment\n", "RTE/dev.tsv": f"{rte}\tlabel\n0\tc\td\tentailment\n",
+         "RTE/test.tsv": f"{rte}\n0\te\tf\n", "__MACOSX/RTE/._train.tsv": "x", "RTE/": ""}
+    )  # fmt: skip
+    mnli = {"sentence1": "a", "sentence2": "b", "gold_label": "neutral"}
+    table = "\t".join(mnli) + "\n" + "\t".join(mnli.values()) + "\n"
+    parts = ("train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched")
+    internet["https://dl.fbaipublicfiles.com/glue/data/MNLI.zip"] = zipped(
+        {f"MNLI/{part}.tsv": table for part in parts} | {"MNLI/original/train.tsv": "x"}
+    )
+    internet["https://dl.fbaipublicfiles.com/glue/data/AX.tsv"] = f"{rte}\n0\ta\tb\n".encode()
+    passage = json.dumps(race_passage())
+    internet["http://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz"] = tarred(
+        {f"RACE/{part}/high/1.txt": passage for part in ("train", "dev", "test")} | {"RACE/data.pdf": "x"}
+    )
+    swag = "\n".join(line.rpartition(",")[0] for line in SWAG.splitlines())
+    for name, text in (("train", SWAG), ("val", SWAG), ("test", swag)):
+        internet[f"https://raw.githubusercontent.com/rowanz/swagaf/master/data/{name}.csv"] = text.encode()
+    address = task_data.SOURCES["semeval2010"][0].url
+    folder = "SemEval2010_task8_all_data"
+    internet[address] = zipped(
+        {f"{folder}/SemEval2010_task8_training/TRAIN_FILE.TXT": SEMEVAL * 5,
+         f"{folder}/SemEval2010_task8_testing_keys/TEST_FILE_FULL.TXT": SEMEVAL}
+    )  # fmt: skip
+    task_data.main([str(tmp_path), "rte", "mnli", "race", "swag", "semeval2010"])
+    counts = {"rte": (1, 1, 1), "mnli": (1, 1, 1, 1, 1, 1), "race": (2, 2, 2), "swag": (2, 2, 2),
+              "semeval2010": (9, 2, 1)}  # fmt: skip
+    for name, expected in counts.items():
+        splits = task_named(name).read(tmp_path / name)
+        assert tuple(map(len, splits.values())) == expected, name
+    assert (tmp_path / "rte" / "train.tsv").read_text().count("entailment") == 1
+    internet["https://dl.fbaipublicfiles.com/glue/data/WNLI.zip"] = zipped({"readme": "moved"})
+    with pytest.raises(UnifiedError, match="WNLI.zip: holds none of the files"):
+        task_data.main([str(tmp_path), "wnli"])
+
+
+def test_mrpc_is_divided_as_in_glue(tmp_path, internet):
+    """Rows of the development set are named by their pairs of numbers."""
+    header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+    rows = [f'{i % 2}\t{i}\t{i + 100}\tOne "{i}.\tTwo {i}.\r\n' for i in range(6)]
+    address = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_{}.txt"
+    internet[address.format("train")] = (header + "".join(rows[:4])).encode()
+    internet[address.format("test")] = (header + "".join(rows[4:])).encode()
+    internet["https://dl.fbaipublicfiles.com/glue/data/mrpc_dev_ids.tsv"] = b"1\t101\n3\t103\n"
+    task_data.main([str(tmp_path), "mrpc"])
+    splits = task_named("mrpc").read(tmp_path / "mrpc")
+    texts = {split: [item.text for item in items] for split, items in splits.items()}
+    assert texts == {"train": ['One "0.', 'One "2.'], "valid": ['One "1.', 'One "3.'], "test": ['One "4.', 'One "5.']}
+    assert [item.label for item in splits["valid"]] == ["1", "1"]
+    assert [(item.id, item.label) for item in splits["test"]] == [("0", None), ("1", None)]
+
+
+def test_every_download_has_a_task():
+    for name, sources in task_data.SOURCES.items():
+        task_named(name)
+        assert all(source.url.startswith("http") for source in sources)
+
+
+def test_submission_of_what_there_is(tmp_path, capsys):
+    main = load(RECIPES / "bert" / "glue" / "submission.py").main
+    for task, split in (("wnli", "test"), ("mnli", "diagnostic")):
+        rows, label = (146, "1") if task == "wnli" else (1104, "neutral")
+        (tmp_path / task).mkdir()
+        lines = (json.dumps({"id": str(i), "label": label}) + "\n" for i in range(rows))
+        (tmp_path / task / f"predictions.{split}.jsonl").write_text("".join(lines))
+    main([str(tmp_path), str(tmp_path / "out")])
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"WNLI.tsv", "AX.tsv"}
+    said = capsys.readouterr().out
+    assert all((f"{name} (" in said) == (name not in ("WNLI", "AX")) for name in SUBMISSIONS)
