@@ -54,7 +54,7 @@ def read_texts(path: str | Path, numeric: bool = False, labelled: bool = True) -
     Raises:
         UnifiedError: the file is missing, holds nothing, or lines are wrong; the first ten are named with the reason.
     """
-    return _read(path, lambda fields, number: _text_item(fields, number, numeric, labelled))
+    return read_objects(path, lambda fields, number: _text_item(fields, number, numeric, labelled))
 
 
 def read_words(path: str | Path, labelled: bool = True) -> list[WordsItem]:
@@ -63,11 +63,11 @@ def read_words(path: str | Path, labelled: bool = True) -> list[WordsItem]:
     Raises:
         UnifiedError: as :func:`read_texts`.
     """
-    return _read(path, lambda fields, number: _words_item(fields, number, labelled))
+    return read_objects(path, lambda fields, number: _words_item(fields, number, labelled))
 
 
-def write_items(path: str | Path, items: Sequence[TextItem] | Sequence[WordsItem]) -> None:
-    """The file that the readers here read."""
+def write_items(path: str | Path, items: Sequence[Any]) -> None:
+    """The file that the reader of these items, dataclasses all, reads."""
     lines = (
         json.dumps({name: value for name, value in vars(item).items() if value is not None}, ensure_ascii=False) + "\n"
         for item in items
@@ -75,12 +75,20 @@ def write_items(path: str | Path, items: Sequence[TextItem] | Sequence[WordsItem
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 
-def _read(path: str | Path, item_of: Callable[[dict, int], tuple[Any, str | None]]) -> list:
+def read_objects(path: str | Path, item_of: Callable[[dict, int], tuple[Any, str | None]]) -> list:
+    """Items of ``*.jsonl``.
+
+    Args:
+        item_of: makes the item, or the reason why there is none, of an object and the number of its line.
+
+    Raises:
+        UnifiedError: as :func:`read_texts`.
+    """
     path = Path(path)
     if not path.is_file():
         raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
     items, problems = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if line.strip():
             fields = _fields(line)
             item, problem = item_of(fields, number) if isinstance(fields, dict) else (None, fields)
@@ -124,14 +132,15 @@ def _text_item(fields: dict, number: int, numeric: bool, labelled: bool) -> tupl
 def _words_item(fields: dict, number: int, labelled: bool) -> tuple[WordsItem | None, str | None]:
     """The item of a line, or why there is none."""
     words, tags = fields.get("words"), fields.get("tags")
-    if not _is_texts(words) or not words:
+    if not is_texts(words) or not words:
         return None, "'words' must be a list of texts that are not empty"
     if tags is None and labelled:
         return None, "'tags' is missing"
-    if tags is not None and (not _is_texts(tags) or len(tags) != len(words)):
+    if tags is not None and (not is_texts(tags) or len(tags) != len(words)):
         return None, f"'tags' must be a list of {len(words)} names, one for each word"
     return WordsItem(str(fields.get("id", number)), tuple(words), None if tags is None else tuple(tags)), None
 
 
-def _is_texts(value: Any) -> bool:
+def is_texts(value: Any) -> bool:
+    """Whether it is a list of texts, none of them empty."""
     return isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value)
