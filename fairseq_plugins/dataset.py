@@ -17,7 +17,7 @@ from unified.data.memory_streams import StreamDataset
 from unified.data.mmap import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.tasks.base import Encoded
-from unified.tasks.batches import arranged, batches_of, units_of
+from unified.tasks.batches import arranged, batches_of, runs_of, units_of
 
 
 def to_batch(sample: dict) -> Batch:
@@ -110,6 +110,7 @@ class ItemFairseqDataset(_Planned):
     Args:
         encoded: of all items.
         together: whether the examples of an item must be in one batch.
+        longest_run: how many of them are read at most, a run of them drawn anew in every epoch; None for all.
         row_length: places of the rows in which examples are packed; None gives each a row of its own.
         special: ids of special symbols.
         seed: of the order; None keeps like lengths together, longest first.
@@ -121,6 +122,7 @@ class ItemFairseqDataset(_Planned):
         self,
         encoded: Encoded,
         together: bool,
+        longest_run: int | None,
         row_length: int | None,
         special: SpecialTokens,
         seed: int | None,
@@ -128,13 +130,17 @@ class ItemFairseqDataset(_Planned):
         head: str,
     ):
         self.encoded, self.row_length, self.special = encoded, row_length, special
-        self.seed, self.name, self.head, self.epoch = seed, name, head, 1
-        self.units = units_of(encoded.owners, together)
-        lengths = np.array([len(example.tokens) for example in encoded.examples])
-        self.places = np.array([lengths[unit].sum() for unit in self.units])
+        self.seed, self.name, self.head = seed, name, head
+        self.whole, self.longest_run = units_of(encoded.owners, together), longest_run
+        self.lengths = np.array([len(example.tokens) for example in encoded.examples])
+        self.set_epoch(1)
 
     def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
+        self.epoch, self.units = epoch, self.whole
+        if self.longest_run is not None:
+            rng = randomness.generator(self.seed, epoch, randomness.RUNS)
+            self.units = runs_of(self.whole, self.longest_run, rng)
+        self.places = np.array([self.lengths[unit].sum() for unit in self.units])
 
     def __len__(self) -> int:
         return len(self.units)

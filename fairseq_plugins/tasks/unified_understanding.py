@@ -86,6 +86,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         self.datasets[split] = ItemFairseqDataset(
             encoded,
             together=self.understanding.together or split != "train",
+            longest_run=self.understanding.longest_run if split == "train" else None,
             row_length=None if self.cfg.padded else length,
             special=self.special,
             seed=self.cfg.seed if split == "train" else None,

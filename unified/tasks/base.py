@@ -89,12 +89,15 @@ class Understanding(ABC):
     Attributes:
         name: of its head.
         together: whether a loss needs all examples of an item in one batch.
+        longest_run: how many examples of an item training reads at once, a run of them drawn anew in every epoch; None
+            for all. Validation and prediction always read all.
         numeric: whether the loss is of numbers; it is in nats otherwise.
         measures: names of the scores worth watching, the one that chooses a checkpoint first.
     """
 
     name: ClassVar[str]
     together: ClassVar[bool] = False
+    longest_run: ClassVar[int | None] = None
     numeric: ClassVar[bool] = False
     measures: ClassVar[tuple[str, ...]]
 

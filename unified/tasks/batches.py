@@ -20,6 +20,12 @@ def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
     return np.split(numbers, np.flatnonzero(np.diff(owners)) + 1 if together else numbers[1:])
 
 
+def runs_of(units: list[np.ndarray], longest: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Of each unit a run of at most ``longest`` examples; every run of that length is as probable."""
+    begins = rng.integers(np.maximum(np.array([len(unit) for unit in units]) - longest, 0) + 1)
+    return [unit[begin : begin + longest] for unit, begin in zip(units, begins, strict=True)]
+
+
 def batches_of(order: np.ndarray, places: np.ndarray, units: int | None, most_places: int | None) -> list[np.ndarray]:
     """Runs of ``order`` of at most so many units and so many places; a unit above the limit is alone.
 
