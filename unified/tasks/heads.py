@@ -10,10 +10,11 @@ from unified.errors import UnifiedError
 from unified.notation import check_settings, nearest, read_settings
 from unified.tasks.base import Understanding
 from unified.tasks.classification import Classification, Regression
+from unified.tasks.coreference import Coreference
 from unified.tasks.tagging import Tagging
 
 #: Every task of understanding. A new one is a class and its name here.
-HEADS: dict[str, type[Understanding]] = {kind.name: kind for kind in (Classification, Regression, Tagging)}
+HEADS: dict[str, type[Understanding]] = {kind.name: kind for kind in (Classification, Regression, Tagging, Coreference)}
 
 #: Fields that come from the data.
 FROM_DATA = ("labels",)
