@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -10,6 +11,11 @@ from torch import nn
 from unified.data.example import Batch
 from unified.model.config import TransformerConfig
 from unified.model.transformer import Transformer
+
+#: Places that are read at the same time where no gradient is wanted, so that long items take little more memory than
+#: their states.
+_PLACES = 8192
+_BY_ROW = ("tokens", "positions", "token_types", "documents", "key_rank", "query_rank")
 
 
 class UnderstandingModel(nn.Module):
@@ -28,8 +34,12 @@ class UnderstandingModel(nn.Module):
 
     def forward(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> object:
         """What ``head`` makes of the states (N, D) of the N places ``batch.predicted``."""
-        states = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)
-        return self.heads[head](states.flatten(0, 1).index_select(0, batch.predicted), reading)
+        rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
+        states = [
+            self.transformer(portion.tokens, portion.positions, portion.token_types, portion.mask)
+            for portion in _portions(batch, rows)
+        ]
+        return self.heads[head](torch.cat(states).flatten(0, 1).index_select(0, batch.predicted), reading)
 
     @property
     def head_parts(self) -> tuple[str, ...]:
@@ -37,6 +47,12 @@ class UnderstandingModel(nn.Module):
         heads = tuple(f"heads.{name}." for name in self.heads)
         parts = (f"heads.{name}.{part}." for name, head in self.heads.items() for part, _ in head.named_children())
         return heads + tuple(parts)
+
+
+def _portions(batch: Batch, rows: int) -> Iterator[Batch]:
+    """What the Transformer reads of a batch, so many rows at a time."""
+    for i in range(0, len(batch.tokens), rows):
+        yield replace(batch, **{name: getattr(batch, name)[i : i + rows] for name in _BY_ROW})
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingModel) -> dict[str, torch.Tensor]:
