@@ -18,6 +18,7 @@ from fairseq.models import (
 )
 
 from fairseq_plugins.config import mirror, restore
+from fairseq_plugins.optimizer import mark_heads
 from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
 from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
@@ -63,6 +64,8 @@ class UnifiedLMModel(BaseFairseqModel):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
         heads = getattr(task, "heads", None)  # of a task of understanding
         core = UnderstandingModel(config, heads(config)) if heads else LanguageModel(config)
+        if heads:
+            mark_heads(core.heads.parameters())
         return cls(core, task, cfg.writes)
 
     def forward(self, batch, *others, **keywords):
