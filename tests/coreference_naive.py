@@ -131,12 +131,13 @@ class Naive:
             weights = (head.vectors.attention.weight[0] @ inside.T + head.vectors.attention.bias).softmax(0)
             return torch.cat([words[i][0], words[j][-1], head.vectors.widths.weight[j - i], weights @ inside])
 
+        scorer = head.mention
+        parts = [scorer.first.weight, scorer.last.weight, scorer.width.weight, scorer.mean.weight]
+
         def mention(i, j):
-            score = feed_forward(
-                vector(i, j), (head.mention.hidden.weight, head.mention.hidden.bias), head.mention.output
-            )
+            score = feed_forward(vector(i, j), (torch.cat(parts, dim=1), scorer.first.bias), scorer.output)
             prior = head.width_prior.weight[j - i]
-            return score + feed_forward(prior, (head.width.hidden.weight, head.width.hidden.bias), head.width.output)
+            return score + feed_forward(prior, (head.width[0].weight, head.width[0].bias), head.width[3])
 
         scores = [mention(*span) for span in spans]
         count = max(1, min(settings.max_spans, math.floor(settings.spans_per_word * len(words))))

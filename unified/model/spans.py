@@ -69,14 +69,19 @@ class SpanVectors(nn.Module):
         """(S, 3 D + features).
 
         Args:
-            states: (T, D), of all tokens of a document.
+            states: (T, D), of tokens that stand one behind another.
             first, last: int64 (S,), the tokens between which a span lies, both in it.
             words: int64 (S,), how many words it has.
         """
-        widths = self.dropout(self.widths(words - 1))
-        return torch.cat([states[first], states[last], widths, self._attended(states, first, last)], dim=-1)
+        parts = states[first], states[last], self.width(words), self.mean(states, states, first, last)
+        return torch.cat(parts, dim=-1)
 
-    def _attended(self, states: torch.Tensor, first: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+    def width(self, words: torch.Tensor) -> torch.Tensor:
+        """(S, features)."""
+        return self.dropout(self.widths(words - 1))
+
+    def mean(self, values: torch.Tensor, states: torch.Tensor, first: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+        """Of the values (T, V) of each span's tokens the mean (S, V), weighted by attention to the tokens' states."""
         lengths = last - first + 1
         begins = lengths.cumsum(0) - lengths
         # The tokens of all spans one behind another, P in all, and the span of each.
@@ -86,5 +91,30 @@ class SpanVectors(nn.Module):
         highest = scores.new_full(lengths.shape, -torch.inf).scatter_reduce(0, spans, scores.detach(), "amax")
         weights = (scores - highest[spans]).exp()
         weights = weights / weights.new_zeros(lengths.shape).index_add(0, spans, weights)[spans]
-        # A sum of weighted rows that never holds the (P, D) rows.
-        return functional.embedding_bag(tokens, states, begins, mode="sum", per_sample_weights=weights.to(states.dtype))
+        # A sum of weighted rows that never holds the (P, V) rows.
+        return functional.embedding_bag(tokens, values, begins, mode="sum", per_sample_weights=weights.to(values.dtype))
+
+
+class MentionScorer(nn.Module):
+    """How much a span looks like a mention: a hidden layer with ReLU and dropout on its vector, and one score.
+
+    The hidden layer is applied to the parts of the vectors, which is the same, and so to each token once instead of to
+    each span: a mean of projections is the projection of the mean.
+    """
+
+    def __init__(self, vectors: SpanVectors, states: int, hidden: int, dropout: float):
+        super().__init__()
+        self.first = nn.Linear(states, hidden)
+        self.last = nn.Linear(states, hidden, bias=False)
+        self.width = nn.Linear(vectors.widths.embedding_dim, hidden, bias=False)
+        self.mean = nn.Linear(states, hidden, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(hidden, 1)
+
+    def forward(
+        self, vectors: SpanVectors, states: torch.Tensor, first: torch.Tensor, last: torch.Tensor, words: torch.Tensor
+    ) -> torch.Tensor:
+        """(S,), of the spans that ``vectors`` would make vectors of, see there."""
+        hidden = self.first(states)[first] + self.last(states)[last] + self.width(vectors.width(words))
+        hidden = hidden + vectors.mean(self.mean(states), states, first, last)
+        return self.output(self.dropout(hidden.relu())).squeeze(-1)

@@ -2,6 +2,7 @@
 
 from unified.tasks.base import Codec, Encoded, Understanding
 from unified.tasks.classification import Classification, Regression
+from unified.tasks.coreference import Coreference
 from unified.tasks.heads import HEADS, parse_head
 from unified.tasks.tagging import Tagging
 
@@ -9,6 +10,7 @@ __all__ = [
     "HEADS",
     "Classification",
     "Codec",
+    "Coreference",
     "Encoded",
     "Regression",
     "Tagging",
