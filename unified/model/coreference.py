@@ -110,11 +110,11 @@ class CoreferenceHead(nn.Module):
 
     def _ranking(self, document: _Document) -> Ranking:
         starts, ends = candidate_spans(document.sentences, self.settings.max_width)
-        kept = self._kept(document, starts, ends)
+        kept, mention = self._kept(document, starts, ends)
         starts, ends = starts[kept], ends[kept]
         first, last = document.first[starts], document.last[ends]
         vectors = self.vectors(document.states, first, last, ends - starts + 1)
-        antecedents, coarse = self._antecedents(vectors, self._mention_scores(document, starts, ends))
+        antecedents, coarse = self._antecedents(vectors, mention)
         speakers, segments = document.speakers[starts], document.segments[starts]
         scores = self._scores(coarse, self.pair(vectors, antecedents, speakers, segments, document.genre))
         for _ in range(self.settings.depth - 1):
@@ -138,11 +138,18 @@ class CoreferenceHead(nn.Module):
             scores[i : i + _SPANS] = self.mention(self.vectors, states, first - origin, last - origin, end - begin + 1)
         return scores + self.width(self.width_prior.weight).squeeze(-1)[ends - starts]
 
-    @torch.no_grad()
-    def _kept(self, document: _Document, starts: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
-        """Numbers of the candidates that are kept. Only their scores are part of the loss, so they are made again."""
+    def _kept(self, document: _Document, starts: torch.Tensor, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Numbers of the candidates that are kept, and their scores, both (K,).
+
+        The loss knows no others, so only these are computed with gradients.
+        """
         count = min(self.settings.max_spans, int(self.settings.spans_per_word * len(document.words)))
-        return kept_spans(self._mention_scores(document, starts, ends), starts, ends, max(count, 1))
+        with torch.no_grad():
+            scores = self._mention_scores(document, starts, ends)
+            kept = kept_spans(scores, starts, ends, max(count, 1))
+        if torch.is_grad_enabled():
+            return kept, self._mention_scores(document, starts[kept], ends[kept])
+        return kept, scores[kept]
 
     def _antecedents(self, vectors: torch.Tensor, mention: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The best earlier spans of each by the coarse score, int64 (K, A), and these scores (K, A)."""
