@@ -1,7 +1,7 @@
 """fairseq plug-ins: ``fairseq-train DATA --user-dir fairseq_plugins --task unified_lm ...``.
 
 Everything here translates between fairseq and :mod:`unified`; there is no mathematics. fairseq imports the modules
-of ``tasks/`` and ``models/`` itself, the criterions are imported here.
+of ``tasks/`` and ``models/`` itself, the criterions and the optimizer are imported here.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import torch
 # fairseq writes its legacy namespace into every checkpoint: the one global that loading safely must allow.
 torch.serialization.add_safe_globals([argparse.Namespace])
 
-from fairseq_plugins import checkpoints, precision  # noqa: E402
+from fairseq_plugins import checkpoints, optimizer, precision  # noqa: E402, F401
 from fairseq_plugins.criterions import unified_lm, unified_understanding  # noqa: E402, F401
 
 checkpoints.install()

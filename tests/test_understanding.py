@@ -8,9 +8,10 @@ from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS
 from tests.understanding_runs import TASK as TASK
 from tests.understanding_runs import train, validations
+from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import LanguageModel, TransformerConfig, understanding
 from unified.model.understanding import UnderstandingModel, with_pooler
 from unified.tasks import Classification, Codec, Regression, Tagging
 from unified.tasks.batches import assembled, batches_of, units_of
@@ -99,6 +100,23 @@ def test_packed_batches_give_each_item_the_scores_it_has_alone(tokenizer, vocabu
         for one, row in zip(found, expected, strict=True):
             assert list(one["probabilities"].values()) == pytest.approx(row.tolist(), abs=1e-5)
             assert one["label"] == "abc"[int(row.argmax())]
+
+
+def test_rows_are_read_a_few_at_a_time_without_gradients(tokenizer, vocabulary, monkeypatch):
+    items = random_items(12, np.random.default_rng(1), lambda text, second: "a")
+    task = Classification(("a", "b"))
+    encoded = task.encode(items, Codec(tokenizer, vocabulary, 32))
+    config = TransformerConfig(vocabulary_size=len(vocabulary), layers=1, width=32, heads=2, initializer_range=0.3)
+    model = UnderstandingModel(config, {"task": task.head(config)}).eval()
+    batch = collate([[example] for example in encoded.examples], None, ("task",), 1)
+    sizes = []
+    model.transformer.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
+    at_once = model(batch, {}, "task")
+    monkeypatch.setattr(understanding, "_PLACES", 5 * batch.tokens.size(1))
+    with torch.no_grad():
+        portions = model(batch, {}, "task")
+    assert sizes == [12, 5, 5, 2]
+    torch.testing.assert_close(portions, at_once, atol=1e-6, rtol=1e-5)
 
 
 def test_batches_hold_whole_units_within_their_limits():

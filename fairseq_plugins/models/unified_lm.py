@@ -18,6 +18,7 @@ from fairseq.models import (
 )
 
 from fairseq_plugins.config import mirror, restore
+from fairseq_plugins.optimizer import mark_heads
 from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
 from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
@@ -62,8 +63,10 @@ class UnifiedLMModel(BaseFairseqModel):
     @refusing()
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
-        build = getattr(task, "build_core", LanguageModel)  # of a task of understanding
-        return cls(build(config), task, cfg.writes)
+        core = getattr(task, "build_core", LanguageModel)(config)  # of a task of understanding
+        if isinstance(core, UnderstandingModel):
+            mark_heads(core.heads.parameters())
+        return cls(core, task, cfg.writes)
 
     def forward(self, batch, *others, **keywords):
         """Losses by objective, see :meth:`unified.model.LanguageModel.forward`; or scores of an understanding model."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -12,6 +13,11 @@ from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.heads import LanguageModelHead, LossSum, class_loss
 from unified.model.transformer import Transformer
+
+#: Places that are read at the same time where no gradient is wanted, so that long items take little more memory than
+#: their states.
+_PLACES = 8192
+_BY_ROW = ("tokens", "positions", "token_types", "documents", "key_rank", "query_rank")
 
 
 class UnderstandingModel(nn.Module):
@@ -62,8 +68,12 @@ class UnderstandingModel(nn.Module):
         return sum((p.sum() * 0.0 for p in others), self.transformer.embeddings.tokens.weight.new_zeros(()))
 
     def _read(self, batch: Batch) -> torch.Tensor:
-        states = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)
-        return states.flatten(0, 1).index_select(0, batch.predicted)
+        rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
+        states = [
+            self.transformer(portion.tokens, portion.positions, portion.token_types, portion.mask)
+            for portion in _portions(batch, rows)
+        ]
+        return torch.cat(states).flatten(0, 1).index_select(0, batch.predicted)
 
     @torch.no_grad()
     def _features(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
@@ -79,6 +89,12 @@ class UnderstandingModel(nn.Module):
         heads = tuple(f"heads.{name}." for name in self.heads)
         parts = (f"heads.{name}.{part}." for name, head in self.heads.items() for part, _ in head.named_children())
         return heads + tuple(parts)
+
+
+def _portions(batch: Batch, rows: int) -> Iterator[Batch]:
+    """What the Transformer reads of a batch, so many rows at a time."""
+    for i in range(0, len(batch.tokens), rows):
+        yield replace(batch, **{name: getattr(batch, name)[i : i + rows] for name in _BY_ROW})
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingModel) -> dict[str, torch.Tensor]:

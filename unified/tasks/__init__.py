@@ -3,6 +3,7 @@
 from unified.tasks.base import Codec, Encoded, Understanding
 from unified.tasks.choice import Choice
 from unified.tasks.classification import Classification, Regression
+from unified.tasks.coreference import Coreference
 from unified.tasks.heads import HEADS, HeadEntry, parse_head, parse_heads
 from unified.tasks.relation import Relation
 from unified.tasks.tagging import Tagging
@@ -12,6 +13,7 @@ __all__ = [
     "Choice",
     "Classification",
     "Codec",
+    "Coreference",
     "Encoded",
     "HeadEntry",
     "Regression",

@@ -13,13 +13,14 @@ from unified.notation import check_settings, nearest, read_settings, split_entri
 from unified.tasks.base import Understanding
 from unified.tasks.choice import Choice
 from unified.tasks.classification import Classification, Regression
+from unified.tasks.coreference import Coreference
 from unified.tasks.relation import Relation
 from unified.tasks.span import SpanAnswers
 from unified.tasks.tagging import Tagging
 
 #: Every task of understanding. A new one is a class and its name here.
 HEADS: dict[str, type[Understanding]] = {
-    kind.name: kind for kind in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers)
+    kind.name: kind for kind in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
 }
 
 #: Fields that come from the data.

@@ -1,0 +1,92 @@
+"""What a model of coreference must beat: mentions with the same head word are the same thing.
+
+    python recipes/spanbert/coreference/baseline.py data/coref/valid.jsonl --mentions found
+
+The head word is the last one before a preposition, a relative pronoun or a comma, whatever its case. Mentions are those
+of the key
+(``gold``, which no model is given), or capitalised words that stand together, and personal pronouns (``found``). Chains
+of one mention
+are left out, as the model leaves them out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from unified.errors import UnifiedError
+from unified.metrics.conll import Mention
+from unified.tasks.coreference import Coreference
+from unified.tasks.documents import DocumentItem, write_response
+
+PRONOUNS = frozenset(
+    "i me my mine myself you your yours yourself he him his himself she her hers herself it its itself "
+    "we us our ours ourselves they them their theirs themselves".split()
+)
+#: What begins the part of a mention behind its head word.
+BEHIND = frozenset(
+    "of in on at from for with to by about over under between among into upon near beside who whom whose which that "
+    "where when , ( : ; -- -".split()
+)
+
+
+def head_word(words: list[str]) -> str:
+    """In lower case."""
+    end = next((i for i, word in enumerate(words) if i and word.lower() in BEHIND), len(words))
+    return words[end - 1].lower()
+
+
+def found_mentions(item: DocumentItem) -> Iterator[Mention]:
+    """Runs of capitalised words, and pronouns. A sentence's first word must be capitalised elsewhere too."""
+    inside = {word for sentence in item.sentences for word in sentence[1:] if word[0].isupper()}
+    before = 0
+    for sentence in item.sentences:
+        begin = None
+        for i, word in enumerate((*sentence, ".")):
+            pronoun = word.lower() in PRONOUNS
+            name = word[0].isupper() and not pronoun and (i > 0 or word in inside)
+            if begin is not None and not name:
+                yield before + begin, before + i - 1
+                begin = None
+            if pronoun and i < len(sentence):
+                yield before + i, before + i
+            if name and begin is None:
+                begin = i
+        before += len(sentence)
+
+
+def same_head(item: DocumentItem, mentions: str) -> dict:
+    """The prediction for a document, as the model's are."""
+    words, by_head = item.words, {}
+    if mentions == "gold":
+        spans = sorted({mention for chain in item.chains for mention in chain})
+    else:
+        spans = list(found_mentions(item))
+    for start, end in spans:
+        by_head.setdefault(head_word(words[start : end + 1]), []).append([start, end])
+    return {"id": item.id, "chains": [chain for chain in by_head.values() if len(chain) > 1]}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="coreference by equal head words, scored")
+    parser.add_argument("data", metavar="DATA", help="documents with chains, such as valid.jsonl of prepare.py")
+    parser.add_argument("--mentions", choices=("gold", "found"), default="found")
+    parser.add_argument("--response", type=Path, metavar="FILE", help="write the chains in the format of CoNLL-2012")
+    options = parser.parse_args(arguments)
+    try:
+        items = Coreference.read(options.data)
+        predictions = [same_head(item, options.mentions) for item in items]
+        if options.response:
+            write_response(options.response, items, predictions)
+    except UnifiedError as error:
+        print(f"baseline.py: error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(Coreference().score(items, predictions), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
