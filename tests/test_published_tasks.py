@@ -78,7 +78,9 @@ def test_other_tasks_read_their_folders(tmp_path):
     codah = "o\tHe\truns.\tfalls.\tflies.\tsings.\t3\n"
     dream = json.dumps([[["M: Hi."], [{"question": "Who?", "choice": ["A.", "B."], "answer": "A."}], "5-1"]])
     semeval = "".join(SEMEVAL.replace("7\t", f"{2 * i + 1}\t", 1).replace("8\t", f"{2 * i + 2}\t") for i in range(15))
+    chains = "#begin document (nw/a); part 000\nnw/a 0 0 Anna (1)\nnw/a 0 1 she (1)\n#end document\n"
     files = {
+        "conll2012": {"train.english.v4_gold_conll": chains, "dev.conll": chains},
         "swag": {"train.csv": SWAG, "val.csv": SWAG, "test.csv": swag},
         "codah": {"train.tsv": codah, "fold0-dev.tsv": codah},
         "race": {f"{part}/high/1.txt": json.dumps(race_passage()) for part in ("train", "dev", "test")},
@@ -89,8 +91,8 @@ def test_other_tasks_read_their_folders(tmp_path):
         "semeval2010": {"TRAIN_FILE.TXT": semeval, "TEST_FILE_FULL.TXT": semeval},
     }
     counts = {
-        "swag": (2, 2, 2), "codah": (1, 1), "race": (2, 2, 2), "dream": (1, 1, 1), "conll2003": (3, 3, 3),
-        "wnut17": (1, 1), "tacred": (1, 1, 1), "semeval2010": (27, 3, 30),
+        "conll2012": (1, 1), "swag": (2, 2, 2), "codah": (1, 1), "race": (2, 2, 2), "dream": (1, 1, 1),
+        "conll2003": (3, 3, 3), "wnut17": (1, 1), "tacred": (1, 1, 1), "semeval2010": (27, 3, 30),
     }  # fmt: skip
     for name, contents in files.items():
         for file, text in contents.items():
@@ -99,7 +101,7 @@ def test_other_tasks_read_their_folders(tmp_path):
             path.write_text(text)
         splits = task_named(name).read(tmp_path / name)
         assert tuple(len(splits[split]) for split in ("train", "valid", "test") if split in splits) == counts[name]
-        assert parse_head(task_named(name).head).kind.name in ("choice", "tagging", "relation")
+        assert parse_head(task_named(name).head).kind.name in ("choice", "tagging", "relation", "coreference")
     held_out = task_named("semeval2010").read(tmp_path / "semeval2010")["valid"]
     assert [item.id for item in held_out] == ["10", "20", "30"]
     assert task_named("swag").read(tmp_path / "swag")["test"][0].label is None

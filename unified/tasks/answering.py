@@ -77,6 +77,22 @@ class Answering:
         (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
         return {name: value for name, value in found.items() if name != "id"}
 
+    def resolve(self, sentences: Sequence[str | Sequence[str]], head: str | None = None) -> list[list[str]]:
+        """Chains of mentions, each as its words, of a document; sentences as texts are divided at white space.
+
+        Places of words are in what :meth:`predict` gives.
+
+        Raises:
+            UnifiedError: the model was fine-tuned for something else, or a sentence has no words.
+        """
+        if isinstance(sentences, str):
+            raise UnifiedError("sentences: expected a list of sentences, got one text; put it in a list")
+        predictor = self.predictor("coreference", head=head)
+        divided = [one.split() if isinstance(one, str) else list(one) for one in sentences]
+        words = [word for sentence in divided for word in sentence]
+        (found,) = self._predictions(predictor, [{"sentences": divided}])
+        return [[" ".join(words[first : last + 1]) for first, last in chain] for chain in found["chains"]]
+
     def predictor(self, *kinds: str, head: str | None = None) -> Predictor:
         """That of ``head``; by default of the one head there is of these kinds, or of any kind.
 

@@ -11,7 +11,7 @@ from unified.errors import UnifiedError
 from unified.notation import nearest
 from unified.tasks.formats.questions import read_coqa, read_mrqa, read_squad
 from unified.tasks.heads import HEADS
-from unified.tasks.published import choices, glue, relations, words
+from unified.tasks.published import chains, choices, glue, relations, words
 from unified.tasks.settings import Task, Training
 
 _BERT = "Devlin et al. 2019, appendix A.3"
@@ -67,6 +67,7 @@ TASKS: dict[str, Task] = {
         *choices.TASKS,
         *words.TASKS,
         *relations.TASKS,
+        *chains.TASKS,
     )
 }
 

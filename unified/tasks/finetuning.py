@@ -20,10 +20,10 @@ from unified.tasks.catalogue import Task, Training
 from unified.tasks.items import write_items
 from unified.tokenization import Tokenizer, load_tokenizer
 
-#: fairseq's options for each optimizer, as BERT and UniLM have them.
+#: fairseq's options for each optimizer beside its name, as BERT and UniLM have them.
 _OPTIMIZERS = {
-    "adam": ("--optimizer", "adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
-    "adamax": ("--optimizer", "adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
+    "adam": ("--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
+    "adamax": ("--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
 }
 
 
@@ -129,8 +129,15 @@ def command(
         "--seed": seed,
         "--save-dir": save,
     }
-    flags = [*_OPTIMIZERS[training.optimizer], "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints"]
+    flags = [*_optimizer(training), "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints"]
     return [str(data), *(str(part) for pair in options.items() for part in pair), *flags, *(["--cpu"] if cpu else [])]
+
+
+def _optimizer(training: Training) -> list[object]:
+    own = _OPTIMIZERS[training.optimizer]
+    if training.head_rate is None:
+        return ["--optimizer", training.optimizer, *own]
+    return ["--optimizer", f"unified_{training.optimizer}", *own, "--head-lr", str(training.head_rate)]
 
 
 def _shape(config: TransformerConfig) -> dict[str, object]:

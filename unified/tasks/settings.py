@@ -23,6 +23,7 @@ class Training:
         optimizer: fairseq's name, "adam" or "adamax".
         weight_decay: of all parameters.
         clip: norm of a gradient, at most.
+        head_rate: learning rate of the head at its peak, with "adam"; None for that of all.
     """
 
     epochs: int = 3
@@ -33,6 +34,7 @@ class Training:
     optimizer: str = "adam"
     weight_decay: float = 0.01
     clip: float = 1.0
+    head_rate: float | None = None
 
 
 @dataclass(frozen=True)
