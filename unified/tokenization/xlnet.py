@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
-from unified.tokenization.base import concatenated, single_spaced
+from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 
 FILE_NAME = "xlnet.model"
 _SPACE = "\u2581"
+#: What becomes a quotation mark, or one character.
+_CHARACTER = re.compile("``|''|.", re.DOTALL)
 #: Its symbols under ours; the first and last of a sequence, which it does not use, get names that are free.
 _NAMES = {
     "<cls>": BEGIN,
@@ -47,7 +50,8 @@ class XLNetTokenizer(SentencePieceTokenizer):
         return concatenated([self._ids(text) for text in texts])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        raise UnifiedError("spans cannot be annotated with XLNet's tokenizer: it does not tell where its pieces stand")
+        found = [self._ids_and_places(single_spaced(text)) for text in texts]
+        return *concatenated([ids for ids, _ in found]), pairs_of_integers([places for _, places in found])
 
     def native_symbols(self) -> list[str]:
         return [_NAMES.get(piece, piece) for piece in self._pieces]
@@ -61,6 +65,23 @@ class XLNetTokenizer(SentencePieceTokenizer):
             divided += self._without_comma(self._pieces[i]) if i in self._ends_in_comma else [i]
         return divided
 
+    def _ids_and_places(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Ids of a single-spaced text, and the characters of it that each stands for."""
+        shown, begins, ends = _prepared_characters(text)
+        encoded = self._processor.encode(shown, out_type="offset_mapping")
+        ids: list[int] = []
+        places: list[tuple[int, int]] = []
+        for i, (begin, end) in zip(encoded["ids"], encoded["offsets"], strict=True):
+            if i in self._ends_in_comma:
+                parts = self._without_comma(self._pieces[i])
+                ids += parts
+                places += _divided(begin, end, [self._pieces[part].lstrip(_SPACE) for part in parts], shown)
+            else:
+                ids.append(i)
+                # Of the pieces of one character all but the last have no extent.
+                places.append((begin, max(end, begin + 1)))
+        return ids, [(begins[begin], ends[end - 1]) for begin, end in places]
+
     def _without_comma(self, piece: str) -> list[int]:
         """Ids of "9" and "," for the piece "9,"; the number keeps or lacks its space as the piece does."""
         number = self._processor.encode(piece[:-1].replace(_SPACE, ""), out_type=str)
@@ -73,6 +94,36 @@ def prepared(text: str) -> str:
     """``text`` as the sentencepiece model expects it (published ``preprocess_text`` with its defaults)."""
     text = single_spaced(text).replace("``", '"').replace("''", '"')
     return "".join(mark for mark in unicodedata.normalize("NFKD", text) if not unicodedata.combining(mark))
+
+
+def _prepared_characters(text: str) -> tuple[str, list[int], list[int]]:
+    """``prepared(text)`` of a single-spaced text; for each of its characters the first of ``text`` that it stands for,
+    and the one behind the last, marks that go with it included."""
+    shown: list[str] = []
+    begins: list[int] = []
+    ends: list[int] = []
+    for match in _CHARACTER.finditer(text):
+        character = '"' if len(match[0]) > 1 else match[0]
+        kept = [mark for mark in unicodedata.normalize("NFKD", character) if not unicodedata.combining(mark)]
+        shown += kept
+        begins += [match.start()] * len(kept)
+        ends += [match.end()] * len(kept)
+        if not kept and ends:
+            ends[-1] = match.end()
+    return "".join(shown), begins, ends
+
+
+def _divided(begin: int, end: int, parts: list[str], shown: str) -> list[tuple[int, int]]:
+    """Characters of the parts of a piece, a number and the comma behind it; all of the number where parts differ."""
+    first = begin + (shown[begin] == " ")
+    number = parts[:-1]
+    if sum(map(len, number)) != end - 1 - first:
+        return [*((begin, end - 1) for _ in number), (end - 1, end)]
+    places = []
+    for part in number:
+        places.append((begin, max(first + len(part), begin + 1)))
+        begin = first = first + len(part)
+    return [*places, (end - 1, end)]
 
 
 def _comma_behind_digit(piece: str) -> bool:
