@@ -167,7 +167,9 @@ def test_a_synthetic_choice_is_learnt(tmp_path):
     data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]})
     result = runs.train(data, tmp_path / "save", "--head", "choice(dropout=0)", "--max-epoch", 5, "--batch-size", 10,
                         "--initializer-range", 0.1)  # fmt: skip
-    assert float(runs.validations(result)[-1]["valid_accuracy"]) >= 98
+    logged = runs.validations(result)[-1]
+    assert float(logged["valid_accuracy"]) >= 98
+    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:100], logged)
     epochs = runs.fairseq.logged(result.stdout + result.stderr, "train")
     assert int(epochs[0]["train_num_updates"]) == 40  # a batch counts items, not choices
 

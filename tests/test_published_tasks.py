@@ -12,7 +12,7 @@ from tests import fairseq_runs as fairseq
 from tests.task_folders import language_model
 from tests.test_choice import SWAG, race_passage
 from tests.test_relation import SEMEVAL, TACRED
-from tests.test_tagging import CONLL
+from tests.test_word_formats import CONLL
 from unified.errors import UnifiedError
 from unified.tasks import parse_head
 from unified.tasks.catalogue import TASKS, task_named

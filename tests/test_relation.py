@@ -202,7 +202,9 @@ def test_a_synthetic_relation_is_learnt(tmp_path):
     data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, *UNUSED)
     result = runs.train(data, tmp_path / "save", "--head", "relation", "--max-epoch", 7,
                         "--batch-size", 16, "--initializer-range", 0.1)  # fmt: skip
-    assert float(runs.validations(result)[-1]["valid_f1"]) >= 98
+    logged = runs.validations(result)[-1]
+    assert float(logged["valid_f1"]) >= 98
+    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:100], logged)
 
 
 # Formats

@@ -1,6 +1,4 @@
-"""Tagging: document context, features of a fixed model, the columns of CoNLL-2003 and WNUT-17."""
-
-from collections import Counter
+"""Tagging: document context, and features of a fixed model."""
 
 import numpy as np
 import pytest
@@ -11,12 +9,10 @@ from tests.task_folders import WORDS, data_folder
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.metrics import score_tagging
 from unified.model import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec, Tagging
-from unified.tasks.formats.words import read_conll2003, read_wnut17, to_bio
 from unified.tasks.items import WordsItem
 from unified.tasks.prediction import Predictor
 from unified.tasks.sequences import encode_words
@@ -109,10 +105,13 @@ def test_long_sentences_are_divided_within_their_document():
     assert all(len(example.tokens) == 12 for example in examples)
 
 
-def test_context_needs_documents():
+def test_learning_from_context_needs_documents():
     items = [WordsItem("7", ("w1",), ("O",))]
-    with pytest.raises(UnifiedError, match="item 7 has no 'document', which tagging.context=True. needs"):
-        Tagging(("O", "B-x"), context=True).encode(items, spelling_codec(12))
+    task = Tagging(("O", "B-x"), context=True)
+    with pytest.raises(UnifiedError, match="item 7 has no 'document', which tagging.context=True. learns from"):
+        task.encode(items, spelling_codec(12))
+    unlabelled = [WordsItem("1", ("w1",)), WordsItem("2", ("w2",)), WordsItem("3", ("w3",), None, "d")]
+    assert [len(example.tokens) for example in task.encode(unlabelled, spelling_codec(12)).examples] == [3, 3, 3]
 
 
 def test_predictions_do_not_depend_on_the_batch():
@@ -228,7 +227,9 @@ def test_tags_in_another_sentence_are_learnt(tmp_path):
     data = data_folder(tmp_path / "data", {"train": items[120:], "valid": items[:120]})
     result = runs.train(data, tmp_path / "save", "--head", "tagging(context=True,dropout=0)", "--max-epoch", 5,
                         "--batch-size", 16, "--initializer-range", 0.1, "--tokens-per-sample", 12)  # fmt: skip
-    assert float(runs.validations(result)[-1]["valid_f1"]) >= 98
+    logged = runs.validations(result)[-1]
+    assert float(logged["valid_f1"]) >= 98
+    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:120], logged)
 
 
 def test_tags_are_learnt_from_features(tmp_path):
@@ -242,77 +243,10 @@ def test_tags_are_learnt_from_features(tmp_path):
     head = "tagging(features='concat_last_four',recurrent_width=16,dropout=0)"
     result = runs.train(data, tmp_path / "save", "--head", head, "--max-epoch", 5, "--batch-size", 8, "--lr", 1e-2,
                         "--layers", 4, "--initializer-range", 0.2, "--save-interval-updates", 100)  # fmt: skip
-    assert float(runs.validations(result)[-1]["valid_accuracy"]) >= 98
+    logged = runs.validations(result)[-1]
+    assert float(logged["valid_accuracy"]) >= 98
+    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:80], logged)
     first, last = (torch.load(tmp_path / "save" / name, weights_only=True)["model"]
                    for name in ("checkpoint_3_100.pt", "checkpoint_last.pt"))  # fmt: skip
     changed = {name for name in first if not torch.equal(first[name], last[name])}
     assert changed and all(name.startswith("core.heads.") for name in changed)
-
-
-# Formats
-
-CONLL = """-DOCSTART- -X- O O
-
-EU NNP I-NP I-ORG
-rejects VBZ I-VP O
-Peter NNP I-NP I-PER
-Ann NNP I-NP B-PER
-
-EU NNP B-NP B-ORG
--DOCSTART- -X- -X- O
-
-Bonn NNP I-NP I-LOC
-US NNP I-NP I-ORG
-"""
-
-
-def test_conll2003(tmp_path):
-    path = tmp_path / "eng.train"
-    path.write_text(CONLL)
-    words = [("EU", "rejects", "Peter", "Ann"), ("EU",), ("Bonn", "US")]
-    tags = [("B-ORG", "O", "B-PER", "B-PER"), ("B-ORG",), ("B-LOC", "B-ORG")]
-    expected = [WordsItem(str(i), words[i], tags[i], "112"[i]) for i in range(3)]
-    assert read_conll2003(path) == expected
-    assert read_conll2003(path, bio=False)[0].tags == ("I-ORG", "O", "I-PER", "B-PER")
-    assert [item.tags for item in read_conll2003(path, labelled=False)] == [None] * 3
-    path.write_text("EU NNP I-ORG\nEU NNP I-NP X-ORG\n\nEU NNP I-NP I-\n")
-    with pytest.raises(UnifiedError) as caught:
-        read_conll2003(path)
-    for says in ("line 1: 3 columns instead of 4", "line 2: the tag 'X-ORG' is not O, B-TYPE", "line 4: the tag 'I-'"):
-        assert says in str(caught.value)
-    path.write_text("-DOCSTART- -X- O O\n\n")
-    with pytest.raises(UnifiedError, match="holds no sentence"):
-        read_conll2003(path)
-
-
-def test_bio_has_the_entities_of_iob1():
-    rng = np.random.default_rng(7)
-    for _ in range(300):
-        tags = rng.choice(["O", "B-x", "I-x", "B-y", "I-y"], rng.integers(1, 12)).tolist()
-        turned = to_bio(tags)
-        scores = score_tagging([tags], [list(turned)])
-        assert scores["gold"] == scores["predicted"] == scores["correct"] == sum(tag[0] == "B" for tag in turned)
-        assert to_bio(turned) == turned
-        for before, tag in zip(("O", *turned), turned, strict=False):
-            assert tag[0] != "I" or before[2:] == tag[2:]
-
-
-def test_wnut17(tmp_path):
-    path = tmp_path / "a.conll"
-    path.write_text('@paulwalk\tO\nEmpire State\tB-location\n\t\n"\tO\n')
-    assert read_wnut17(path) == [
-        WordsItem("0", ("@paulwalk", "Empire State"), ("O", "B-location")), WordsItem("1", ('"',), ("O",))
-    ]  # fmt: skip
-    path.write_text("a\n\tO\n")
-    with pytest.raises(UnifiedError, match="line 1: 1 columns instead of 2; line 2: the word is empty"):
-        read_wnut17(path)
-
-
-def test_real_files_have_their_rows(unified_data):
-    train = read_wnut17(unified_data / "wnut17" / "wnut17train.conll.xz")
-    dev = read_wnut17(unified_data / "wnut17" / "emerging.dev.conll.xz")
-    assert (len(train), len(dev)) == (3394, 1009)
-    assert sum(len(item.words) for item in train) == 62730
-    counts = Counter(tag for item in train for tag in item.tags)
-    assert (counts["B-person"], counts["I-creative-work"], counts["O"]) == (660, 206, 59570)
-    assert all(to_bio(item.tags) == item.tags for item in train + dev)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 
 from tests import fairseq_runs as fairseq
 from tests.task_folders import tokenizer, vocabulary
+from unified import UnifiedLM
 from unified.model import TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec, Encoded, Understanding
@@ -38,6 +39,16 @@ def train(data: Path, save: Path, *arguments, check: bool = True):
 
 def validations(result) -> list[dict]:
     return fairseq.logged(result.stdout + result.stderr, "valid")
+
+
+def assert_answers_score_as_logged(save: Path, data: Path, items: Sequence, logged: Mapping) -> None:
+    """Predictions of the model as it is loaded have the scores of the last validation."""
+    predictor = UnifiedLM.from_pretrained(save / "checkpoint_last.pt", data).predictor()
+    found = list(predictor.predict(items))
+    assert [one["id"] for one in found] == [item.id for item in items]
+    scores = predictor.task.score(items, found)
+    for measure in predictor.task.measures:
+        assert abs(scores[measure] - float(logged[f"valid_{measure}"])) < 0.0051, measure
 
 
 def small_model(understanding: Understanding, codec: Codec, **settings) -> UnderstandingModel:

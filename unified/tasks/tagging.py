@@ -68,17 +68,22 @@ class Tagging(Understanding):
         return cls(tuple(sorted({tag for item in items for tag in item.tags})), **settings)
 
     def encode(self, items: Sequence[WordsItem], codec: Codec) -> Encoded:
-        documents = [item.document for item in items] if self.context else None
-        if self.context and None in documents:
-            item = items[documents.index(None)]
-            raise UnifiedError(f"item {item.id} has no 'document', which tagging(context=True) needs")
-        examples, owners, divided = encode_words([item.words for item in items], codec, documents)
+        examples, owners, divided = encode_words([item.words for item in items], codec, self._documents(items))
         if any(item.tags is None for item in items):
             return Encoded(examples, owners, {}, divided)
         # The examples of an item hold its words one after another.
         tags = np.concatenate([classes(item.tags, self.labels, item.id) for item in items])
         targets = np.split(tags, np.cumsum([len(example.predicted) for example in examples])[:-1])
         return Encoded(examples, owners, {"targets": targets}, divided)
+
+    def _documents(self, items: Sequence[WordsItem]) -> list | None:
+        """What each sentence is shown in; to be tagged, one may stand by itself."""
+        if not self.context:
+            return None
+        lacking = next((item for item in items if item.tags and item.document is None), None)
+        if lacking is not None:
+            raise UnifiedError(f"item {lacking.id} has no 'document', which tagging(context=True) learns from")
+        return [number if item.document is None else item.document for number, item in enumerate(items)]
 
     def group_of(self, item: WordsItem) -> str | None:
         return item.document if self.context else None
