@@ -15,6 +15,7 @@ from typing import Any
 from unified.errors import UnifiedError
 
 FILE_NAME = "results.json"
+PACKAGES = "unified torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
 #: What every results file says.
 _FIELDS = ("task", "run", "scores", "seed", "command", "data", "versions", "date")
 
@@ -22,7 +23,7 @@ _FIELDS = ("task", "run", "scores", "seed", "command", "data", "versions", "date
 def versions() -> dict[str, str]:
     """Of Python and the packages that decide figures, as far as they are installed."""
     found = {"python": platform.python_version()}
-    for package in ("unified", "torch", "fairseq-fixed", "tokenizers", "sentencepiece", "sacrebleu", "rouge-score"):
+    for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -1,0 +1,180 @@
+"""Fine-tune a model of transformers for a task as its example scripts do, on a data folder of ``unified finetune``.
+
+    python recipes/peers/finetune.py TASK --data DATA --model MODEL --output FOLDER [--seed N …]
+
+Writes predictions in the form of our task and results.json under the name "transformers", scored by our task. An
+interrupted run goes on where it stopped when it is called again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from choice_head import Choices
+from peer_task import Features, PeerTask
+from question_head import Questions
+from relation_head import Relations
+from text_head import Texts
+from training_loop import Spent, train
+from transformers import PreTrainedModel
+from word_head import Words
+
+from unified.data.destination import MANIFEST
+from unified.errors import UnifiedError
+from unified.results import write_result
+from unified.tasks import Understanding, parse_head
+from unified.tasks.catalogue import task_named, with_changes
+from unified.tasks.finetuning import data_hash
+from unified.tasks.settings import Task, Training
+
+#: By the name of our head.
+PEERS: dict[str, type[PeerTask]] = {
+    "choice": Choices,
+    "classification": Texts,
+    "regression": Texts,
+    "relation": Relations,
+    "span": Questions,
+    "tagging": Words,
+}
+
+
+def peer_of(task: Understanding, model: Path, longest: int) -> PeerTask:
+    """
+    Raises:
+        UnifiedError: the task has no peer.
+    """
+    if task.name not in PEERS:
+        raise UnifiedError(f"head {task.name}: no peer; there are peers of {', '.join(PEERS)}")
+    return PEERS[task.name](task, model, longest)
+
+
+def settings(arguments: argparse.Namespace, task: Task) -> Training:
+    """The task's, with those that were given."""
+    names = ("epochs", "batch_size", "learning_rate", "longest")
+    return with_changes(task.training, **{name: getattr(arguments, name) for name in names})
+
+
+def fine_tuned(
+    peer: PeerTask, features: Features, training: Training, updates: int, seed: int, snapshot: Path
+) -> tuple[PreTrainedModel, Spent]:
+    """The model after so many updates; its head depends on the seed."""
+    torch.manual_seed(seed)
+    model = peer.model().to("cuda" if torch.cuda.is_available() else "cpu")
+    return model, train(model, features.inputs, peer.collate, training, updates, seed, snapshot)
+
+
+@torch.no_grad()
+def scores_of(model: PreTrainedModel, peer: PeerTask, features: Features, size: int) -> list[torch.Tensor]:
+    """What the model makes of each example, in batches of ``size``."""
+    model.eval()
+    found: list[torch.Tensor] = []
+    for start in range(0, len(features), size):
+        batch = peer.collate(features.inputs[start : start + size])
+        output = model(**{name: value.to(model.device) for name, value in batch.items()})
+        found += peer.scores(output).float().cpu().unbind()
+    return found
+
+
+def predicted(
+    model: PreTrainedModel, peer: PeerTask, paths: list[Path], output: Path, size: int
+) -> dict[str, dict[str, float]]:
+    """Scores of splits with labels, by name; predictions are written."""
+    scores = {}
+    for path in paths:
+        items = peer.task.read(path)
+        features = peer.features(items)
+        predictions = peer.predictions(items, features, scores_of(model, peer, features, size))
+        lines = (json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
+        (output / f"predictions.{path.name}").write_text("".join(lines), encoding="utf-8")
+        scores[path.stem] = peer.task.score(items, predictions)
+    return scores
+
+
+def costs(spent: Spent) -> dict[str, Any]:
+    """What stands in results.json of the training's time."""
+    return {
+        "updates": spent.updates,
+        "seconds": round(spent.seconds, 1),
+        "seconds_per_update": round(spent.seconds / spent.updates, 4),
+        "examples_per_second": round(spent.examples / spent.seconds, 2),
+    }
+
+
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("task", metavar="TASK", help="as for `unified finetune`")
+    parser.add_argument("--data", type=Path, required=True, help="data folder that `unified finetune` has made of TASK")
+    parser.add_argument("--model", type=Path, required=True, help="model folder of transformers, with its tokenizer")
+    parser.add_argument("--output", type=Path, required=True, help="folder for predictions and results")
+    parser.add_argument("--run", dest="run_name", default="transformers", help="name in tables (%(default)s)")
+    parser.add_argument("--head", help="settings of the head, as for `unified finetune`")
+    parser.add_argument("--epochs", type=int, help="passes over the data (the task's)")
+    parser.add_argument("--updates", type=int, help="in all, instead of those that the epochs take")
+    parser.add_argument("--batch-size", type=int, help="of an update (the task's)")
+    parser.add_argument("--learning-rate", type=float, help="at its peak (the task's)")
+    parser.add_argument("--longest", type=int, help="tokens of a sequence (the task's)")
+    parser.add_argument("--seed", type=int, default=1, help="of the head's weights, dropout, order (%(default)s)")
+    return parser.parse_args(words)
+
+
+def check(arguments: argparse.Namespace, task: Task) -> None:
+    """
+    Raises:
+        UnifiedError: a folder does not hold what it should.
+    """
+    manifest = arguments.data / MANIFEST
+    if not manifest.is_file():
+        raise UnifiedError(f"--data {arguments.data}: no data folder of `unified finetune`")
+    made = json.loads(manifest.read_text(encoding="utf-8")).get("task")
+    if made != task.name:
+        raise UnifiedError(f"--data {arguments.data}: made of {made}, not of {task.name}")
+    if not (arguments.model / "config.json").is_file():
+        raise UnifiedError(f"--model {arguments.model}: no model folder of transformers")
+
+
+def main(words: list[str] | None = None) -> None:
+    arguments = parse(words)
+    task = task_named(arguments.task)
+    check(arguments, task)
+    entry = parse_head(arguments.head or task.head)
+    training = settings(arguments, task)
+    items = entry.kind.read(arguments.data / "train.jsonl")
+    peer = peer_of(entry.task_of(items), arguments.model, training.longest)
+    features = peer.features(items)
+    updates = arguments.updates or training.epochs * math.ceil(len(features) / training.batch_size)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    snapshot = arguments.output / "state.pt"
+    model, spent = fine_tuned(peer, features, training, updates, arguments.seed, snapshot)
+    began = time.monotonic()
+    scored = [path for path in sorted(arguments.data.glob("*.jsonl")) if path.stem not in ("train", *task.unlabelled)]
+    scores = predicted(model, peer, scored, arguments.output, training.batch_size)
+    write_result(
+        arguments.output,
+        task=task.name,
+        run=arguments.run_name,
+        scores=scores,
+        seed=arguments.seed,
+        command=[sys.executable, *sys.argv],
+        data=data_hash(arguments.data),
+        published={},
+        **costs(spent),
+        prediction_seconds=round(time.monotonic() - began, 1),
+        training_examples=len(features),
+        cut=features.cut,
+    )
+    snapshot.unlink()
+    print(json.dumps(scores, indent=2))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UnifiedError as error:
+        sys.exit(f"peers: error: {error}")

@@ -1,0 +1,67 @@
+"""What is compared: tasks with their data and settings, and the seeds of each, by size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import debug
+from peer_data import first_sentences, squad1, squad2
+
+#: The papers' rates are for larger models; a small one takes the highest that BERT tries.
+RATE = ("--learning-rate", 5e-5)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A task that ours and the peer are fine-tuned for.
+
+    Attributes:
+        task: as ``unified finetune`` takes it, and the name of its folder.
+        data: a folder of the real data; or what makes one, given the folder to make and that of all real data.
+        options: settings that are not the task's own, for both.
+    """
+
+    task: str
+    data: str | Callable[[Path, Path | None], None]
+    options: tuple[str | int | float, ...] = RATE
+
+
+@dataclass(frozen=True)
+class Size:
+    """Pairs, and the seeds with which each is run.
+
+    Attributes:
+        model: makes the folder of the model; None where it is a real one.
+    """
+
+    pairs: tuple[Pair, ...]
+    seeds: tuple[int, ...]
+    model: Callable[[Path], None] | None = None
+
+
+_SMALL = tuple(Pair(name.lower(), f"glue/{name}") for name in ("CoLA", "MRPC", "RTE"))
+_SQUAD1 = Pair("squad1.1", squad1)
+
+SIZES: dict[str, Size] = {
+    "debug": Size(
+        (Pair("classification", debug.make_items, ("--epochs", 1, "--learning-rate", 1e-3, "--longest", 16)),),
+        seeds=(1,),
+        model=debug.make_model,
+    ),
+    "cpu": Size((*_SMALL, Pair("sst2", first_sentences), _SQUAD1), seeds=(1,)),
+    "full": Size(
+        (
+            *_SMALL,
+            Pair("sst2", "glue/SST-2"),
+            Pair("stsb", "glue/STS-B"),
+            Pair("wnut17", "wnut17"),
+            Pair("codah", "codah"),
+            Pair("semeval2010", "semeval2010_task8"),
+            _SQUAD1,
+            Pair("squad2.0", squad2),
+        ),
+        seeds=(1, 2, 3),
+    ),
+}
