@@ -28,10 +28,10 @@ from unified.tokenization import Tokenizer, load_tokenizer
 if TYPE_CHECKING:
     from unified.hub import UnifiedLM
 
-#: fairseq's options for each optimizer beside its name, as BERT and UniLM have them.
+#: fairseq's options for each optimizer, as BERT and UniLM have them; Adam is ours, of one pass over the parameters.
 _OPTIMIZERS = {
-    "adam": ("--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
-    "adamax": ("--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
+    "adam": ("--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
+    "adamax": ("--optimizer", "adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
 }
 
 
@@ -184,10 +184,8 @@ class Job(ABC):
 
 
 def _optimizer(training: Training) -> list[object]:
-    own = _OPTIMIZERS[training.optimizer]
-    if training.head_rate is None:
-        return ["--optimizer", training.optimizer, *own]
-    return ["--optimizer", f"unified_{training.optimizer}", *own, "--head-lr", str(training.head_rate)]
+    own = list(_OPTIMIZERS[training.optimizer])
+    return own if training.head_rate is None else [*own, "--head-lr", str(training.head_rate)]
 
 
 def _shape(config: TransformerConfig) -> dict[str, object]:
