@@ -49,12 +49,12 @@ BARS = {
 
 
 def write_documents(prefix: Path, tokens: int, vocabulary: Vocabulary) -> None:
-    """Documents of about 800 tokens in paragraphs of about 80, each paragraph and each document closed."""
+    """Documents of some 19,000 tokens in paragraphs of about 80; rows mostly hold one example then."""
     rng, special = np.random.default_rng(0), vocabulary.special
     with TokenFileWriter(prefix, token_dtype(len(vocabulary))) as file:
         written = 0
         while written < tokens:
-            for _ in range(int(rng.integers(5, 16))):
+            for _ in range(int(rng.integers(120, 360))):
                 size = int(rng.integers(20, 140))
                 paragraph = rng.integers(special.ordinary_start, special.ordinary_stop, size)
                 file.add(np.append(paragraph, special.separator))
