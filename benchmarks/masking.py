@@ -2,8 +2,9 @@
 
     python benchmarks/masking.py --tokens 2000000
 
-Rows of 512 random tokens in running documents, as `unified prepare` stores them; each row is read, put into examples,
-masked and collated, 32 to a batch. The peers get rows that are cut already and mask them. ``per_second`` counts rows.
+Random tokens in running documents, as `unified prepare` stores them; blocks of up to 512 places are read, made examples
+of, masked and collated, 32 to a batch. The peer gets rows that are cut already and masks them. ``per_second`` counts
+examples.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def ours(objective: str, file: TokenFile, vocabulary: Vocabulary, starts: np.nda
     """A call that makes batches of so many rows, others at each call."""
     mixture = parse_objectives(objective)
     texts = DocumentTexts(file, vocabulary.special, starts)
-    data = RowDataset(texts, mixture, LENGTH, seed=1)
+    data = RowDataset(texts, mixture, LENGTH, seed=1, packed=False)
     order = itertools.cycle(np.random.default_rng(0).permutation(len(data)).tolist())
 
     def call() -> None:
