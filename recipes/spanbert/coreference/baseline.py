@@ -1,12 +1,10 @@
 """What a model of coreference must beat: mentions with the same head word are the same thing.
 
-    python recipes/spanbert/coreference/baseline.py data/coref/valid.jsonl --mentions found
+    python recipes/spanbert/coreference/baseline.py dev.conll --mentions found
 
-The head word is the last one before a preposition, a relative pronoun or a comma, whatever its case. Mentions are those
-of the key
-(``gold``, which no model is given), or capitalised words that stand together, and personal pronouns (``found``). Chains
-of one mention
-are left out, as the model leaves them out.
+The head word is the last one before a preposition, a relative pronoun or a comma, in lower case. Mentions are those of
+the key (``gold``, which no model is given), or capitalised words that stand together, and personal pronouns
+(``found``). Chains of one mention are left out, as the model leaves them out.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from pathlib import Path
 from unified.errors import UnifiedError
 from unified.metrics.conll import Mention
 from unified.tasks.coreference import Coreference
-from unified.tasks.documents import DocumentItem, write_response
+from unified.tasks.documents import DocumentItem, read_conll, response_text
 
 PRONOUNS = frozenset(
     "i me my mine myself you your yours yourself he him his himself she her hers herself it its itself "
@@ -72,18 +70,18 @@ def same_head(item: DocumentItem, mentions: str) -> dict:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="coreference by equal head words, scored")
-    parser.add_argument("data", metavar="DATA", help="documents with chains, such as valid.jsonl of prepare.py")
+    parser.add_argument("key", metavar="KEY", help="documents with chains, in the format of CoNLL-2012")
     parser.add_argument("--mentions", choices=("gold", "found"), default="found")
     parser.add_argument("--response", type=Path, metavar="FILE", help="write the chains in the format of CoNLL-2012")
     options = parser.parse_args(arguments)
     try:
-        items = Coreference.read(options.data)
-        predictions = [same_head(item, options.mentions) for item in items]
-        if options.response:
-            write_response(options.response, items, predictions)
+        items = read_conll(options.key)
     except UnifiedError as error:
         print(f"baseline.py: error: {error}", file=sys.stderr)
         return 2
+    predictions = [same_head(item, options.mentions) for item in items]
+    if options.response:
+        options.response.write_text(response_text(items, predictions), encoding="utf-8")
     print(json.dumps(Coreference().score(items, predictions), indent=1))
     return 0
 
