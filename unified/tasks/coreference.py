@@ -58,8 +58,8 @@ class Coreference(SpanRanking, Understanding):
         count = beyond = 0
         for item in items:
             sentence = np.repeat(np.arange(len(item.sentences)), [len(words) for words in item.sentences])
-            mentions = np.array([mention for chain in item.chains or () for mention in chain]).reshape(-1, 2)
-            first, last = mentions.T
+            mentions = [mention for chain in item.chains or () for mention in chain]
+            first, last = np.array(mentions, dtype=np.int64).reshape(-1, 2).T
             count += len(mentions)
             beyond += int(((last - first >= self.max_width) | (sentence[first] != sentence[last])).sum())
         if not beyond:
