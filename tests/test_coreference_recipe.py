@@ -163,7 +163,8 @@ def test_the_baseline_on_real_documents(baseline, unified_data, capsys, name, go
         assert json.loads(capsys.readouterr().out)["average_f1"] == pytest.approx(expected, abs=0.01)
 
 
-def test_the_benchmark_of_memory_measures_predictions_and_training():
+def test_the_benchmark_of_memory_measures_predictions_and_training(monkeypatch):
+    monkeypatch.syspath_prepend(RECIPES.parent / "benchmarks")
     benchmark = load(RECIPES.parent / "benchmarks" / "coreference_memory.py")
     for action in benchmark.ACTIONS:
         measured = benchmark.measure(action, 1600, "coreference(max_segments=2, hidden=8, max_spans=50)")
