@@ -34,6 +34,7 @@ CPU = [
     ["decoding.py", "--scheme", "cloze", "--bar", "1.5"],
     ["decoding.py", "--scheme", "next", "--bar", "2.0"],
     ["masking.py"],
+    ["coreference_memory.py"],
 ]
 FULL = [
     *CPU,

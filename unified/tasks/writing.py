@@ -177,7 +177,7 @@ class Writer:
         bert_words = isinstance(self.handle.tokenizer, WordPieceTokenizer)
         return self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
 
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: JSON by file name."""
         return self.task.official(predictions) if self.task.official else {}
 
