@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
     parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
     parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
+    parser.add_argument(
+        "--auxiliary-masking",
+        type=float,
+        default=0.0,
+        metavar="W",
+        help="weight of masked language modelling on the task's texts beside its loss, against forgetting (0)",
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the head's weights, dropout, order (1)")
     parser.add_argument(
         "--select",
@@ -83,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
         cpu=not cards,
     )
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
+    if args.auxiliary_masking:
+        options += ["--auxiliary-masking", str(args.auxiliary_masking)]
     words = ["fairseq-train", *options, *shlex.split(args.fairseq)]
     print(shlex.join(words), flush=True)
     if args.dry_run:
