@@ -1,4 +1,4 @@
-"""What the recipe reads, made of a part of SQuAD 2.0: questions to learn from, and those of other articles to score by."""
+"""What the recipe reads, made of a part of SQuAD 2.0: questions to learn from, and others to score by."""
 
 from __future__ import annotations
 

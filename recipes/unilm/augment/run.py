@@ -4,8 +4,9 @@
     python recipes/unilm/augment/run.py OUTPUT --size debug                           # half a minute, no data
 
 Trains the three models of `unified augment` on a part of SQuAD, makes questions of a corpus, and fine-tunes on them and
-then on real ones; beside it, with as many updates, on real questions alone. Commands are printed before they run and
-each log is kept; what is done is not repeated, and what was interrupted goes on.
+then on real ones; beside it, with as many updates, on real questions alone. All of SQuAD 2.0 that is fine-tuned starts
+from the reading model, so that no run knows less than the filter does. Commands are printed before they run and each
+log is kept; what is done is not repeated, and what was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ import argparse
 import json
 import math
 import os
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "quickstart")]  # steps
+sys.path[:0] = [str(HERE), *(str(HERE.parents[1] / name) for name in ("quickstart", "common"))]
 
-import augment_data as data  # noqa: E402
+import augment_data  # noqa: E402
 from augment_sizes import SIZES, Size  # noqa: E402
 from steps import ROOT, Run, Step  # noqa: E402
 
+from unified.augmentation.stages import claim  # noqa: E402
+from unified.checkpoints.trained import find_checkpoint  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
 from unified.results import FILE_NAME, read_results, tables  # noqa: E402
 
@@ -37,7 +41,8 @@ class Work:
     """A folder in which everything is done.
 
     Attributes:
-        start: checkpoint that all begin with, as ``unified convert`` writes it.
+        run: of its commands.
+        start: checkpoint that the three models begin with, as ``unified convert`` writes it.
         corpus: files of passages.
         seed: of everything.
     """
@@ -48,73 +53,109 @@ class Work:
     corpus: tuple[Path, ...]
     seed: int
 
-    @property
-    def folder(self) -> Path:
-        return self.run.folder
+    def data(self, name: str) -> Path:
+        return self.run.folder / "data" / name
 
     def finetune(self, name: str, task: str, source: str, init: Path, options: tuple) -> Path:
         """The folder of a model."""
-        output = self.folder / name
-        words = [
-            *UNIFIED,
-            "finetune",
-            task,
-            "--data",
-            self.folder / "data" / source,
-            "--init",
-            init,
-            "--output",
-            output,
-        ]
-        words += [*options, "--seed", self.seed, "--run", name]
-        self.run.run(Step(name, words, output / FILE_NAME))
+        output = self.run.folder / name
+        words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--init", init, "--output", output]
+        self.run.run(Step(name, [*words, *options, "--seed", self.seed, "--run", name], output / FILE_NAME))
         return output
 
     def train_asking(self) -> Path:
-        """The model that asks for an answer, trained on pairs of ``squad_qg``."""
-        folder, answerable = self.folder / "questions", self.folder / "data" / "answerable"
-        prepare = ["bash", HERE.parent / "squad_qg" / "prepare.sh", folder, self.start.parent, "--split", "paper"]
-        prepare += ["--max-source", self.option("--max-source"), "--local"]
-        prepare += [answerable / "train-v1.1.json", answerable / "dev-v1.1.json"]
+        """The folder of the model that asks for an answer, trained on pairs as ``squad_qg`` makes them."""
+        folder, output = self.run.folder / "questions", self.run.folder / "asks"
+        max_source = self.size.augment[self.size.augment.index("--max-source") + 1]
+        prepare = ["bash", HERE.parent / "squad_qg" / "prepare.sh", folder, self.start, "--split", "paper"]
+        prepare += ["--max-source", max_source, "--local"]
+        prepare += [self.data("pairs") / f"{part}-v1.1.json" for part in ("train", "dev")]
         self.run.run(Step("question pairs", prepare, folder / "data"))
-        output = self.folder / "asks"
         words = [*TRAIN, folder / "data", "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm"]
         words += ["--criterion", "unified_lm", "--arch", "unified_lm", *self.size.shape]
         words += ["--objectives", "target_cloze(mask_probability=0.7)", "--label-smoothing", 0.1]
-        words += ["--finetune-from-model", self.start, "--optimizer", "adam", "--adam-betas", "(0.9, 0.999)"]
-        words += ["--adam-eps", 1e-6, "--weight-decay", 0.01, "--clip-norm", 1.0, "--lr-scheduler", "inverse_sqrt"]
-        words += ["--warmup-updates", 30, "--no-epoch-checkpoints", "--disable-validation", "--log-format", "json"]
-        words += ["--log-interval", 20, "--num-workers", 0, "--seed", self.seed, "--save-dir", output, "--cpu"]
-        self.run.run(Step("asks", [*words, *self.size.pairs], output / "checkpoint_last.pt"))
+        words += ["--finetune-from-model", find_checkpoint(self.start), "--optimizer", "adam"]
+        words += ["--adam-betas", "(0.9, 0.999)", "--adam-eps", 1e-6, "--weight-decay", 0.01, "--clip-norm", 1.0]
+        words += ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", 30, "--no-epoch-checkpoints", "--cpu"]
+        words += ["--disable-validation", "--log-format", "json", "--log-interval", 20, "--num-workers", 0]
+        words += ["--seed", self.seed, "--save-dir", output, *self.size.pairs]
+        self.run.run(Step("asks", words, output / "checkpoint_last.pt"))
         return output
 
     def augment(self, models: dict[str, Path], init: Path) -> Path:
-        """``unified augment`` and both stages of fine-tuning; the folder of the second."""
-        output, task = self.folder / "augmented", " ".join(f"'{word}'" for word in self.size.task)
+        """``unified augment`` with both stages of fine-tuning; the folder of the second."""
+        output, options = self.run.folder / "augmented", shlex.join(map(str, self.size.task))
         words = [*UNIFIED, "augment", *self.corpus, "--output", output, *self.size.augment, "--seed", self.seed]
         words += [word for role, model in models.items() for word in (f"--{role}", model)]
-        words += ["--squad", self.folder / "data" / "few", "--init", init, "--finetune", f"{task} --seed {self.seed}"]
+        words += ["--squad", self.data("few"), "--init", init, "--finetune"]
+        words += ["--first", options, "--second", f"--epochs 1 {options}"]
         self.run.run(Step("augment", words, output / "second" / FILE_NAME))
         return output
 
-    def option(self, name: str) -> object:
-        words = self.size.augment
-        return words[words.index(name) + 1]
+    def baselines(self, augmented: Path, init: Path) -> list[Path]:
+        """Folders of the runs on real questions alone, with about as many updates as both stages have."""
+        updates = sum(planned_updates(augmented / name) for name in ("first", "second"))
+        found = []
+        for name in self.size.baselines:
+            questions = {"few": self.size.few, "many": self.size.many}[name]
+            epochs = max(1, round(updates / math.ceil(questions / batch_size(self.size))))
+            options = ("--epochs", epochs, *self.size.task)
+            found.append(self.finetune(f"baseline-{name}", "squad2.0", name, init, options))
+        return found
 
 
-def epochs_for(updates: int, questions: int, batch: int) -> int:
-    """Epochs that make at least so many updates."""
-    return math.ceil(updates / math.ceil(questions / batch))
+def batch_size(size: Size) -> int:
+    return int(size.task[size.task.index("--batch-size") + 1])
+
+
+def planned_updates(folder: Path) -> int:
+    """Of a run of ``unified finetune``."""
+    words = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["command"]
+    return int(words[words.index("--max-update") + 1])
+
+
+def prepare(size: Size, folder: Path, real: Path | None, init: Path | None) -> tuple[Path, tuple[Path, ...]]:
+    """Makes the data, unless they are there; checkpoint to start from and files of the corpus."""
+    if size.corpus:
+        if real is None or init is None:
+            raise UnifiedError("this size needs UNIFIED_DATA, the folder of real data sets, and --init CHECKPOINT")
+        corpus = tuple(real / path for path in size.corpus)
+    else:
+        import augment_debug
+
+        corpus, init = (folder / "corpus.jsonl",), folder / "start"
+        if not init.exists():
+            augment_debug.make_model(init, size.start_shape)
+            augment_debug.write_corpus(corpus[0])
+    if not (folder / "data").exists():
+        if size.corpus:
+            articles = augment_data.real_articles(real)
+        else:
+            articles = tuple(
+                augment_debug.articles(name, getattr(augment_debug, name.upper())) for name in ("train", "score")
+            )
+        augment_data.write(folder / "data", *articles, size)
+    return init, corpus
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=Path, help="folder for everything that is made")
     parser.add_argument("--size", choices=SIZES, default="small", help="how much is done (%(default)s)")
-    parser.add_argument("--init", type=Path, help="checkpoint to start from; the debug size makes its own")
+    parser.add_argument("--init", type=Path, help="folder of `unified convert` to start from; debug makes its own")
     parser.add_argument("--seed", type=int, default=1, help="of everything (%(default)s)")
     arguments = parser.parse_args(words)
-    print(arguments, json.dumps(str(os.environ.get("UNIFIED_DATA"))))
+    folder, size, real = arguments.output.resolve(), SIZES[arguments.size], os.environ.get("UNIFIED_DATA")
+    claim(folder, {"size": arguments.size, "seed": arguments.seed, "init": arguments.init and str(arguments.init)})
+    start, corpus = prepare(size, folder, real and Path(real), arguments.init and arguments.init.resolve())
+    work = Work(Run(folder), size, start, corpus, arguments.seed)
+    reads = work.finetune("reads", "squad1.1", "answerable", start, size.reading)
+    answers = work.finetune("answers", "squad-answers", "spans", reads, size.spans_training)
+    augmented = work.augment({"answers": answers, "asks": work.train_asking(), "reads": reads}, reads)
+    baselines = work.baselines(augmented, reads)
+    text = tables(read_results([augmented / "first", augmented / "second", *baselines]))
+    (folder / "tables.md").write_text(text + "\n", encoding="utf-8")
+    print(f"\n{text}")
 
 
 if __name__ == "__main__":
