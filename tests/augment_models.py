@@ -15,9 +15,9 @@ from unified.model.understanding import UnderstandingModel
 from unified.tasks.span import SpanAnswers
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
 
-NAMES = ["Ada Berg", "Bruno", "Clara Olsen", "Dario", "Elsa", "U.S. Steel"]
-PLACES = ["Lisbon", "New York", "Oslo", "Cape Town"]
-WORDS = "who where when did was is not move to moved in the born it said that old town had met ? . , and he she".split()
+NAMES = ["Ada Berg", "U.S. Steel", *"Bruno Clara Dario Elsa Felix Greta Hugo Irma Jonas Karin Leo Marta".split()]
+PLACES = ["Lisbon", "New York", "Oslo", "Naples", "Vienna", "Bergen"]
+WORDS = "who did was is had could has were not moved in born it said ? . , ; he".split()
 
 
 def tokenizer() -> WordPieceTokenizer:

@@ -83,7 +83,9 @@ def test_entities_as_drawn():
     text += DRAWN[end:]
     found = find_entities(text)
     assert [(one.kind, one.text) for one in found] == [
-        ("name", "Dr. J. Smith of the\nUnited States of America") if one.text == "Dr. J. Smith" else (one.kind, one.text)
+        ("name", "Dr. J. Smith of the\nUnited States of America")
+        if one.text == "Dr. J. Smith"
+        else (one.kind, one.text)
         for one in expected
         if one.text != "United States of America"
     ]

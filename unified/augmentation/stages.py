@@ -57,9 +57,9 @@ class Stages:
         """The stage that others read, whose rows come at once."""
         if self.path(name).exists():
             return
-        partial = self._partial(name)
+        partial, found = self._partial(name), rows()
         with partial.open("w", encoding="utf-8") as stream:
-            _write(stream, rows())
+            _write(stream, found)
         partial.replace(self.path(name))
 
     def run(self, name: str, inputs: Sequence[str], work: Callable[[list[tuple[Row, ...]]], list[Row]]) -> None:
