@@ -41,7 +41,7 @@ def test_all_paragraphs_of_the_length_are_found_in_order(tmp_path):
 
 
 def test_a_sample_is_uniform_seeded_and_of_different_texts(tmp_path):
-    """Of 12 texts, one of them nine times, 3 are drawn: each is in a quarter of the samples, whatever the files' order."""
+    """Of 12 texts, one of them nine times, 3 are drawn: each is in a quarter of the samples."""
     texts = [f"t{i} a b c" for i in range(12)] + ["t0 a b c"] * 8
     for name, part in (("a", texts[:7]), ("b", texts[7:])):
         (tmp_path / f"{name}.txt").write_text("\n".join(part) + "\n")
@@ -93,8 +93,8 @@ def test_entities_as_drawn():
 
 def test_entities_are_parts_of_the_text_and_apart():
     rng = np.random.default_rng(3)
-    parts = ["In", "1867", "Ada", "Berg", "the", "of", "$5", "3,000", "million", "May", "12", ".", ",", "U.S.", "é", "Éa",
-             "20%", "2nd", "\n", "(", "John's", "x", "1.5", "?", "’"]  # fmt: skip
+    parts = ["In", "1867", "Ada", "Berg", "the", "of", "$5", "3,000", "million", "May", "12", ".", ",", "U.S.", "é",
+             "Éa", "20%", "2nd", "\n", "(", "John's", "x", "1.5", "?", "’"]  # fmt: skip
     seen = Counter()
     for _ in range(400):
         text = "".join(rng.choice(parts) + rng.choice([" ", " ", ""]) for _ in range(rng.integers(0, 25)))

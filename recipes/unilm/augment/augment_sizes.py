@@ -17,6 +17,7 @@ class Size:
         baselines: which of ``few`` and ``many`` are run on real questions alone.
         shape: options of fairseq-train for the model's shape beside its architecture.
         pairs: options of fairseq-train for the generator of questions.
+        pair_updates: its updates.
         spans_training, reading, task: options of ``unified finetune`` for the model of answers, the reading model, and
             SQuAD 2.0.
         augment: options of ``unified augment``.
@@ -31,6 +32,7 @@ class Size:
     baselines: tuple[str, ...]
     shape: tuple[str | int, ...]
     pairs: tuple[str | int | float, ...]
+    pair_updates: int
     spans_training: tuple[str | int | float, ...]
     reading: tuple[str | int | float, ...]
     task: tuple[str | int | float, ...]
@@ -47,7 +49,8 @@ SMALL = Size(
     scored=600,
     baselines=("few", "many"),
     shape=("--layers", 6, "--width", 384, "--heads", 12, "--feed-forward", 1536, "--token-types", 6),
-    pairs=("--tokens-per-sample", 112, "--max-target", 30, "--batch-size", 8, "--lr", 2e-4, "--max-epoch", 1, "--bf16"),
+    pairs=("--tokens-per-sample", 112, "--max-target", 30, "--batch-size", 8, "--lr", 4e-4, "--bf16"),
+    pair_updates=584,  # an epoch
     spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
     reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
     task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
@@ -63,7 +66,8 @@ DEBUG = Size(
     scored=40,
     baselines=("few",),
     shape=("--layers", 2, "--width", 32, "--heads", 2, "--feed-forward", 128, "--token-types", 6),
-    pairs=("--tokens-per-sample", 64, "--max-target", 12, "--batch-size", 16, "--lr", 3e-3, "--max-update", 40),
+    pairs=("--tokens-per-sample", 64, "--max-target", 12, "--batch-size", 16, "--lr", 3e-3),
+    pair_updates=40,
     spans_training=("--epochs", 1, *_DEBUG),
     reading=("--epochs", 2, *_DEBUG),
     task=_DEBUG,

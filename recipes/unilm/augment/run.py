@@ -76,7 +76,8 @@ class Work:
         words += ["--objectives", "target_cloze(mask_probability=0.7)", "--label-smoothing", 0.1]
         words += ["--finetune-from-model", find_checkpoint(self.start), "--optimizer", "adam"]
         words += ["--adam-betas", "(0.9, 0.999)", "--adam-eps", 1e-6, "--weight-decay", 0.01, "--clip-norm", 1.0]
-        words += ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", 30, "--no-epoch-checkpoints", "--cpu"]
+        words += ["--lr-scheduler", "polynomial_decay", "--warmup-updates", 30, "--no-epoch-checkpoints", "--cpu"]
+        words += [part for name in ("--max-update", "--total-num-update") for part in (name, self.size.pair_updates)]
         words += ["--disable-validation", "--log-format", "json", "--log-interval", 20, "--num-workers", 0]
         words += ["--seed", self.seed, "--save-dir", output, *self.size.pairs]
         self.run.run(Step("asks", words, output / "checkpoint_last.pt"))
