@@ -147,7 +147,7 @@ def told_swaps(question, entities):
 def test_swaps_against_a_retelling():
     rng = np.random.default_rng(5)
     pool = [("New York", "name"), ("York", "name"), ("U.S.", "name"), ("Ada Berg", "name"), ("1867", "year"),
-            ("1901", "year"), ("12", "number"), ("Oslo", "name"), ("12", "year")]  # fmt: skip
+            ("1901", "year"), ("12", "number"), ("Oslo", "name"), ("12", "year"), ("Ada", "name")]  # fmt: skip
     fillers = ["when", "did", "move", "to", "in", "?", "the"]
     counts = 0
     for _ in range(600):

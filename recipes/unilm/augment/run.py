@@ -6,7 +6,8 @@
 Trains the three models of `unified augment` on a part of SQuAD, makes questions of a corpus, and fine-tunes on them and
 then on real ones; beside it, with as many updates, on real questions alone. All of SQuAD 2.0 that is fine-tuned starts
 from the reading model, so that no run knows less than the filter does. Commands are printed before they run and each
-log is kept; what is done is not repeated, and what was interrupted goes on.
+log is kept; what is done is not repeated, and what was interrupted goes on. Steps that do not wait for each other run
+at the same time.
 """
 
 from __future__ import annotations
@@ -56,23 +57,26 @@ class Work:
     def data(self, name: str) -> Path:
         return self.run.folder / "data" / name
 
-    def finetune(self, name: str, task: str, source: str, init: Path, options: tuple) -> Path:
-        """The folder of a model."""
+    def finetuning(self, name: str, task: str, source: str, init: Path, options: tuple) -> Step:
+        """Makes a folder of this name with a model."""
         output = self.run.folder / name
         words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--init", init, "--output", output]
-        self.run.run(Step(name, [*words, *options, "--seed", self.seed, "--run", name], output / FILE_NAME))
-        return output
+        return Step(name, [*words, *options, "--seed", self.seed, "--run", name], output / FILE_NAME)
 
-    def train_asking(self) -> Path:
-        """The folder of the model that asks for an answer, trained on pairs as ``squad_qg`` makes them."""
-        folder, output = self.run.folder / "questions", self.run.folder / "asks"
+    def pairs(self) -> Step:
+        """Makes ``questions/data`` of what ``squad_qg`` makes of SQuAD."""
+        folder = self.run.folder / "questions"
         max_source = self.size.augment[self.size.augment.index("--max-source") + 1]
-        prepare = ["bash", HERE.parent / "squad_qg" / "prepare.sh", folder, self.start, "--split", "paper"]
-        prepare += ["--max-source", max_source, "--local"]
-        prepare += [self.data("pairs") / f"{part}-v1.1.json" for part in ("train", "dev")]
-        self.run.run(Step("question pairs", prepare, folder / "data"))
-        words = [*TRAIN, folder / "data", "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm"]
-        words += ["--criterion", "unified_lm", "--arch", "unified_lm", *self.size.shape]
+        words = ["bash", HERE.parent / "squad_qg" / "prepare.sh", folder, self.start, "--split", "paper"]
+        words += ["--max-source", max_source, "--local"]
+        words += [self.data("pairs") / f"{part}-v1.1.json" for part in ("train", "dev")]
+        return Step("question pairs", words, folder / "data")
+
+    def asking(self) -> Step:
+        """Makes ``asks`` with a model that asks for an answer."""
+        output = self.run.folder / "asks"
+        words = [*TRAIN, self.run.folder / "questions" / "data", "--user-dir", ROOT / "fairseq_plugins"]
+        words += ["--task", "unified_lm", "--criterion", "unified_lm", "--arch", "unified_lm", *self.size.shape]
         words += ["--objectives", "target_cloze(mask_probability=0.7)", "--label-smoothing", 0.1]
         words += ["--finetune-from-model", find_checkpoint(self.start), "--optimizer", "adam"]
         words += ["--adam-betas", "(0.9, 0.999)", "--adam-eps", 1e-6, "--weight-decay", 0.01, "--clip-norm", 1.0]
@@ -80,8 +84,7 @@ class Work:
         words += [part for name in ("--max-update", "--total-num-update") for part in (name, self.size.pair_updates)]
         words += ["--disable-validation", "--log-format", "json", "--log-interval", 20, "--num-workers", 0]
         words += ["--seed", self.seed, "--save-dir", output, *self.size.pairs]
-        self.run.run(Step("asks", words, output / "checkpoint_last.pt"))
-        return output
+        return Step("asks", words, output / "checkpoint_last.pt")
 
     def augment(self, models: dict[str, Path], init: Path) -> Path:
         """``unified augment`` with both stages of fine-tuning; the folder of the second."""
@@ -93,15 +96,15 @@ class Work:
         self.run.run(Step("augment", words, output / "second" / FILE_NAME))
         return output
 
-    def baselines(self, augmented: Path, init: Path) -> list[Path]:
-        """Folders of the runs on real questions alone, with about as many updates as both stages have."""
+    def baselines(self, augmented: Path, init: Path) -> list[Step]:
+        """Fine-tunings on real questions alone, with about as many updates as both stages have."""
         updates = sum(planned_updates(augmented / name) for name in ("first", "second"))
         found = []
         for name in self.size.baselines:
             questions = {"few": self.size.few, "many": self.size.many}[name]
             epochs = max(1, round(updates / math.ceil(questions / batch_size(self.size))))
             options = ("--epochs", epochs, *self.size.task)
-            found.append(self.finetune(f"baseline-{name}", "squad2.0", name, init, options))
+            found.append(self.finetuning(f"baseline-{name}", "squad2.0", name, init, options))
         return found
 
 
@@ -150,11 +153,15 @@ def main(words: list[str] | None = None) -> None:
     claim(folder, {"size": arguments.size, "seed": arguments.seed, "init": arguments.init and str(arguments.init)})
     start, corpus = prepare(size, folder, real and Path(real), arguments.init and arguments.init.resolve())
     work = Work(Run(folder), size, start, corpus, arguments.seed)
-    reads = work.finetune("reads", "squad1.1", "answerable", start, size.reading)
-    answers = work.finetune("answers", "squad-answers", "spans", reads, size.spans_training)
-    augmented = work.augment({"answers": answers, "asks": work.train_asking(), "reads": reads}, reads)
-    baselines = work.baselines(augmented, reads)
-    text = tables(read_results([augmented / "first", augmented / "second", *baselines]))
+    models = {role: folder / role for role in ("answers", "asks", "reads")}
+    work.run.run(work.finetuning("reads", "squad1.1", "answerable", start, size.reading), work.pairs())
+    answers = work.finetuning("answers", "squad-answers", "spans", models["reads"], size.spans_training)
+    work.run.run(answers, work.asking())
+    augmented = work.augment(models, models["reads"])
+    baselines = work.baselines(augmented, models["reads"])
+    work.run.run(*baselines)
+    results = [augmented / "first", augmented / "second", *(step.output for step in baselines)]
+    text = tables(read_results(results))
     (folder / "tables.md").write_text(text + "\n", encoding="utf-8")
     print(f"\n{text}")
 
