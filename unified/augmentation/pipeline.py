@@ -16,13 +16,8 @@ from unified.augmentation.stages import Row, Stages
 from unified.data import randomness
 from unified.tasks.prediction import Predictor
 
-PASSAGES, ANSWERS, QUESTIONS, KEPT, UNANSWERABLE = STAGES = (
-    "passages",
-    "answers",
-    "questions",
-    "kept",
-    "unanswerable",
-)
+#: Names of the stages.
+PASSAGES, ANSWERS, QUESTIONS, KEPT, UNANSWERABLE = "passages", "answers", "questions", "kept", "unanswerable"
 #: What the pipeline makes, below its folder.
 GENERATED, COUNTS = Path("generated") / "train-v2.0.json", "counts.json"
 
