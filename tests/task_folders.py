@@ -35,12 +35,13 @@ def data_folder(path: Path, items: Mapping[str, Sequence], *more: str) -> Path:
     return path
 
 
-def language_model(path: Path, **changes) -> Path:
-    """A folder as `unified convert` writes it, with random weights."""
+def language_model(path: Path, *more: str, **changes) -> Path:
+    """A folder as `unified convert` writes it, with random weights; ``more`` are further words."""
     path.mkdir(parents=True)
-    tokenizer().save(path)
+    tokenizer(*more).save(path)
     torch.manual_seed(5)
     shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "dropout": 0.0, "attention_dropout": 0.0}
-    config = TransformerConfig(vocabulary_size=len(vocabulary()), **shape | changes)
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary()), path, path)
+    known = vocabulary(*more)
+    config = TransformerConfig(vocabulary_size=len(known), **shape | changes)
+    write(Trained(config, "nothing", LanguageModel(config).state_dict(), known), path, path)
     return path

@@ -77,7 +77,7 @@ def test_heads_have_a_rate_of_their_own():
     def build(lr, head_lr):
         parameters = [torch.nn.Parameter(torch.zeros(3)) for _ in range(4)]
         mark_heads(parameters[1::2])
-        config = OmegaConf.create({**vars(UnifiedAdamConfig()), "lr": [lr], "head_lr": head_lr, "tpu": False})
+        config = OmegaConf.create({**vars(UnifiedAdamConfig()), "lr": [lr], "head_lr": head_lr})
         return parameters, UnifiedAdam(config, parameters)
 
     parameters, optimizer = build(1e-3, 5e-2)

@@ -34,12 +34,17 @@ from unified.tasks.batches import assembled
 from unified.tasks.catalogue import task_named
 from unified.tasks.choice import Choice, ChoiceItem
 from unified.tasks.entities import Entity
-from unified.tasks.finetuning import Start, updates
-from unified.tasks.items import TextItem, WordsItem, write_items
+from unified.tasks.finetuning import Start
+from unified.tasks.formats.writing import text_of
+from unified.tasks.items import TextItem, WordsItem, read_items, write_items
+from unified.tasks.jobs import job_of
 from unified.tasks.questions import Answer, QuestionItem
 from unified.tasks.relation import Relation, RelationItem
 from unified.tasks.settings import Training
 from unified.tasks.span import SpanAnswers
+from unified.tasks.writing import WritingItem, WritingTraining
+from unified.tasks.writing_scores import score_texts
+from unified.tokenization import parts_of
 
 PEERS = Path(__file__).resolve().parent.parent / "recipes" / "peers"
 #: Words, of which those of three letters have two pieces.
@@ -159,7 +164,8 @@ def test_as_many_updates_as_ours(model, peers, tmp_path):
     import_bert(model, tmp_path / "start")
     data = data_folder(tmp_path / "data", "classification", np.random.default_rng(1))
     items = Classification.read(data / "train.jsonl")
-    planned = updates(Classification.of(items), items, Start.of(tmp_path / "start"), Training(batch_size=4), 1)
+    task, start = task_named("classification"), Start.of(tmp_path / "start")
+    planned = job_of(task, Training(batch_size=4), start, tmp_path).updates(items, 1)
     words = ["--data", str(data), "--model", str(model), "--output", str(tmp_path / "run")]
     peers.main(["classification", *words, "--batch-size", "4"])
     assert read_results([tmp_path / "run"])[0]["updates"] == planned == 18
@@ -481,9 +487,51 @@ def test_the_debug_size_compares_both(compared):
     assert str(theirs["updates"]) == ours["command"][ours["command"].index("--max-update") + 1] == "10"
     text = (compared / "tables.md").read_text(encoding="utf-8")
     assert text.startswith(tables([ours, theirs]))
-    name, seed, planned, *seconds = [cell.strip() for cell in text.strip().splitlines()[-1].strip("|").split("|")]
+    name, seed, planned, *seconds = [cell.strip() for cell in text.strip().splitlines()[-2].strip("|").split("|")]
     assert (name, seed, planned) == ("classification", "1", "10")
     assert float(seconds[1]) == pytest.approx(theirs["seconds_per_update"], abs=1e-3) and float(seconds[0]) > 0
+
+
+def test_the_debug_size_compares_who_writes(compared):
+    """Ours, the encoder-decoder and the first sentences are scored by one function, of texts that are there to read."""
+    items = read_items(compared / "texts" / "plan" / "items" / "valid.jsonl", text_of)
+    for run in ("ours-1", "transformers-1", "lead"):
+        (result,) = read_results([compared / "texts" / run])
+        rows = (compared / "texts" / run / "predictions.valid.jsonl").read_text(encoding="utf-8").splitlines()
+        found = {row["id"]: row["text"] for row in map(json.loads, rows)}
+        expected = score_texts(items, [found[item.id] for item in items], True)
+        assert result["scores"] == {"valid": expected} and expected["sentences"] == 24
+    # The first "sentence" is all of the first part.
+    assert found == {item.id: parts_of(item.source)[0] for item in items}
+
+
+def test_the_encoder_decoder_reads_and_writes(model):
+    """Against what transformers makes of one item at a time."""
+    written = load(PEERS / "writing.py")
+    training = WritingTraining(longest=30, max_source=12, max_target=6)
+    peer = written.EncoderDecoder(model, training)
+    items = [
+        WritingItem("1", ("w1 w2", "abc w3"), "w1 w2"),
+        WritingItem("2", " ".join(["w4"] * 20), " ".join(["w5"] * 9)),
+        WritingItem("3", "w6", "w6"),
+    ]
+    tokenizer = peer.tokenizer
+    first = peer.example(items[0])
+    assert tokenizer.convert_ids_to_tokens(first["input_ids"]) == (
+        ["[CLS]", "w1", "w2", "[SEP]", "a", "##bc", "w3", "[SEP]"]
+    )
+    assert tokenizer.convert_ids_to_tokens(first["labels"]) == ["w1", "w2", "[SEP]"]
+    second = peer.example(items[1])
+    assert (len(second["input_ids"]), len(second["labels"])) == (12 + 2, 6 + 1)
+    torch.manual_seed(0)
+    module = peer.model().eval()
+    batch = peer.collate([peer.example(item) for item in items])
+    losses = [module(**peer.collate([peer.example(item)])).loss for item in items]
+    counts = [len(peer.example(item)["labels"]) for item in items]
+    mean = sum(loss * count for loss, count in zip(losses, counts, strict=True)) / sum(counts)
+    assert module(**batch).loss.item() == pytest.approx(mean.item(), rel=1e-5)
+    task = replace(task_named("texts"), decoding={"beam": 2, "max_length": 5})
+    assert peer.texts(module, items, task, size=3) == [peer.texts(module, [item], task)[0] for item in items]
 
 
 def test_a_second_call_repeats_nothing(compared, runner, monkeypatch, capsys):
@@ -518,5 +566,5 @@ def test_sizes_and_names(runner, peers, monkeypatch, tmp_path):
     for size in runner.SIZES.values():
         assert len({pair.task for pair in size.pairs}) == len(size.pairs)
         for pair in size.pairs:
-            kind = parse_head(task_named(pair.task).head).kind
-            assert kind.name in peers.PEERS
+            task = task_named(pair.task)
+            assert pair.writes or parse_head(task.head).kind.name in peers.PEERS

@@ -262,7 +262,7 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
         made.append(question_source(*arguments))
         return made[-1]
 
-    monkeypatch.setattr("unified.tasks.asking.question_source", noted)
+    monkeypatch.setattr("unified.tasks.composing.question_source", noted)
     question = lm.ask(passage, "the bird", beam=2, max_length=6)
     window, answer = made[0]
     assert question == lm.generate([(window, answer)], beam=2, max_length=6)[0]

@@ -353,7 +353,7 @@ def test_summaries_at_debug_size(tmp_path, capsys):
     printed = run("bash", task / "tune.sh", tmp_path, DEBUG="1").stdout
     assert printed.startswith("40 hypotheses of 8 sentences; 11 settings tried")
     sources = load(RECIPES / "common" / "sources.py")
-    exempt = sorted(sources.symbol_pieces(tmp_path / "data", "|") | sources.symbol_pieces(tmp_path / "data", "."))
+    exempt = sorted({*sources.symbol_pieces(tmp_path / "data", "|"), *sources.symbol_pieces(tmp_path / "data", ".")})
     output = tmp_path / "ours.txt"
     arguments = ["--path", tmp_path / "model", "--subset", "valid", "--max-source", 640, "--beam", 5, "--n-best", 5,
                  "--max-length", 8, "--no-repeat-ngram", 3, "--no-repeat-ignore", *exempt, "--length-penalty", "unilm",

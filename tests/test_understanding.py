@@ -8,11 +8,12 @@ from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS
 from tests.understanding_runs import TASK as TASK
 from tests.understanding_runs import train, validations
+from unified.checkpoints.parameters import load_parameters
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig, understanding
-from unified.model.understanding import UnderstandingModel, with_pooler
+from unified.model.understanding import UnderstandingModel, with_pooler, without_other_sizes
 from unified.tasks import Classification, Codec, Regression, Tagging
 from unified.tasks.batches import assembled, batches_of, units_of
 from unified.tasks.items import TextItem, WordsItem, write_items
@@ -177,6 +178,24 @@ def test_a_synthetic_classification_is_learnt_and_goes_on_from_a_language_model(
     log = result.stdout + result.stderr
     assert "new, initialised at random: heads.classification.output.weight, heads.classification.output.bias" in log
     assert "unused, left out: token_head." in log
+
+
+def test_a_head_for_other_labels_keeps_its_pooler(vocabulary):
+    """Three labels to two, as from MNLI to RTE: the last projection is new, all else goes on."""
+    config = TransformerConfig(vocabulary_size=len(vocabulary), layers=1, width=16, heads=2, token_types=2)
+    three, two = (
+        UnderstandingModel(config, {"pairs": Classification(labels).head(config)})
+        for labels in (("a", "b", "c"), ("d", "e"))
+    )
+    kept, left_out = without_other_sizes(three.state_dict(), two)
+    assert left_out == ["heads.pairs.output.weight", "heads.pairs.output.bias"]
+    before = {name: value.clone() for name, value in two.state_dict().items()}
+    new, unused = load_parameters(two, kept, two.head_parts, two.head_parts)
+    assert (new, unused) == (left_out, [])
+    for name, value in two.state_dict().items():
+        assert torch.equal(value, before[name] if name in left_out else three.state_dict()[name])
+    kept, left_out = without_other_sizes(three.state_dict(), three)
+    assert kept.keys() == three.state_dict().keys() and not left_out
 
 
 def test_a_synthetic_regression_is_learnt(tmp_path, tokenizer, vocabulary):

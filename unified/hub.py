@@ -12,6 +12,7 @@ import torch
 
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import (
+    cut_at,
     find_checkpoint,
     find_data,
     heads_of,
@@ -31,7 +32,7 @@ from unified.objectives.spans import runs
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks import Codec
 from unified.tasks.answering import Answering
-from unified.tasks.asking import Asking
+from unified.tasks.composing import Composing
 from unified.tasks.prediction import Predictor
 from unified.tokenization import Tokenizer, load_tokenizer, parts_of, tokenizer_files
 
@@ -46,7 +47,7 @@ class SymbolTokenizer:
         return " ".join(pieces)
 
 
-class UnifiedLM(Answering, Asking):
+class UnifiedLM(Answering, Composing):
     """A language model, or a model of a task of understanding, with its vocabulary and tokenizer.
 
     Attributes:
@@ -55,7 +56,10 @@ class UnifiedLM(Answering, Asking):
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         folder: where vocabulary and tokenizer came from.
         predictors: of the tasks that it was fine-tuned for, by the names of their heads; none for a language model.
+        max_source, max_target: tokens that the texts it was fine-tuned on were cut at; 0 where they were not.
     """
+
+    max_source = max_target = 0
 
     def __init__(
         self,
@@ -90,7 +94,9 @@ class UnifiedLM(Answering, Asking):
         tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
         if not heads_of(content):
             model, vocabulary, writes = restore(path, content, folder)
-            return cls(model.to(device), vocabulary, tokenizer, writes, folder)
+            handle = cls(model.to(device), vocabulary, tokenizer, writes, folder)
+            handle.max_source, handle.max_target = cut_at(content)
+            return handle
         model, tasks, vocabulary = restore_tasks(path, content, folder)
         codec = Codec(tokenizer, vocabulary, sequence_length(content), model.config.relative)
         model.to(device)
@@ -229,7 +235,13 @@ class UnifiedLM(Answering, Asking):
     # Writing
 
     def generate(
-        self, texts: Sequence[str | Sequence[str]], *, prompt: bool | None = None, batch_size: int = 32, **options
+        self,
+        texts: Sequence[str | Sequence[str]],
+        *,
+        prompt: bool | None = None,
+        batch_size: int = 32,
+        max_source: int = 0,
+        **options,
     ) -> list[str] | list[list[str]]:
         """Write a target for each source, or continue each prompt (the prompt is then part of what is returned).
 
@@ -237,13 +249,14 @@ class UnifiedLM(Answering, Asking):
             texts: sources, of which each may be a list of parts, or prompts.
             prompt: continue the texts from left to right; default: what the model was trained for last (False after
                 fine-tuning on pairs, True after pre-training alone).
+            max_source: first tokens of each text that are read; 0: all.
             options: fields of :class:`GenerationConfig`; ``no_repeat_ignore`` may hold symbols instead of ids.
                 ``max_length`` is 128 by default, or less where the longest text leaves fewer positions.
 
         Returns:
             One text per input; with ``n_best`` above 1 a list of them per input, best first.
         """
-        ids = [self.encode_source(text) for text in _several("texts", texts)]
+        ids = [self.encode_source(text)[: max_source or None] for text in _several("texts", texts)]
         if "max_length" not in options:
             options["max_length"] = max(1, min(GenerationConfig.max_length, self.room(max(map(len, ids), default=0))))
         config = GenerationConfig.of_options(self.vocabulary, **options)
@@ -336,6 +349,11 @@ class UnifiedLM(Answering, Asking):
     def room(self, length: int) -> int:
         """Positions left beside ``length`` tokens, begin, separator, and the place that asks for the end symbol."""
         return self.model.config.position_limit - length - 3
+
+    def source_limit(self, length: int) -> int:
+        """Tokens of a source beside a target of ``length``: as in fine-tuning, or what the positions leave room for."""
+        room = max(self.room(length), 0)
+        return int(min(self.max_source or room, room))
 
     def _check_lengths(
         self, sources: Sequence[Sequence[int]], indices: Sequence[int], config: GenerationConfig

@@ -23,7 +23,7 @@ from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
 from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
 from unified.model import PRESETS, LanguageModel, TransformerConfig
-from unified.model.understanding import UnderstandingModel, with_pooler
+from unified.model.understanding import UnderstandingModel, with_pooler, without_other_sizes
 
 logger = logging.getLogger(__name__)
 
@@ -84,9 +84,9 @@ class UnifiedLMModel(BaseFairseqModel):
         state = dict(state_dict)
         saved = state.pop("dictionary_fingerprint", self.dictionary_fingerprint)
         parameters = {key.removeprefix("core."): value for key, value in state.items()}
-        heads = HEADS
+        heads, other = HEADS, []
         if isinstance(self.core, UnderstandingModel):
-            parameters = with_pooler(parameters, self.core)
+            parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
             heads += self.core.head_parts
         new, unused = load_parameters(self.core, parameters, heads, heads)
         if int(saved) != int(self.dictionary_fingerprint):
@@ -94,7 +94,12 @@ class UnifiedLMModel(BaseFairseqModel):
                 "the checkpoint was trained with another dictionary of the same size; prepare this data with "
                 "--tokenizer set to the folder the checkpoint was trained on"
             )
-        for names, fate in ((new, "new, initialised at random"), (unused, "unused, left out")):
+        fates = {
+            "new, initialised at random": new,
+            "unused, left out": unused,
+            "for other labels, left out": other,
+        }
+        for fate, names in fates.items():
             if names:
                 logger.info("parameters of the checkpoint that are %s: %s", fate, ", ".join(names))
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
-import re
 import sys
 import urllib.request
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
+from unified.checkpoints.trained import dictionary_file
 from unified.data.vocabulary import Vocabulary
 from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
-from unified.tokenization import load_tokenizer
+from unified.tokenization import load_tokenizer, symbols
 
 
 def fetch(url: str, folder: Path) -> Path:
@@ -88,30 +88,19 @@ def counter(folder: Path | None) -> TokenCounter:
     return TokenCounter(str.split if folder is None else load_tokenizer(folder).encode)
 
 
-def symbol_pieces(folder: Path, symbol: str) -> set[str]:
-    """How ``symbol`` is written behind a word and by itself, as far as the folder's dictionary knows it."""
-    tokenizer = load_tokenizer(folder)
-    names = ("dict.txt", "dict.source.txt")
-    vocabulary = Vocabulary.load(next((folder / n for n in names if (folder / n).exists()), folder / names[0]))
-    written = {tokenizer.encode(text)[-1] for text in (f"a {symbol}", f"a{symbol}")}
-    return {piece for piece in written if vocabulary.index(piece) != vocabulary.special.unknown}
+def symbol_pieces(folder: Path, symbol: str) -> list[str]:
+    """How ``symbol`` is written, as far as the folder's dictionary knows it."""
+    return symbols.symbol_pieces(load_tokenizer(folder), Vocabulary.load(dictionary_file(folder)), symbol)
 
 
 def require_symbol(folder: Path, symbol: str) -> None:
-    """Refuse a separator that the tokenizer of ``folder`` does not keep as one piece of its own.
-
-    Raises:
-        UnifiedError: it is written as several pieces or as the unknown symbol.
-    """
-    bare = [re.sub("^\u2581", "", piece) for piece in symbol_pieces(folder, symbol)]
-    alone = load_tokenizer(folder).encode(f"a {symbol} a")
-    if symbol not in bare or [re.sub("^\u2581", "", piece) for piece in alone].count(symbol) != 1:
-        raise UnifiedError(f"{folder}: its tokenizer has no piece for the separator {symbol!r}; choose another symbol")
+    """Refuse a separator that the tokenizer of ``folder`` does not keep as one piece of its own."""
+    symbols.require_symbol(load_tokenizer(folder), Vocabulary.load(dictionary_file(folder)), symbol)
 
 
 if __name__ == "__main__":
     try:
-        known = set().union(*(symbol_pieces(Path(sys.argv[1]), symbol) for symbol in sys.argv[2:]))
+        known = {piece for symbol in sys.argv[2:] for piece in symbol_pieces(Path(sys.argv[1]), symbol)}
     except (UnifiedError, OSError) as error:
         sys.exit(f"sources: error: {error}")
     print(" ".join(sorted(known)))

@@ -9,6 +9,7 @@ import torch
 from transformers import BertConfig, BertModel
 
 from unified.tasks.items import TextItem, write_items
+from unified.tasks.writing import WritingItem
 
 WORDS = tuple(f"w{i}" for i in range(30))
 
@@ -38,4 +39,17 @@ def make_items(folder: Path, real: Path | None = None) -> None:
             if i % 2:
                 words[rng.integers(len(words))] = WORDS[0]
             items.append(TextItem(str(i), " ".join(words), None, "yes" if WORDS[0] in words else "no"))
+        write_items(folder / f"{split}.jsonl", items)
+
+
+def make_texts(folder: Path, real: Path | None = None) -> None:
+    """train.jsonl and valid.jsonl of writing: the first words once more, of sources that may have two parts."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(2)
+    for split, count in (("train", 160), ("valid", 24)):
+        texts = [" ".join(rng.choice(WORDS, 8)) for _ in range(2 * count)]
+        items = [
+            WritingItem(str(i), text if i % 2 else (text, other), " ".join(text.split()[:3]))
+            for i, (text, other) in enumerate(zip(texts[::2], texts[1::2], strict=True))
+        ]
         write_items(folder / f"{split}.jsonl", items)

@@ -33,6 +33,7 @@ from unified.tasks import Understanding, parse_head
 from unified.tasks.catalogue import task_named, with_changes
 from unified.tasks.finetuning import data_hash
 from unified.tasks.settings import Task, Training
+from unified.tasks.writing import WritingTask
 
 #: By the name of our head.
 PEERS: dict[str, type[PeerTask]] = {
@@ -55,7 +56,7 @@ def peer_of(task: Understanding, model: Path, longest: int) -> PeerTask:
     return PEERS[task.name](task, model, longest)
 
 
-def settings(arguments: argparse.Namespace, task: Task) -> Training:
+def settings(arguments: argparse.Namespace, task: Task | WritingTask) -> Training:
     """The task's, with those that were given."""
     names = ("epochs", "batch_size", "learning_rate", "longest")
     return with_changes(task.training, **{name: getattr(arguments, name) for name in names})
@@ -124,7 +125,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def check(arguments: argparse.Namespace, task: Task) -> None:
+def check(arguments: argparse.Namespace, task: Task | WritingTask) -> None:
     """
     Raises:
         UnifiedError: a folder does not hold what it should.

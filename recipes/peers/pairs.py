@@ -9,6 +9,9 @@ from pathlib import Path
 import debug
 from peer_data import first_sentences, squad1, squad2
 
+from unified.tasks.catalogue import task_named
+from unified.tasks.writing import WritingTask
+
 #: The papers' rates are for larger models; a small one takes the highest that BERT tries.
 RATE = ("--learning-rate", 5e-5)
 
@@ -27,6 +30,11 @@ class Pair:
     data: str | Callable[[Path, Path | None], None]
     options: tuple[str | int | float, ...] = RATE
 
+    @property
+    def writes(self) -> bool:
+        """Whether its answers are written: the peer has an encoder and a decoder, and first sentences stand beside."""
+        return isinstance(task_named(self.task), WritingTask)
+
 
 @dataclass(frozen=True)
 class Size:
@@ -43,14 +51,25 @@ class Size:
 
 _SMALL = tuple(Pair(name.lower(), f"glue/{name}") for name in ("CoLA", "MRPC", "RTE"))
 _SQUAD1 = Pair("squad1.1", squad1)
+#: A model that has only read learns to write with a higher rate; published ones are for models that have written.
+_NEW = ("--learning-rate", 5e-4)
+_WRITING = (
+    Pair("scitldr", "scitldr", (*_NEW, "--longest", 384)),
+    Pair("reuters", "reuters21578", (*_NEW, "--epochs", 3, "--longest", 192)),
+    Pair("squad_qg", squad1, (*_NEW, "--epochs", 3, "--longest", 192)),
+)
 
 SIZES: dict[str, Size] = {
     "debug": Size(
-        (Pair("classification", debug.make_items, ("--epochs", 1, "--learning-rate", 1e-3, "--longest", 16)),),
+        (
+            Pair("classification", debug.make_items, ("--epochs", 1, "--learning-rate", 1e-3, "--longest", 16)),
+            Pair("texts", debug.make_texts, ("--epochs", 1, "--learning-rate", 1e-3, "--longest", 148)),
+        ),
         seeds=(1,),
         model=debug.make_model,
     ),
     "cpu": Size((*_SMALL, Pair("sst2", first_sentences), _SQUAD1), seeds=(1,)),
+    "writing": Size(_WRITING, seeds=(1,)),
     "full": Size(
         (
             *_SMALL,
@@ -61,6 +80,7 @@ SIZES: dict[str, Size] = {
             Pair("semeval2010", "semeval2010_task8"),
             _SQUAD1,
             Pair("squad2.0", squad2),
+            *_WRITING,
         ),
         seeds=(1, 2, 3),
     ),

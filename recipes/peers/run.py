@@ -98,11 +98,15 @@ class Work:
                 for step in steps:
                     self.run.run(step)
             check_same_data([step.output for step in steps])
+        if pair.writes:
+            words = [sys.executable, HERE / "lead.py", pair.task, "--data", folder / "plan" / "items"]
+            self.run.run(Step(f"{pair.task} lead", [*words, "--output", folder / "lead"], folder / "lead" / FILE_NAME))
 
     def trainings(self, pair: Pair, folder: Path, seed: int) -> list[tuple[str, Path, list]]:
         """Name, folder and command of each."""
         ours, peer = (folder / f"{name}-{seed}" for name in (OURS, PEER))
-        words = [sys.executable, HERE / "finetune.py", pair.task, "--data", folder / "plan" / "data", "--model"]
+        script, data = ("writing.py", "items") if pair.writes else ("finetune.py", "data")
+        words = [sys.executable, HERE / script, pair.task, "--data", folder / "plan" / data, "--model"]
         words += [self.model, "--output", peer, *pair.options, "--seed", seed, "--run", PEER]
         words += ["--updates", planned_updates(self.run.log(f"{pair.task} plan"))]
         more = ["--seed", seed, "--run", OURS, "--fairseq", FAIRSEQ]

@@ -151,6 +151,12 @@ def sequence_length(content: dict) -> int:
     return int(_plain(_plain(content.get("cfg")).get("task"))["tokens_per_sample"])
 
 
+def cut_at(content: dict) -> tuple[int, int]:
+    """Tokens of sources and targets that a checkpoint was fine-tuned on, at most; 0 where they were not cut."""
+    task = _plain(_plain(content.get("cfg")).get("task"))
+    return int(task.get("max_source") or 0), int(task.get("max_target") or 0)
+
+
 def write(trained: Trained, folder: Path, destination: Path) -> None:
     """``dict.txt`` and ``checkpoint_last.pt``, as ``fairseq-train`` would have written it, without an optimizer.
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     models = parser.add_argument_group("models", "Checkpoint files, or folders with one.")
     models.add_argument("--answers", required=True, metavar="MODEL", help="of `unified finetune squad-answers`")
-    models.add_argument("--asks", required=True, metavar="MODEL", help="of question generation (docs/augmentation.md)")
+    models.add_argument("--asks", required=True, metavar="MODEL", help="of `unified finetune squad_qg`")
     models.add_argument("--reads", required=True, metavar="MODEL", help="of `unified finetune squad1.1` or squad2.0")
     models.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     models.add_argument("--threads", type=_positive, metavar="N", help="threads (torch's choice)")
@@ -177,7 +177,7 @@ def _models(args: argparse.Namespace):
     except UnifiedError as error:
         raise UnifiedError(f"--asks {args.asks}: {error}") from None
     room = int(min(asks.room(args.max_length), 1 << 30))
-    max_source = min(MAX_SOURCE, room) if args.max_source is None else args.max_source
+    max_source = min(MAX_SOURCE, asks.source_limit(args.max_length)) if args.max_source is None else args.max_source
     if not 3 <= max_source <= room:
         raise UnifiedError(f"--max-source {max_source}: the model has room for 3 to {room} tokens beside a question")
     options = {"beam": args.beam, "max_length": args.max_length, "batch_size": args.batch_size}

@@ -59,13 +59,15 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from unified.commands import plugin_dir
-    from unified.tasks import finetuning, parse_head
     from unified.tasks.catalogue import task_named, with_changes
+    from unified.tasks.finetuning import Start
+    from unified.tasks.jobs import job_of
 
     task = task_named(args.task)
     task = task if args.system is None else task.as_in(args.system)
-    task = task if args.head is None else replace(task, head=args.head)
-    entry = parse_head(task.head)
+    task = task if args.head is None else replace(task, head=_head(args.head, task))
+    if args.auxiliary_masking and not hasattr(task, "head"):
+        raise UnifiedError(f"--auxiliary-masking: {task.name} is a task of writing, which masks its texts anyway")
     training = with_changes(
         task.training,
         epochs=args.epochs,
@@ -73,22 +75,9 @@ def run(args: argparse.Namespace) -> int:
         learning_rate=args.learning_rate,
         longest=args.longest,
     )
-    folder, cards = Path(args.output), torch.cuda.device_count()
-    start = finetuning.Start.of(args.init)
-    splits = finetuning.prepare_data(task, Path(args.data), start, folder / "data")
-    understanding = entry.task_of(splits["train"])
-    total = finetuning.updates(understanding, splits["train"], start, training, max(cards, 1))
-    options = finetuning.command(
-        task,
-        task.measure or understanding.measures[0],
-        start,
-        folder / "data",
-        folder,
-        training,
-        total,
-        args.seed,
-        cpu=not cards,
-    )
+    job = job_of(task, training, Start.of(args.init), Path(args.output))
+    splits = job.read(Path(args.data))
+    options = job.command(splits, args.seed, torch.cuda.device_count())
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
@@ -99,16 +88,23 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     if subprocess.run([sys.executable, "-m", "fairseq_cli.train", *words[1:]]).returncode:
         raise UnifiedError("fairseq-train has failed; what it printed says why")
-    _report(args, task, folder, splits, words, time.monotonic() - began)
+    _report(args, job, splits, words, time.monotonic() - began)
     return 0
 
 
-def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[str], seconds: float) -> None:
+def _head(head: str, task) -> str:
+    if not hasattr(task, "head"):
+        raise UnifiedError(f"--head {head}: {task.name} is a task of writing, which needs no head")
+    return head
+
+
+def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: float) -> None:
     from unified.hub import UnifiedLM
     from unified.results import write_result
     from unified.tasks.finetuning import data_hash
 
-    predictor = UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", folder / "data").predictor()
+    task, folder = job.task, job.folder
+    predictor = job.predictor(UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", job.data))
     scores = {}
     for split, items in splits.items():
         if split == "train":
@@ -116,11 +112,11 @@ def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[st
         predictions = list(predictor.predict(items))
         with (folder / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as stream:
             stream.writelines(json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
-        for name, content in predictor.task.official(predictions).items():
+        for name, content in predictor.official(predictions).items():
             text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
             (folder / f"{split}.{name}").write_text(text, encoding="utf-8")
         if split not in task.unlabelled:
-            scores[split] = predictor.task.score(items, predictions)
+            scores[split] = predictor.score(items, predictions)
     path = write_result(
         folder,
         task=task.name,
@@ -128,7 +124,7 @@ def _report(args: argparse.Namespace, task, folder: Path, splits, words: list[st
         scores=scores,
         seed=args.seed,
         command=words,
-        data=data_hash(folder / "data"),
+        data=data_hash(job.items),
         published=task.published,
         checkpoint=args.select,
         seconds=round(seconds, 1),

@@ -42,29 +42,41 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from unified.hub import UnifiedLM
-    from unified.tasks import parse_head
-    from unified.tasks.catalogue import task_named
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    handle = UnifiedLM.from_pretrained(args.model, device=args.device)
-    kinds = () if args.head else (parse_head(task_named(args.task).head).kind.name,)
-    predictor = replace(handle.predictor(*kinds, head=args.head), ahead=args.ahead, most_places=args.max_tokens)
+    predictor = replace(_predictor(args, UnifiedLM.from_pretrained(args.model, device=args.device)), ahead=args.ahead)
     with _destination(args.output) as (stream, done):
-        items = islice(_items(args, predictor.task), done, None)
+        items = islice(_items(args, predictor), done, None)
         for prediction in predictor.predict(items):
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
     return 0
 
 
-def _items(args: argparse.Namespace, task) -> Iterator[Any]:
+def _predictor(args: argparse.Namespace, handle):
+    """What answers, or writes."""
+    from unified.tasks import parse_head
+    from unified.tasks.catalogue import task_named
+    from unified.tasks.writing import Writer, WritingTask
+
+    task = task_named(args.task)
+    if isinstance(task, WritingTask):
+        if args.head:
+            raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")
+        handle.decoder(prompt=False)  # refuses models that do not write, before anything is read
+        return Writer(handle, task)
+    kinds = () if args.head else (parse_head(task.head).kind.name,)
+    return replace(handle.predictor(*kinds, head=args.head), most_places=args.max_tokens)
+
+
+def _items(args: argparse.Namespace, predictor) -> Iterator[Any]:
     from unified.tasks.items import fields_of
 
     with _opened(args.input) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    yield task.item(fields_of(line), number, labelled=False)
+                    yield predictor.item(fields_of(line), number)
                 except UnifiedError as problem:
                     raise UnifiedError(f"{args.input}: line {number}: {problem}") from None
 

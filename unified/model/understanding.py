@@ -107,3 +107,18 @@ def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingMode
         for part in ("weight", "bias"):
             kept[f"heads.{head}.pooler.{part}"] = parameters[old + part]
     return kept
+
+
+def without_other_sizes(
+    parameters: Mapping[str, torch.Tensor], model: UnderstandingModel
+) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """Parameters without the parts of heads that have another size in ``model``, such as a projection to more labels.
+
+    Returns:
+        What is left, and the names of what is not.
+    """
+    own = model.state_dict()
+    differ = [name for name, value in parameters.items() if name in own and value.shape != own[name].shape]
+    parts = {max(filter(name.startswith, model.head_parts), key=len, default=None) for name in differ} - {None}
+    left_out = [name for name in parameters if name.startswith(tuple(parts))]
+    return {name: value for name, value in parameters.items() if name not in left_out}, left_out

@@ -11,13 +11,14 @@ from unified.errors import UnifiedError
 from unified.notation import nearest
 from unified.tasks.formats.questions import read_coqa, read_mrqa, read_squad, read_squad_answers
 from unified.tasks.heads import HEADS
-from unified.tasks.published import chains, choices, glue, relations, words
+from unified.tasks.published import chains, choices, glue, relations, texts, words
 from unified.tasks.settings import Task, Training
+from unified.tasks.writing import WritingTask
 
 _BERT = "Devlin et al. 2019, appendix A.3"
 
 #: Tasks with a format of their own, by name. Published figures are of development sets.
-TASKS: dict[str, Task] = {
+TASKS: dict[str, Task | WritingTask] = {
     task.name: task
     for task in (
         Task(
@@ -75,11 +76,12 @@ TASKS: dict[str, Task] = {
         *words.TASKS,
         *relations.TASKS,
         *chains.TASKS,
+        *texts.TASKS,
     )
 }
 
 
-def task_named(name: str) -> Task:
+def task_named(name: str) -> Task | WritingTask:
     """The entry of a task, or of a head, whose data are then ``train.jsonl`` and ``valid.jsonl`` in its own format.
 
     Raises:

@@ -1,12 +1,17 @@
-"""From a task's official files and a checkpoint to a data folder and the command that fine-tunes on it."""
+"""From a task's official files and a checkpoint to a data folder and the command that fine-tunes on it.
+
+What tasks of understanding and of writing have in common; :mod:`unified.tasks.jobs` has the two kinds.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read
@@ -14,16 +19,19 @@ from unified.data.destination import MANIFEST, new_folder, write_manifest
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
-from unified.tasks.base import Codec, Understanding
-from unified.tasks.batches import units_of
-from unified.tasks.catalogue import Task, Training
 from unified.tasks.items import write_items
+from unified.tasks.prediction import Predictor
+from unified.tasks.settings import Task, Training
+from unified.tasks.writing import Writer, WritingTask
 from unified.tokenization import Tokenizer, load_tokenizer
 
-#: fairseq's options for each optimizer beside its name, as BERT and UniLM have them.
+if TYPE_CHECKING:
+    from unified.hub import UnifiedLM
+
+#: fairseq's options for each optimizer, as BERT and UniLM have them; Adam is ours, of one pass over the parameters.
 _OPTIMIZERS = {
-    "adam": ("--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
-    "adamax": ("--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
+    "adam": ("--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
+    "adamax": ("--optimizer", "adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
 }
 
 
@@ -56,88 +64,128 @@ class Start:
         return cls(checkpoint, config, Vocabulary.load(dictionary_file(folder)), load_tokenizer(folder))
 
 
-def prepare_data(task: Task, source: Path, start: Start, destination: Path) -> dict[str, Sequence]:
-    """Items of all splits of ``source``, written to ``destination`` with dictionary and tokenizer.
+def write_items_folder(folder: Path, name: str, splits: Mapping[str, Sequence], start: Start) -> None:
+    """Items of each split, dictionary and tokenizer of the model, and a manifest.
 
-    A folder that was made of the same task, source and checkpoint is made anew; anything else there is refused.
-
-    Returns:
-        Items by split.
-
-    Raises:
-        UnifiedError: the source cannot be read, has no training or validation items, or the folder holds other things.
+    A folder that was made like this is made anew; anything else there is refused.
     """
-    if not source.exists():
-        raise UnifiedError(f"--data {source}: no such file or folder")
-    splits = dict(task.read(source))
-    for name in ("train", "valid"):
-        if not splits.get(name):
-            raise UnifiedError(f"--data {source}: holds no {name} split of {task.name}")
-    with new_folder(destination, overwrite=(destination / MANIFEST).is_file()) as folder:
-        start.vocabulary.save(folder / "dict.txt")
-        start.tokenizer.save(folder)
-        for name, items in splits.items():
-            write_items(folder / f"{name}.jsonl", items)
-        write_manifest(folder, {"task": task.name, "items": {name: len(items) for name, items in splits.items()}})
-    return splits
+    with new_folder(folder, overwrite=(folder / MANIFEST).is_file()) as made:
+        start.vocabulary.save(made / "dict.txt")
+        start.tokenizer.save(made)
+        for split, items in splits.items():
+            write_items(made / f"{split}.jsonl", items)
+        write_manifest(made, {"task": name, "items": {split: len(items) for split, items in splits.items()}})
 
 
 def data_hash(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file of items in a folder of :func:`prepare_data`."""
+    """SHA-256 of each file of items in a folder of :func:`write_items_folder`."""
     outputs = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"]
     return {name: one["sha256"] for name, one in outputs.items() if name.endswith(".jsonl")}
 
 
-def updates(understanding: Understanding, items: Sequence, start: Start, training: Training, cards: int) -> int:
-    """Updates that the epochs of ``training`` over these items take, on ``cards`` processes."""
-    codec = Codec(start.tokenizer, start.vocabulary, training.longest, start.config.relative)
-    units = units_of(understanding.encode(items, codec).owners, understanding.together)
-    return training.epochs * math.ceil(len(units) / training.batch_size / cards)
+@dataclass(frozen=True)
+class Job(ABC):
+    """One fine-tuning.
 
-
-def command(
-    task: Task, measure: str, start: Start, data: Path, save: Path, training: Training, total: int, seed: int, cpu: bool
-) -> list[str]:
-    """Arguments of ``fairseq-train``.
-
-    Args:
-        measure: score that chooses ``checkpoint_best.pt``.
-        data: a folder of :func:`prepare_data`.
-        save: where checkpoints go.
-        total: updates in all.
+    Attributes:
+        task: what is learnt.
+        training: its settings.
+        start: the model.
+        folder: everything goes here.
     """
-    options: dict[str, object] = {
-        "--task": "unified_understanding",
-        "--head": task.head,
-        "--criterion": "unified_understanding",
-        "--arch": "unified_lm",
-        **_shape(start.config),
-        "--finetune-from-model": start.checkpoint,
-        "--tokens-per-sample": training.longest,
-        "--batch-size": training.batch_size,
-        "--weight-decay": training.weight_decay,
-        "--clip-norm": training.clip,
-        "--lr": training.learning_rate,
-        "--lr-scheduler": "polynomial_decay",
-        "--warmup-updates": round(training.warmup * total),
-        "--total-num-update": total,
-        "--max-update": total,
-        "--best-checkpoint-metric": measure,
-        "--log-format": "simple",
-        "--log-interval": 50,
-        "--num-workers": 1,
-        "--seed": seed,
-        "--save-dir": save,
-    }
-    flags = [*_optimizer(training), "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints"]
-    return [str(data), *(str(part) for pair in options.items() for part in pair), *flags, *(["--cpu"] if cpu else [])]
+
+    #: Options of ``fairseq-train`` without a value.
+    flags: ClassVar[tuple[str, ...]] = ()
+
+    task: Task | WritingTask
+    training: Training
+    start: Start
+    folder: Path
+
+    @property
+    def data(self) -> Path:
+        """The folder that is trained on."""
+        return self.folder / "data"
+
+    @property
+    def config(self) -> TransformerConfig:
+        """The shape of the model that is trained."""
+        return self.start.config
+
+    @property
+    def items(self) -> Path:
+        """The folder that items are written to."""
+        return self.data
+
+    def read(self, source: Path) -> dict[str, Sequence]:
+        """Items of all splits, written to :attr:`items`, and made ready in :attr:`data`.
+
+        Raises:
+            UnifiedError: the source cannot be read or has no training or validation items, or a folder holds other
+                things.
+        """
+        if not source.exists():
+            raise UnifiedError(f"--data {source}: no such file or folder")
+        splits = dict(self._read(source))
+        for name in ("train", "valid"):
+            if not splits.get(name):
+                raise UnifiedError(f"--data {source}: holds no {name} split of {self.task.name}")
+        write_items_folder(self.items, self.task.name, splits, self.start)
+        return splits
+
+    def command(self, splits: Mapping[str, Sequence], seed: int, cards: int) -> list[str]:
+        """Arguments of ``fairseq-train``.
+
+        Args:
+            cards: GPUs, each with a process; 0 trains on the CPU.
+        """
+        total = self.updates(splits["train"], max(cards, 1))
+        options: dict[str, object] = {
+            **self._options(splits["train"]),
+            "--arch": "unified_lm",
+            **_shape(self.config),
+            "--finetune-from-model": self.start.checkpoint,
+            "--tokens-per-sample": self.training.longest,
+            "--batch-size": self.training.batch_size,
+            "--weight-decay": self.training.weight_decay,
+            "--clip-norm": self.training.clip,
+            "--lr": self.training.learning_rate,
+            "--lr-scheduler": "polynomial_decay",
+            "--warmup-updates": round(self.training.warmup * total),
+            "--total-num-update": total,
+            "--max-update": total,
+            "--log-format": "simple",
+            "--log-interval": 50,
+            "--num-workers": 1,
+            "--seed": seed,
+            "--save-dir": self.folder,
+        }
+        flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", *([] if cards else ["--cpu"])]
+        return [str(self.data), *(str(part) for pair in options.items() for part in pair), *flags]
+
+    def updates(self, items: Sequence, cards: int) -> int:
+        """Updates that the epochs over these items take, on ``cards`` processes."""
+        return self.training.epochs * math.ceil(self._units(items) / self.training.batch_size / cards)
+
+    @abstractmethod
+    def _read(self, source: Path) -> Mapping[str, Sequence]: ...
+
+    @abstractmethod
+    def _units(self, items: Sequence) -> int:
+        """What ``batch_size`` counts."""
+
+    @abstractmethod
+    def _options(self, items: Sequence) -> dict[str, object]:
+        """Options that belong to the task."""
+
+    @abstractmethod
+    def predictor(self, handle: UnifiedLM) -> Predictor | Writer:
+        """What answers, of the trained model."""
 
 
 def _optimizer(training: Training) -> list[object]:
-    own = _OPTIMIZERS[training.optimizer]
-    if training.head_rate is None:
-        return ["--optimizer", training.optimizer, *own]
-    return ["--optimizer", f"unified_{training.optimizer}", *own, "--head-lr", str(training.head_rate)]
+    own = list(_OPTIMIZERS[training.optimizer])
+    return own if training.head_rate is None else [*own, "--head-lr", str(training.head_rate)]
 
 
 def _shape(config: TransformerConfig) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,22 @@ class Predictor:
     codec: Codec
     most_places: int = 4096
     ahead: int = 512
+
+    def item(self, fields: dict, number: int) -> Any:
+        """What is to be predicted, of a JSON object; its number is its name where it has none.
+
+        Raises:
+            UnifiedError: it is not one of the task.
+        """
+        return self.task.item(fields, number, labelled=False)
+
+    def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Official scores of predictions for labelled items."""
+        return self.task.score(items, predictions)
+
+    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Predictions as an official program reads them: JSON by file name."""
+        return self.task.official(predictions)
 
     def predict(self, items: Iterable) -> Iterator[dict[str, Any]]:
         """One JSON object for each item, see :meth:`unified.tasks.base.Understanding.predict`."""

@@ -1,0 +1,182 @@
+"""Fine-tune an encoder-decoder of transformers for a task of writing, on the items of ``unified finetune``.
+
+    python recipes/peers/writing.py TASK --data ITEMS --model MODEL --output FOLDER [--seed N …]
+
+Encoder and decoder both start from MODEL, a folder of BERT's kind; the decoder's attention to the encoder is new (Rothe
+et al. 2020). Writes texts in the form of ours and results.json under the name "transformers", scored by our task.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from finetune import check, costs, parse, settings
+from training_loop import train
+from transformers import AutoTokenizer, EncoderDecoderModel
+
+from unified.errors import UnifiedError
+from unified.results import write_result
+from unified.tasks.catalogue import task_named
+from unified.tasks.finetuning import data_hash
+from unified.tasks.formats.writing import text_of
+from unified.tasks.items import read_items
+from unified.tasks.writing import WritingItem, WritingTask, WritingTraining
+from unified.tokenization import parts_of
+
+
+@dataclass(frozen=True)
+class EncoderDecoder:
+    """The peer of a model that writes.
+
+    Attributes:
+        folder: model and tokenizer that both halves start from.
+        training: how much of sources and targets is read.
+    """
+
+    folder: Path
+    training: WritingTraining
+
+    def __post_init__(self):
+        object.__setattr__(self, "tokenizer", AutoTokenizer.from_pretrained(self.folder))
+
+    def model(self) -> EncoderDecoderModel:
+        model = EncoderDecoderModel.from_encoder_decoder_pretrained(str(self.folder), str(self.folder))
+        symbols = self.tokenizer
+        for config in (model.config, model.generation_config):
+            config.decoder_start_token_id, config.eos_token_id = symbols.cls_token_id, symbols.sep_token_id
+            config.pad_token_id = symbols.pad_token_id
+        model.config.vocab_size = model.config.decoder.vocab_size
+        return model
+
+    def source(self, item: WritingItem) -> list[int]:
+        """[CLS] source [SEP], with [SEP] between parts."""
+        ids: list[int] = []
+        for number, part in enumerate(parts_of(item.source)):
+            ids += [self.tokenizer.sep_token_id] if number else []
+            ids += self.tokenizer.encode(part, add_special_tokens=False)
+        return [self.tokenizer.cls_token_id, *ids[: self.training.source_room], self.tokenizer.sep_token_id]
+
+    def example(self, item: WritingItem) -> dict[str, list[int]]:
+        target = self.tokenizer.encode(item.target, add_special_tokens=False)[: self.training.max_target]
+        return {"input_ids": self.source(item), "labels": [*target, self.tokenizer.sep_token_id]}
+
+    def collate(self, inputs: list[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+        """Padded to the longest; labels by -100."""
+        batch = self.sources([one["input_ids"] for one in inputs])
+        return {**batch, "labels": _padded([one["labels"] for one in inputs], -100)}
+
+    def sources(self, rows: list[list[int]]) -> dict[str, torch.Tensor]:
+        ids = _padded(rows, self.tokenizer.pad_token_id)
+        return {"input_ids": ids, "attention_mask": (ids != self.tokenizer.pad_token_id).long()}
+
+    @torch.no_grad()
+    def texts(
+        self, model: EncoderDecoderModel, items: Sequence[WritingItem], task: WritingTask, size: int = 32
+    ) -> list[str]:
+        """What the model writes, searched for with the task's beam, longest first."""
+        model.eval()
+        rows, found = [self.source(item) for item in items], [""] * len(items)
+        order = sorted(range(len(items)), key=lambda i: -len(rows[i]))
+        for start in range(0, len(order), size):
+            some = order[start : start + size]
+            batch = {name: value.to(model.device) for name, value in self.sources([rows[i] for i in some]).items()}
+            ids = model.generate(
+                **batch,
+                num_beams=task.decoding["beam"],
+                max_new_tokens=task.decoding["max_length"] + 1,
+                no_repeat_ngram_size=task.decoding.get("no_repeat_ngram", 0),
+                early_stopping=True,
+                do_sample=False,
+            )
+            for i, text in zip(some, self.tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
+                found[i] = text
+        return found
+
+
+def _padded(rows: list[list[int]], value: int) -> torch.Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([row + [value] * (width - len(row)) for row in rows])
+
+
+def report(
+    output: Path,
+    task: WritingTask,
+    data: Path,
+    write: Callable[[Sequence[WritingItem]], Sequence[str]],
+    run: str,
+    seed: int,
+    bert_words: bool,
+    **more: Any,
+) -> None:
+    """Texts of all splits but the first in files, and results.json.
+
+    Args:
+        data: a folder of items.
+        write: makes texts of items.
+        bert_words: whether they have the words of BERT's tokenizer.
+        more: stands in results.json too.
+    """
+    scores, began = {}, time.monotonic()
+    for path in sorted(data.glob("*.jsonl")):
+        if path.stem not in ("train", *task.unlabelled):
+            items = read_items(path, text_of)
+            texts = write(items)
+            rows = [{"id": item.id, "text": text} for item, text in zip(items, texts, strict=True)]
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            (output / f"predictions.{path.name}").write_text("".join(lines), encoding="utf-8")
+            scores[path.stem] = task.score(items, texts, bert_words)
+    write_result(
+        output,
+        task=task.name,
+        run=run,
+        scores=scores,
+        seed=seed,
+        command=[sys.executable, *sys.argv],
+        data=data_hash(data),
+        published={},
+        **more,
+        prediction_seconds=round(time.monotonic() - began, 1),
+    )
+    print(json.dumps(scores, indent=2))
+
+
+def main(words: list[str] | None = None) -> None:
+    arguments = parse(words)
+    task = task_named(arguments.task)
+    check(arguments, task)
+    training = settings(arguments, task)
+    peer = EncoderDecoder(arguments.model, training)
+    torch.manual_seed(arguments.seed)
+    model = peer.model().to("cuda" if torch.cuda.is_available() else "cpu")
+    examples = [peer.example(item) for item in read_items(arguments.data / "train.jsonl", text_of)]
+    updates = arguments.updates or training.epochs * math.ceil(len(examples) / training.batch_size)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    snapshot = arguments.output / "state.pt"
+    spent = train(model, examples, peer.collate, training, updates, arguments.seed, snapshot)
+    report(
+        arguments.output,
+        task,
+        arguments.data,
+        lambda items: peer.texts(model, items, task),
+        arguments.run_name,
+        arguments.seed,
+        bert_words=True,
+        **costs(spent),
+        parameters=sum(one.numel() for one in model.parameters()),
+    )
+    snapshot.unlink()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UnifiedError as error:
+        sys.exit(f"peers: error: {error}")

@@ -1,0 +1,195 @@
+"""Data sets of summaries, questions and conversations as items of writing, and what users give for such items."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from unified.data.coqa import CoqaTurn, read_coqa_file
+from unified.data.parallel import available_cores, ordered_map
+from unified.data.progress import Progress
+from unified.data.squad import SquadParagraph, misaligned_reasons, read_squad_file
+from unified.data.summaries.inputs import Inputs
+from unified.data.summaries.pairs import PairConverter
+from unified.data.windows import Words
+from unified.errors import UnifiedError, first_few
+from unified.tasks.conversation import MAX_HISTORY, answer_pairs, history_text, passage_chunk, unusable
+from unified.tasks.formats.files import split_files
+from unified.tasks.items import are_texts, read_items
+from unified.tasks.question_generation import divide, find_answer, question_pairs, question_source
+from unified.tasks.writing import Room, WritingItem
+from unified.tokenization import single_spaced
+
+_PARTS = {
+    "train": (("train.jsonl",),),
+    "valid": (("valid.jsonl",), ("validation.jsonl",), ("val.jsonl",), ("dev.jsonl",)),
+    "test": (("test.jsonl",),),
+}
+
+
+def read_texts(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
+    """Splits of a folder with ``train.jsonl``, ``valid.jsonl`` and, if it is there, ``test.jsonl``, in our own form."""
+    files = split_files(folder, {split: ((f"{split}.jsonl",),) for split in _PARTS})
+    return {split: read_items(path, text_of) for split, (path,) in files.items()}
+
+
+def text_of(fields: dict, number: int) -> WritingItem:
+    """Of ``source`` and ``target``, and where they are there ``references``, ``group`` and ``id``.
+
+    Raises:
+        UnifiedError: says which field is wrong.
+    """
+    target, references, group = (fields.get(name) for name in ("target", "references", "group"))
+    if not isinstance(target, str) or not target.strip():
+        raise UnifiedError("'target' must be a text that is not empty")
+    if references is not None and not are_texts(references):
+        raise UnifiedError("'references' must be a list of texts that are not empty")
+    if group is not None and not isinstance(group, str):
+        raise UnifiedError(f"'group' must be a text, got {group!r}")
+    pooled = tuple(references) if references else None
+    return WritingItem(str(fields.get("id", number)), _source(fields), target, pooled, group)
+
+
+def source_item(fields: dict, number: int, room: Room) -> WritingItem:
+    """Of ``source``, a text or a list of parts, from which something is to be written.
+
+    Raises:
+        UnifiedError: there is none.
+    """
+    return WritingItem(str(fields.get("id", number)), _source(fields))
+
+
+def read_summaries(
+    folder: Path, room: Room, data_set: str, separator: str = "|", oracle: bool = False
+) -> dict[str, list[WritingItem]]:
+    """Splits of a folder: ``train.jsonl``, ``valid.jsonl`` (``validation.jsonl``, ``dev.jsonl``), ``test.jsonl``.
+
+    Pairs with an empty side, of which the large data sets have a few, are left out and counted in the log.
+
+    Args:
+        data_set: whose rows they are, see :data:`unified.data.summaries.formats.FORMATS`.
+        separator: between the sentences of a summary.
+        oracle: whether sentences of sources are marked for the extractive loss.
+    """
+    files = split_files(folder, _PARTS)
+    return {split: _summaries(path, data_set, separator, oracle) for split, (path,) in files.items()}
+
+
+def _summaries(path: Path, data_set: str, separator: str, oracle: bool) -> list[WritingItem]:
+    converter = PairConverter(Inputs(data_set, (str(path),)), separator, oracle, skip_empty=True)
+    items, problems, empty = [], [], 0
+    for done in ordered_map(converter, converter.inputs.chunks(), available_cores()):
+        problems += done.problems
+        empty += done.counts.empty
+        items += [_summary(json.loads(line), str(len(items) + i)) for i, line in enumerate(done.lines, 1)]
+    if problems:
+        raise UnifiedError(first_few(problems))
+    if empty:
+        Progress.say(f"{path}: {empty:,} pairs with an empty side are left out")
+    return items
+
+
+def _summary(row: dict, name: str) -> WritingItem:
+    lists = {key: tuple(row[key]) if key in row else None for key in ("references", "sentences", "oracle")}
+    return WritingItem(name, row["source"], row["target"], **lists)
+
+
+def read_squad_questions(folder: Path, room: Room, split: str) -> dict[str, list[WritingItem]]:
+    """Splits of SQuAD 1.1 for generating questions, from ``train-v1.1*.json`` and ``dev-v1.1*.json``.
+
+    Args:
+        split: see :func:`unified.tasks.question_generation.divide`; but for "paper" the folder also has
+            ``doclist-test.txt``, Du et al.'s titles.
+    """
+    train, dev = (_paragraphs(folder, f"{part}-v1.1*.json*") for part in ("train", "dev"))
+    held_out = frozenset() if split == "paper" else _titles(folder / "doclist-test.txt")
+    return {name: _questions(name, part, room) for name, part in divide(train, dev, split, held_out).items()}
+
+
+def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
+    return [paragraph for path in _files(folder, pattern) for paragraph in read_squad_file(path)]
+
+
+def _titles(path: Path) -> frozenset[str]:
+    if not path.is_file():
+        raise UnifiedError(f"{path}: no such file; it lists the articles of Du et al.'s test part (xinyadu/nqg)")
+    return frozenset(path.read_text(encoding="utf-8").split())
+
+
+def _questions(name: str, paragraphs: Sequence[SquadParagraph], room: Room) -> list[WritingItem]:
+    for reason, count in misaligned_reasons(paragraphs).items():
+        Progress.say(f"{name}: {count:,} answers are left out, {reason}")
+    pairs = question_pairs(paragraphs, room.counter, room.tokens)
+    return [WritingItem(pair.id, pair.source, pair.target, group=pair.sentence) for pair in pairs]
+
+
+def question_item(fields: dict, number: int, room: Room) -> WritingItem:
+    """Of a passage, ``context``, and the ``answer`` in it that a question is wanted for, at character ``start``.
+
+    Raises:
+        UnifiedError: a field is wrong, or the answer does not stand there.
+    """
+    context, answer, start = (fields.get(name) for name in ("context", "answer", "start"))
+    if not all(isinstance(text, str) and text.strip() for text in (context, answer)):
+        raise UnifiedError("'context' and 'answer' must be texts that are not empty")
+    if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
+        raise UnifiedError(f"'start' must be a number of characters, got {start!r}")
+    found = find_answer(context, answer, start)
+    source = question_source(Words.of(context, room.counter), found, room.tokens, room.counter)
+    return WritingItem(str(fields.get("id", number)), source)
+
+
+def read_coqa_answers(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
+    """Splits of a folder with ``coqa-train-v1.0.json`` and ``coqa-dev-v1.0.json``."""
+    return {split: _answers(split, folder, room) for split in ("train", "valid")}
+
+
+def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
+    part = {"train": "train", "valid": "dev"}[split]
+    turns = [turn for path in _files(folder, f"coqa-{part}*.json*") for turn in read_coqa_file(path)]
+    for reason, count in Counter(filter(None, map(unusable, turns))).items():
+        Progress.say(f"{split}: {count:,} turns are left out, {reason}")
+    right: Mapping[tuple[str, int], CoqaTurn] = {(turn.story, turn.number): turn for turn in turns}
+    return [
+        WritingItem(
+            f"{pair.story} {pair.number}",
+            pair.source,
+            pair.target,
+            tuple(answer.text for answer in right[pair.story, pair.number].answers),
+        )
+        for pair in answer_pairs(turns, room.counter, min(MAX_HISTORY, room.tokens // 2), room.tokens)
+    ]
+
+
+def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
+    """Of a passage, ``context``, a ``question``, and ``history``, the turns before it as pairs of texts.
+
+    Raises:
+        UnifiedError: says which field is wrong.
+    """
+    context, question, history = fields.get("context"), fields.get("question"), fields.get("history", [])
+    if not all(isinstance(text, str) and text.strip() for text in (context, question)):
+        raise UnifiedError("'context' and 'question' must be texts that are not empty")
+    if not isinstance(history, list) or not all(are_texts(turn) and len(turn) == 2 for turn in history):
+        raise UnifiedError("'history' must be a list of pairs, [question, answer]")
+    said = history_text([tuple(turn) for turn in history], question, min(MAX_HISTORY, room.tokens // 2), room.counter)
+    start, end = passage_chunk(Words.of(context, room.counter), said, room.tokens, room.counter)
+    return WritingItem(str(fields.get("id", number)), (said, single_spaced(context[start:end])))
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise UnifiedError(f"{folder}: no file {pattern}")
+    return found
+
+
+def _source(fields: dict) -> str | tuple[str, ...]:
+    source = fields.get("source")
+    if are_texts(source) and source:
+        return tuple(source)
+    if not isinstance(source, str) or not source.strip():
+        raise UnifiedError("'source' must be a text that is not empty, or a list of such texts")
+    return source

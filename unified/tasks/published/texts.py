@@ -1,0 +1,121 @@
+"""Summaries, questions and free answers, with published settings and figures."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from unified.tasks.formats.writing import (
+    answer_item,
+    question_item,
+    read_coqa_answers,
+    read_squad_questions,
+    read_summaries,
+    read_texts,
+    source_item,
+)
+from unified.tasks.writing import WritingTask, WritingTraining
+from unified.tasks.writing_scores import score_answers, score_questions, score_texts
+
+_PAPER = "Dong et al. 2019"
+_NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram": 3, "length_penalty": "unilm"}
+_QUESTIONS = WritingTraining(epochs=10, learning_rate=2e-5, longest=512, max_source=456, max_target=48)
+#: Short summaries of data sets for which nobody has published settings of this method: Gigaword's rate and epochs.
+_SHORT = WritingTraining(epochs=10, batch_size=32, learning_rate=3e-5, longest=384, max_source=317, max_target=64)
+
+
+def _summaries(name: str, training: WritingTraining, max_length: int, exponent: float, **more) -> WritingTask:
+    decoding = {**_NO_TRIGRAM_TWICE, "max_length": max_length, "length_exponent": exponent}
+    read = partial(read_summaries, data_set=name)
+    return WritingTask(
+        name, **({"read": read, "item": source_item, "score": score_texts, "may_repeat": (".",)} | more),
+        training=training, decoding=decoding,
+    )  # fmt: skip
+
+
+def _questions(split: str, name: str, beam: int, published: dict[str, dict[str, float]]) -> WritingTask:
+    read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
+    source = f"{_PAPER}, section 3.4; rates and {split} split of the released code"
+    return WritingTask(
+        name, read, question_item, score_questions, _QUESTIONS, decoding, published=published, source=source
+    )
+
+
+TASKS = (
+    _summaries(
+        "cnn_dailymail",
+        WritingTraining(
+            epochs=30,
+            batch_size=32,
+            learning_rate=3e-5,
+            longest=768,
+            max_source=640,
+            max_target=125,
+            objective="target_cloze(mask_probability=0.7,extractive=20)",
+        ),
+        125,
+        1.0,
+        read=partial(read_summaries, data_set="cnn_dailymail", oracle=True),
+        score=partial(score_texts, separator="|", post_processing="cnndm"),
+        may_repeat=(".", "|"),
+        separator="|",
+        published={"UniLM large": {"rouge1": 43.47, "rouge2": 20.30, "rougeL": 40.63}},
+        source=f"{_PAPER}, section 3.1, and the released code",
+    ),
+    _summaries(
+        "gigaword",
+        WritingTraining(
+            epochs=10,
+            batch_size=128,
+            learning_rate=3e-5,
+            longest=192,
+            max_source=125,
+            max_target=64,
+            objective="target_cloze(mask_probability=0.7,max_predictions=48)",
+        ),
+        32,
+        0.6,
+        score=partial(score_texts, post_processing="gigaword"),
+        published={"UniLM large": {"rouge1": 38.90, "rouge2": 20.05, "rougeL": 36.00}},
+        source="the released code of UniLM",
+    ),
+    _summaries(
+        "xsum",
+        WritingTraining(epochs=10, batch_size=64, learning_rate=7e-5, longest=512, max_source=462, max_target=47),
+        47,
+        0.0,
+        score=partial(score_texts, post_processing="xsum"),
+        source="s2s-ft, later code of UniLM's authors",
+    ),
+    _summaries("reuters", _SHORT, 32, 0.6),
+    _summaries("scitldr", _SHORT, 64, 0.6),
+    _questions("paper", "squad_qg", 3, {"UniLM large": {"bleu4": 22.88, "meteor": 24.94, "rougeL": 51.80}}),
+    _questions("du", "squad_qg_du", 1, {"UniLM large": {"bleu4": 22.78, "meteor": 25.49, "rougeL": 51.57}}),
+    _questions("reversed", "squad_qg_reversed", 1, {"UniLM large": {"bleu4": 24.32, "meteor": 26.10, "rougeL": 52.69}}),
+    WritingTask(
+        "coqa_free",
+        read_coqa_answers,
+        answer_item,
+        score_answers,
+        WritingTraining(
+            epochs=10,
+            batch_size=32,
+            learning_rate=2e-5,
+            longest=512,
+            max_source=470,
+            max_target=39,
+            objective="target_cloze(mask_probability=0.5)",
+        ),
+        {"beam": 3, "max_length": 39},
+        published={"UniLM large, generative": {"f1": 82.5}},
+        source=f"{_PAPER}, section 3.4",
+    ),
+    WritingTask(
+        "texts",
+        read_texts,
+        source_item,
+        score_texts,
+        WritingTraining(epochs=10, learning_rate=3e-5, longest=512, max_source=384, max_target=125),
+        {**_NO_TRIGRAM_TWICE, "max_length": 125, "length_exponent": 1.0},
+        may_repeat=(".",),
+    ),
+)

@@ -1,0 +1,190 @@
+"""Tasks that are answered by writing a text: items, settings, and what a trained model writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unified.data.windows import TokenCounter
+from unified.errors import UnifiedError
+from unified.generation import GenerationConfig
+from unified.tasks.settings import Training
+from unified.tokenization.symbols import symbol_pieces
+from unified.tokenization.wordpiece import WordPieceTokenizer
+
+if TYPE_CHECKING:
+    from unified.hub import UnifiedLM
+
+
+@dataclass(frozen=True)
+class WritingItem:
+    """A text to write.
+
+    Attributes:
+        id: what predictions are named by.
+        source: what it is written from; a list of parts, or one text.
+        target: the text; None where it is to be written.
+        references: all texts that are right, where there are several.
+        group: of items whose references are pooled, a name.
+        sentences, oracle: of the extractive loss, see :func:`unified.data.summaries.pairs.write_pairs`.
+    """
+
+    id: str
+    source: str | tuple[str, ...]
+    target: str | None = None
+    references: tuple[str, ...] | None = None
+    group: str | None = None
+    sentences: tuple[int, ...] | None = None
+    oracle: tuple[int, ...] | None = None
+
+    @property
+    def right(self) -> list[str]:
+        """All references."""
+        return list(self.references or (self.target or "",))
+
+
+@dataclass(frozen=True)
+class WritingTraining(Training):
+    """How such a task is fine-tuned; ``batch_size`` counts pairs.
+
+    Attributes:
+        max_source: tokens of a source, the first ones; what is cut is counted.
+        max_target: tokens of a target, and most tokens to write.
+        objective: as ``--objectives`` takes it.
+        smoothing: of labels.
+    """
+
+    max_source: int = 384
+    max_target: int = 64
+    objective: str = "target_cloze(mask_probability=0.7)"
+    smoothing: float = 0.1
+
+    @property
+    def source_room(self) -> int:
+        """Tokens of a source, which with its target and three special symbols has a row."""
+        return min(self.max_source, self.longest - self.max_target - 3)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What of a text is read.
+
+    Attributes:
+        counter: of the model's tokens.
+        tokens: of a source, at most.
+    """
+
+    counter: TokenCounter
+    tokens: int
+
+
+#: Makes items by split of a folder; "train" and "valid" are among the splits.
+Reader = Callable[[Path, Room], Mapping[str, Sequence[WritingItem]]]
+#: Official scores of written texts, signatures included; told whether they have the words of BERT's tokenizer.
+Scorer = Callable[[Sequence[WritingItem], Sequence[str], bool], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class WritingTask:
+    """One entry of the catalogue.
+
+    Attributes:
+        name: on the command line.
+        read: of official files.
+        item: of the object that a user writes from, and a number that names it.
+        score: by the task's rules.
+        training: published settings.
+        decoding: fields of :class:`GenerationConfig`.
+        may_repeat: marks that no-repeat leaves alone.
+        separator: between the sentences of a target.
+        published: system -> measure -> figure in percent, with full training data.
+        source: where settings and figures are published.
+        unlabelled: splits without targets.
+    """
+
+    name: str
+    read: Reader
+    item: Callable[[dict, int, Room], WritingItem]
+    score: Scorer
+    training: WritingTraining
+    decoding: Mapping[str, Any]
+    may_repeat: tuple[str, ...] = ()
+    separator: str | None = None
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    source: str = ""
+    unlabelled: tuple[str, ...] = ()
+
+    def as_in(self, system: str) -> WritingTask:
+        """
+        Raises:
+            UnifiedError: only the settings of one system are known.
+        """
+        raise UnifiedError(f"no settings of {system!r} for {self.name}; only one paper's are known")
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A model that writes, and the task that it was fine-tuned for.
+
+    Attributes:
+        handle: the model.
+        task: says how sources are made and texts are searched for.
+        ahead: items that are read before the first of them is written; like lengths among them share a batch.
+        batch_size: texts that are written together.
+    """
+
+    handle: UnifiedLM
+    task: WritingTask
+    ahead: int = 512
+    batch_size: int = 32
+
+    def item(self, fields: dict, number: int) -> WritingItem:
+        """Of what a user wants written; its number is its name where it has none.
+
+        Raises:
+            UnifiedError: it is not one of the task.
+        """
+        return self.task.item(fields, number, Room(TokenCounter(self.handle.encode), self.source_room))
+
+    def predict(self, items: Iterable[WritingItem]) -> Iterator[dict[str, Any]]:
+        """``id`` and ``text`` of each; ``cut``, how many tokens of its source were not read, where some were not."""
+        remaining = iter(items)
+        while some := list(islice(remaining, self.ahead)):
+            yield from self._predict(some)
+
+    @property
+    def source_room(self) -> int:
+        """Tokens of a source: the published number, or what the model has room for."""
+        return min(self.task.training.max_source, self.handle.source_limit(self.config.max_length))
+
+    @property
+    def config(self) -> GenerationConfig:
+        """How texts are searched for; their length is what the model was trained on, if that is less."""
+        handle, options = self.handle, dict(self.task.decoding)
+        if handle.max_target:
+            options["max_length"] = min(options["max_length"], handle.max_target)
+        repeated = [symbol_pieces(handle.tokenizer, handle.vocabulary, mark) for mark in self.task.may_repeat]
+        options["no_repeat_ignore"] = [piece for pieces in repeated for piece in pieces]
+        return GenerationConfig.of_options(handle.vocabulary, **options)
+
+    def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """By the rules of the task."""
+        bert_words = isinstance(self.handle.tokenizer, WordPieceTokenizer)
+        return self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
+
+    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """No program reads files of texts in a form of its own."""
+        return {}
+
+    def _predict(self, items: list[WritingItem]) -> list[dict[str, Any]]:
+        sources = [self.handle.encode_source(item.source) for item in items]
+        room, found = self.source_room, []
+        written = self.handle.hypotheses([ids[:room] for ids in sources], self.config, batch_size=self.batch_size)
+        for item, ids, (best, *_) in zip(items, sources, written, strict=True):
+            found.append({"id": item.id, "text": self.handle.decode(best.tokens.tolist())})
+            if len(ids) > room:
+                found[-1]["cut"] = len(ids) - room
+        return found

@@ -1,0 +1,50 @@
+"""Scores of written texts by the rules of each task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unified.metrics.coqa import score_coqa
+from unified.metrics.generation import score_generation
+from unified.metrics.question_generation import from_bert_words, penn_treebank, score_question_generation
+from unified.metrics.summaries import POST_PROCESSING
+from unified.tasks.writing import WritingItem
+
+
+def score_texts(
+    items: Sequence[WritingItem],
+    texts: Sequence[str],
+    bert_words: bool,
+    separator: str | None = None,
+    post_processing: str | None = None,
+) -> dict[str, Any]:
+    """BLEU, ROUGE and exact texts, see :class:`unified.metrics.generation.GenerationScores`.
+
+    Args:
+        bert_words: has no influence here.
+        separator: between the sentences of a summary.
+        post_processing: name of the published clean-up, which both sides get the form of.
+    """
+    references = [item.right for item in items]
+    if post_processing is None:
+        return score_generation(texts, references, sentence_separator=separator).to_dict()
+    rules = POST_PROCESSING[post_processing]
+    cleaned = [rules(text, separator) for text in texts]
+    in_form = [[rules.in_form(text, separator) for text in group] for group in references]
+    scores = score_generation(cleaned, in_form, sentence_separator=separator)
+    return {**scores.to_dict(), "post_process": str(rules)}
+
+
+def score_questions(items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
+    """BLEU-1 to 4 and ROUGE-L of SQuAD's questions; those of one sentence, the item's group, are pooled."""
+    form = from_bert_words if bert_words else penn_treebank
+    references = [penn_treebank(item.target or "") for item in items]
+    return score_question_generation(
+        [form(text) for text in texts], references, [item.group or item.id for item in items]
+    ).to_dict()
+
+
+def score_answers(items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
+    """``em`` and ``f1`` of CoQA; capitals, articles and punctuation do not count, whoever wrote the words."""
+    return score_coqa([item.right for item in items], list(texts))
