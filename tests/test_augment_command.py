@@ -232,6 +232,11 @@ def test_what_cannot_be_done_is_refused_before_any_work(work, capsys):
     assert run(work, "new") == 0  # with other settings, where nothing was made yet
 
 
+def test_tasks_of_writing_have_no_auxiliary_masking(capsys):
+    words = ["finetune", "squad_qg", "--data", "x", "--init", "x", "--output", "x", "--auxiliary-masking", "0.3"]
+    assert main(words) == 2 and "squad_qg is a task of writing" in capsys.readouterr().err
+
+
 def test_nothing_kept_is_said(work, capsys):
     assert "no question was answered like its candidate" in refused(
         capsys, work, "none", "--passages", 1, "--top", 1, "--least-f1", 1.0

@@ -50,11 +50,11 @@ SMALL = Size(
     baselines=("few", "many"),
     shape=("--layers", 6, "--width", 384, "--heads", 12, "--feed-forward", 1536, "--token-types", 6),
     pairs=("--tokens-per-sample", 112, "--max-target", 30, "--batch-size", 8, "--lr", 4e-4, "--bf16"),
-    pair_updates=584,  # an epoch
+    pair_updates=1168,  # two epochs
     spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
     reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
     task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
-    augment=("--passages", 60, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
+    augment=("--passages", 200, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
     corpus=("pretrain_wiki/train-00.jsonl.xz",),
 )
 _TINY = {"layers": 2, "width": 32, "heads": 2, "feed_forward": 128}
