@@ -7,7 +7,9 @@ import re
 import shlex
 import shutil
 import string
+import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +19,10 @@ from tests.augment_models import NAMES, PLACES, asking, spans
 from unified import UnifiedLM
 from unified.augmentation.entities import find_entities
 from unified.augmentation.negatives import negated, swaps
+from unified.augmentation.two_stages import TwoStages
 from unified.cli import main
 from unified.data.squad import misaligned_reasons, read_squad_file
+from unified.errors import UnifiedError
 from unified.tasks.catalogue import task_named
 from unified.tasks.questions import UNASKED
 
@@ -241,3 +245,39 @@ def test_nothing_kept_is_said(work, capsys):
     assert "no question was answered like its candidate" in refused(
         capsys, work, "none", "--passages", 1, "--top", 1, "--least-f1", 1.0
     )
+
+
+def test_stages_of_fine_tuning_run_once_each_and_keep_their_commands(work, monkeypatch):
+    """The second starts when the first has left its checkpoint; what failed is run again, what is done is not."""
+    squad, folder, ran = work / "squad-of-stages", work / "stages", []
+    squad.mkdir()
+    (folder / "generated").mkdir(parents=True)
+    for path in (squad / "train-v2.0.json", squad / "dev-v2.0-a.json", folder / "generated" / "dev-v2.0-old.json"):
+        path.write_text(path.name)
+    fails = ["second"]
+
+    def finetune(words):
+        name = words[words.index("--run") + 1]
+        ran.append(name)
+        (folder / name / "checkpoint_last.pt").write_text(name)
+        if name in fails:
+            return subprocess.CompletedProcess(words, 1)
+        (folder / name / "results.json").write_text("{}")
+        return subprocess.CompletedProcess(words, 0)
+
+    monkeypatch.setattr("unified.augmentation.two_stages.subprocess.run", finetune)
+    stages = TwoStages(folder, folder / "generated", squad, work / "asks", 0.3, (), (), 1)
+    stages.check()
+    stages.prepare()
+    assert [path.name for path in (folder / "generated").iterdir()] == ["dev-v2.0-a.json"]
+    with pytest.raises(UnifiedError, match="the second stage of fine-tuning has failed"):
+        stages.run()
+    fails.clear()
+    stages.run()
+    stages.run()
+    assert ran == ["first", "second", "second"]
+    with pytest.raises(UnifiedError, match="begun with another command"):
+        replace(stages, first=("--epochs", "2")).run()
+    (squad / "train-v2.0.json").write_text("others")
+    with pytest.raises(UnifiedError, match="second: was begun with another data"):
+        stages.run()
