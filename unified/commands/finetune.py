@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
     parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
     parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
+    parser.add_argument(
+        "--auxiliary-masking",
+        type=float,
+        default=0.0,
+        metavar="W",
+        help="weight of masked language modelling on the task's texts beside its loss, against forgetting (0)",
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the head's weights, dropout, order (1)")
     parser.add_argument(
         "--select",
@@ -59,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     task = task_named(args.task)
     task = task if args.system is None else task.as_in(args.system)
     task = task if args.head is None else replace(task, head=_head(args.head, task))
+    if args.auxiliary_masking and not hasattr(task, "head"):
+        raise UnifiedError(f"--auxiliary-masking: {task.name} is a task of writing, which masks its texts anyway")
     training = with_changes(
         task.training,
         epochs=args.epochs,
@@ -70,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     splits = job.read(Path(args.data))
     options = job.command(splits, args.seed, torch.cuda.device_count())
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
+    if args.auxiliary_masking:
+        options += ["--auxiliary-masking", str(args.auxiliary_masking)]
     words = ["fairseq-train", *options, *shlex.split(args.fairseq)]
     print(shlex.join(words), flush=True)
     if args.dry_run:

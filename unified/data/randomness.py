@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 #: What the numbers are for; each purpose has streams of its own.
-PLAN, ORDER, OBJECTIVE, EXAMPLE, DEAL, INSTANCES, RUNS, AUXILIARY = range(8)
+PLAN, ORDER, OBJECTIVE, EXAMPLE, DEAL, INSTANCES, RUNS, AUXILIARY, NEGATIVES = range(9)
 
 
 def generator(seed: int, epoch: int, purpose: int, index: int = 0) -> np.random.Generator:

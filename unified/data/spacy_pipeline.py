@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,11 @@ class SpacyAnnotator:
             for kind, spans in found.items():
                 spans.extend((number, start + first, start + stop) for first, stop in _SPANS[kind](document))
         return {kind: np.array(spans, dtype=np.int64).reshape(-1, 3) for kind, spans in found.items()}
+
+    def typed_entities(self, texts: Sequence[str]) -> list[list[tuple[int, int, str]]]:
+        """First character, the one behind the last, and type of the entities of each text."""
+        documents = self._language.pipe(texts, batch_size=_TEXTS_AT_ONCE)
+        return [[(one.start_char, one.end_char, one.label_) for one in document.ents] for document in documents]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_language"}

@@ -10,6 +10,8 @@ from unified.errors import UnifiedError
 
 #: The answer of questions that have none in their passage (SQuAD 2.0).
 NOTHING = ""
+#: What stands for a question where answers are looked for that have none yet (UniLM, appendix A).
+UNASKED = "[UNK]"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from unified.data.coqa import NO_PLACE, CoqaTurn, read_coqa_file
@@ -11,7 +12,7 @@ from unified.data.squad import SquadParagraph, read_squad_file
 from unified.errors import UnifiedError
 from unified.metrics.squad import normalize_answer
 from unified.tasks.formats.free_answers import most_similar_span
-from unified.tasks.questions import Answer, QuestionItem
+from unified.tasks.questions import UNASKED, Answer, QuestionItem
 
 #: Answers of CoQA that are no parts of a passage.
 CHOICES = ("yes", "no", "unknown")
@@ -27,6 +28,15 @@ def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
         return squad_items(read_squad_file(path))
 
     return _splits(folder, {"train": f"train-v{version}*.json*", "valid": f"dev-v{version}*.json*"}, items)
+
+
+def read_squad_answers(folder: Path) -> dict[str, list[QuestionItem]]:
+    """SQuAD 1.1 with :data:`UNASKED` in the place of every question: what of a passage might be asked for.
+
+    The answers to all questions about a passage are learnt, an item each.
+    """
+    splits = read_squad(folder, version="1.1")
+    return {name: [replace(item, question=UNASKED) for item in items] for name, items in splits.items()}
 
 
 def read_mrqa(folder: Path) -> dict[str, list[QuestionItem]]:

@@ -1,0 +1,80 @@
+"""How much the recipe does by size: models, data, and settings of every training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Size:
+    """A budget.
+
+    Attributes:
+        few: questions of SQuAD 2.0 of the second stage.
+        many: those of the baseline that never sees one twice, about the generated ones and ``few`` together.
+        spans: questions whose answers teach what might be asked for.
+        scored: questions of the articles that score.
+        baselines: which of ``few`` and ``many`` are run on real questions alone.
+        shape: options of fairseq-train for the model's shape beside its architecture.
+        pairs: options of fairseq-train for the generator of questions.
+        pair_updates: its updates.
+        spans_training, reading, task: options of ``unified finetune`` for the model of answers, the reading model, and
+            SQuAD 2.0.
+        augment: options of ``unified augment``.
+        corpus: files of passages below UNIFIED_DATA; none where they are made.
+        start_shape: of the model to start from, where it is made.
+    """
+
+    few: int
+    many: int
+    spans: int
+    scored: int
+    baselines: tuple[str, ...]
+    shape: tuple[str | int, ...]
+    pairs: tuple[str | int | float, ...]
+    pair_updates: int
+    spans_training: tuple[str | int | float, ...]
+    reading: tuple[str | int | float, ...]
+    task: tuple[str | int | float, ...]
+    augment: tuple[str | int | float, ...]
+    corpus: tuple[str, ...] = ()
+    start_shape: dict[str, int] = field(default_factory=dict)
+
+
+_BF16 = ("--fairseq", "--bf16 --log-format json --log-interval 20 --disable-validation")
+SMALL = Size(
+    few=800,
+    many=1600,
+    spans=800,
+    scored=600,
+    baselines=("few", "many"),
+    shape=("--layers", 6, "--width", 384, "--heads", 12, "--feed-forward", 1536, "--token-types", 6),
+    pairs=("--tokens-per-sample", 112, "--max-target", 30, "--batch-size", 8, "--lr", 4e-4, "--bf16"),
+    pair_updates=1168,  # two epochs
+    spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
+    reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
+    task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
+    augment=("--passages", 200, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
+    corpus=("pretrain_wiki/train-00.jsonl.xz",),
+)
+_TINY = {"layers": 2, "width": 32, "heads": 2, "feed_forward": 128}
+_DEBUG = ("--batch-size", 16, "--longest", 64, "--learning-rate", 3e-3)
+DEBUG = Size(
+    few=64,
+    many=128,
+    spans=64,
+    scored=40,
+    baselines=("few",),
+    shape=("--layers", 2, "--width", 32, "--heads", 2, "--feed-forward", 128, "--token-types", 6),
+    pairs=("--tokens-per-sample", 64, "--max-target", 12, "--batch-size", 16, "--lr", 3e-3),
+    pair_updates=40,
+    spans_training=("--epochs", 1, *_DEBUG),
+    reading=("--epochs", 2, *_DEBUG),
+    task=_DEBUG,
+    augment=(
+        *("--passages", 8, "--words", 10, 60, "--top", 4, "--max-source", 40, "--max-length", 8, "--beam", 1),
+        *("--least-f1", 0),  # models of this size agree on nothing
+    ),
+    start_shape=_TINY | {"token_types": 2},
+)
+SIZES = {"debug": DEBUG, "small": SMALL}

@@ -1,0 +1,173 @@
+"""Questions that improve answers (UniLM, appendix A), from a checkpoint to a table of scores.
+
+    UNIFIED_DATA=... OMP_NUM_THREADS=1 python recipes/unilm/augment/run.py OUTPUT --init CHECKPOINT
+    python recipes/unilm/augment/run.py OUTPUT --size debug                           # half a minute, no data
+
+Trains the three models of `unified augment` on a part of SQuAD, makes questions of a corpus, and fine-tunes on them and
+then on real ones; beside it, with as many updates, on real questions alone. All of SQuAD 2.0 that is fine-tuned starts
+from the reading model, so that no run knows less than the filter does. Commands are printed before they run and each
+log is kept; what is done is not repeated, and what was interrupted goes on. Steps that do not wait for each other run
+at the same time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), *(str(HERE.parents[1] / name) for name in ("quickstart", "common"))]
+
+import augment_data  # noqa: E402
+from augment_sizes import SIZES, Size  # noqa: E402
+from steps import ROOT, Run, Step  # noqa: E402
+
+from unified.augmentation.stages import claim  # noqa: E402
+from unified.checkpoints.trained import find_checkpoint  # noqa: E402
+from unified.errors import UnifiedError  # noqa: E402
+from unified.results import FILE_NAME, read_results, tables  # noqa: E402
+
+UNIFIED = (sys.executable, "-m", "unified.cli")
+TRAIN = (sys.executable, "-m", "fairseq_cli.train")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A folder in which everything is done.
+
+    Attributes:
+        run: of its commands.
+        start: checkpoint that the three models begin with, as ``unified convert`` writes it.
+        corpus: files of passages.
+        seed: of everything.
+    """
+
+    run: Run
+    size: Size
+    start: Path
+    corpus: tuple[Path, ...]
+    seed: int
+
+    def data(self, name: str) -> Path:
+        return self.run.folder / "data" / name
+
+    def finetuning(self, name: str, task: str, source: str, init: Path, options: tuple) -> Step:
+        """Makes a folder of this name with a model."""
+        output = self.run.folder / name
+        words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--init", init, "--output", output]
+        return Step(name, [*words, *options, "--seed", self.seed, "--run", name], output / FILE_NAME)
+
+    def pairs(self) -> Step:
+        """Makes ``questions/data`` of what ``squad_qg`` makes of SQuAD."""
+        folder = self.run.folder / "questions"
+        max_source = self.size.augment[self.size.augment.index("--max-source") + 1]
+        words = ["bash", HERE.parent / "squad_qg" / "prepare.sh", folder, self.start, "--split", "paper"]
+        words += ["--max-source", max_source, "--local"]
+        words += [self.data("pairs") / f"{part}-v1.1.json" for part in ("train", "dev")]
+        return Step("question pairs", words, folder / "data")
+
+    def asking(self) -> Step:
+        """Makes ``asks`` with a model that asks for an answer."""
+        output = self.run.folder / "asks"
+        words = [*TRAIN, self.run.folder / "questions" / "data", "--user-dir", ROOT / "fairseq_plugins"]
+        words += ["--task", "unified_lm", "--criterion", "unified_lm", "--arch", "unified_lm", *self.size.shape]
+        words += ["--objectives", "target_cloze(mask_probability=0.7)", "--label-smoothing", 0.1]
+        words += ["--finetune-from-model", find_checkpoint(self.start), "--optimizer", "adam"]
+        words += ["--adam-betas", "(0.9, 0.999)", "--adam-eps", 1e-6, "--weight-decay", 0.01, "--clip-norm", 1.0]
+        words += ["--lr-scheduler", "polynomial_decay", "--warmup-updates", 30, "--no-epoch-checkpoints", "--cpu"]
+        words += [part for name in ("--max-update", "--total-num-update") for part in (name, self.size.pair_updates)]
+        words += ["--disable-validation", "--log-format", "json", "--log-interval", 20, "--num-workers", 0]
+        words += ["--seed", self.seed, "--save-dir", output, *self.size.pairs]
+        return Step("asks", words, output / "checkpoint_last.pt")
+
+    def augment(self, models: dict[str, Path], init: Path) -> Path:
+        """``unified augment`` with both stages of fine-tuning; the folder of the second."""
+        output, options = self.run.folder / "augmented", shlex.join(map(str, self.size.task))
+        words = [*UNIFIED, "augment", *self.corpus, "--output", output, *self.size.augment, "--seed", self.seed]
+        words += [word for role, model in models.items() for word in (f"--{role}", model)]
+        words += ["--squad", self.data("few"), "--init", init, "--finetune"]
+        words += ["--first", options, "--second", f"--epochs 1 {options}"]
+        self.run.run(Step("augment", words, output / "second" / FILE_NAME))
+        return output
+
+    def baselines(self, augmented: Path, init: Path) -> list[Step]:
+        """Fine-tunings on real questions alone, with about as many updates as both stages have."""
+        updates = sum(planned_updates(augmented / name) for name in ("first", "second"))
+        found = []
+        for name in self.size.baselines:
+            questions = {"few": self.size.few, "many": self.size.many}[name]
+            epochs = max(1, round(updates / math.ceil(questions / batch_size(self.size))))
+            options = ("--epochs", epochs, *self.size.task)
+            found.append(self.finetuning(f"baseline-{name}", "squad2.0", name, init, options))
+        return found
+
+
+def batch_size(size: Size) -> int:
+    return int(size.task[size.task.index("--batch-size") + 1])
+
+
+def planned_updates(folder: Path) -> int:
+    """Of a run of ``unified finetune``."""
+    words = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["command"]
+    return int(words[words.index("--max-update") + 1])
+
+
+def prepare(size: Size, folder: Path, real: Path | None, init: Path | None) -> tuple[Path, tuple[Path, ...]]:
+    """Makes the data, unless they are there; checkpoint to start from and files of the corpus."""
+    if size.corpus:
+        if real is None or init is None:
+            raise UnifiedError("this size needs UNIFIED_DATA, the folder of real data sets, and --init CHECKPOINT")
+        corpus = tuple(real / path for path in size.corpus)
+    else:
+        import augment_debug
+
+        corpus, init = (folder / "corpus.jsonl",), folder / "start"
+        if not init.exists():
+            augment_debug.make_model(init, size.start_shape)
+            augment_debug.write_corpus(corpus[0])
+    if not (folder / "data").exists():
+        if size.corpus:
+            articles = augment_data.real_articles(real)
+        else:
+            articles = tuple(
+                augment_debug.articles(name, getattr(augment_debug, name.upper())) for name in ("train", "score")
+            )
+        augment_data.write(folder / "data", *articles, size)
+    return init, corpus
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("output", type=Path, help="folder for everything that is made")
+    parser.add_argument("--size", choices=SIZES, default="small", help="how much is done (%(default)s)")
+    parser.add_argument("--init", type=Path, help="folder of `unified convert` to start from; debug makes its own")
+    parser.add_argument("--seed", type=int, default=1, help="of everything (%(default)s)")
+    arguments = parser.parse_args(words)
+    folder, size, real = arguments.output.resolve(), SIZES[arguments.size], os.environ.get("UNIFIED_DATA")
+    claim(folder, {"size": arguments.size, "seed": arguments.seed, "init": arguments.init and str(arguments.init)})
+    start, corpus = prepare(size, folder, real and Path(real), arguments.init and arguments.init.resolve())
+    work = Work(Run(folder), size, start, corpus, arguments.seed)
+    models = {role: folder / role for role in ("answers", "asks", "reads")}
+    work.run.run(work.finetuning("reads", "squad1.1", "answerable", start, size.reading), work.pairs())
+    answers = work.finetuning("answers", "squad-answers", "spans", models["reads"], size.spans_training)
+    work.run.run(answers, work.asking())
+    augmented = work.augment(models, models["reads"])
+    baselines = work.baselines(augmented, models["reads"])
+    work.run.run(*baselines)
+    results = [augmented / "first", augmented / "second", *(step.output for step in baselines)]
+    text = tables(read_results(results))
+    (folder / "tables.md").write_text(text + "\n", encoding="utf-8")
+    print(f"\n{text}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UnifiedError as error:
+        sys.exit(f"augment: error: {error}")

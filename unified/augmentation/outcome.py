@@ -1,0 +1,80 @@
+"""The questions of all passages as a file of SQuAD 2.0, and how many each stage made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def write_squad(path: Path, rows: Iterable[tuple[Row, Row, Row]]) -> None:
+    """An article for each passage that has a question, called like it; the file appears when it is complete.
+
+    Args:
+        rows: of each passage those of the stages passages, kept and unanswerable.
+    """
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as stream:
+        stream.write('{"version": "v2.0", "data": [')
+        before = "\n"
+        for article in filter(None, map(_article, rows)):
+            stream.write(before + json.dumps(article, ensure_ascii=False))
+            before = ",\n"
+        stream.write("\n]}\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.replace(path)
+
+
+def _article(rows: tuple[Row, Row, Row]) -> Row | None:
+    passage, kept, unanswerable = rows
+    questions = [
+        {
+            "id": f"{passage['id']}.{number}",
+            "question": one["question"],
+            "answers": [{"text": one["text"], "answer_start": one["start"]}],
+            "is_impossible": False,
+        }
+        for number, one in enumerate(kept["kept"])
+    ]
+    questions += [
+        {
+            "id": f"{passage['id']}.{one['source']}.{one['way']}",
+            "question": one["question"],
+            "answers": [],
+            "is_impossible": True,
+        }
+        for one in unanswerable["unanswerable"]
+    ]
+    if not questions:
+        return None
+    return {"title": passage["id"], "paragraphs": [{"context": passage["text"], "qas": questions}]}
+
+
+def counted(rows: Iterable[tuple[Row, Row, Row, Row]]) -> dict[str, int]:
+    """How many passages there are, candidate answers, questions to them, different ones, those that were kept, and
+    those without an answer by the way they were made.
+
+    Args:
+        rows: of each passage those of the stages answers, questions, kept and unanswerable.
+    """
+    found: Counter[str] = Counter()
+    for answers, questions, kept, unanswerable in rows:
+        asked = [question for question in questions["questions"] if question]
+        found["passages"] += 1
+        found["answers"] += len(answers["answers"])
+        found["questions"] += len(asked)
+        found["different questions"] += len(set(asked))
+        found["kept"] += len(kept["kept"])
+        found.update(_ways(unanswerable))
+    names = ("passages", "answers", "questions", "different questions", "kept", "swap", "negation")
+    return {name: found[name] for name in names}
+
+
+def _ways(unanswerable: Row) -> Iterator[str]:
+    return (one["way"] for one in unanswerable["unanswerable"])
