@@ -54,7 +54,7 @@ SMALL = Size(
     spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
     reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
     task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
-    augment=("--passages", 200, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
+    augment=("--passages", 120, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
     corpus=("pretrain_wiki/train-00.jsonl.xz",),
 )
 _TINY = {"layers": 2, "width": 32, "heads": 2, "feed_forward": 128}
