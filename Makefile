@@ -11,14 +11,14 @@ ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install test lint quickstart quickstart-long bench
+.PHONY: help install test lint quickstart quickstart-long bench bench-full
 
 help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
 	@echo "make quickstart-long  the same with the summarization part that otherwise wants a GPU"
 	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest"
 	@echo "make lint             ruff: rules and format"
-	@echo "make bench            every program in benchmarks/"
+	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
 
 install: $(INSTALLED)
@@ -43,4 +43,7 @@ quickstart-long: $(INSTALLED)
 	$(VENV) recipes/quickstart/run.py --long $(ARGS)
 
 bench: $(INSTALLED)
-	@set -e; for program in benchmarks/*.py; do echo "== $$program"; $(VENV) $$program; done
+	$(VENV) benchmarks/run.py $(ARGS)
+
+bench-full: $(INSTALLED)
+	$(VENV) benchmarks/run.py --set full $(ARGS)

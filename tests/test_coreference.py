@@ -255,6 +255,18 @@ def test_the_best_antecedent_is_right_where_it_is_in_the_chain():
     assert chains_of(ranking, before=-5) == [[(5, 5), (6, 6), (7, 7)]]
 
 
+def test_mentions_that_are_no_candidates_are_counted():
+    sentences, chains = (("a",) * 5, ("b",) * 2), (((0, 3), (1, 4)), ((0, 4), (4, 5)))
+    codec = Codec(TOKENIZER, VOCABULARY, 9)
+    for most, beyond in ((4, 2), (5, 1), (3, 4)):
+        encoded = Coreference(max_width=most).encode([DocumentItem("d", sentences, chains=chains)] * 2, codec)
+        assert encoded.remarks == [
+            f"{2 * beyond} of 8 mentions have more than {most} words or parts of several sentences"
+        ]
+    for chains in ((), None, (((0, 0), (1, 1)),)):
+        assert not Coreference().encode([DocumentItem("d", sentences, chains=chains)], codec).remarks
+
+
 def test_settings():
     entry = parse_head("coreference(hidden=64, max_segments=5)")
     items = [DocumentItem(str(i), (("a",),), genre=genre) for i, genre in enumerate(["nw", None, "bc", "nw"])]

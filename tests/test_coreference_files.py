@@ -8,9 +8,9 @@ import pytest
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.metrics import score_coreference
-from unified.metrics.conll import CoreferenceDocument, read_coreference, write_coreference
+from unified.metrics.conll import CoreferenceDocument, coreference_text, read_coreference
 from unified.tasks import Coreference
-from unified.tasks.documents import DocumentItem, read_conll, write_response
+from unified.tasks.documents import DocumentItem, read_conll, response_text
 from unified.tasks.items import write_items
 
 
@@ -39,6 +39,10 @@ def random_item(rng: random.Random, name: str, chains=random_chains) -> Document
     return DocumentItem(name, sentences, speakers, "bc", chains(rng, sum(map(len, sentences))))
 
 
+def key_text(items: list[DocumentItem]) -> str:
+    return response_text(items, [{"id": item.id, "chains": item.chains} for item in items])
+
+
 def sorted_chains(item: DocumentItem) -> list:
     return sorted(map(sorted, item.chains))
 
@@ -49,17 +53,16 @@ def test_items_survive_both_formats(tmp_path):
         items = [random_item(rng, f"(bc/d{i}); part 00{i}") for i in range(3)]
         write_items(tmp_path / "items.jsonl", items)
         assert Coreference.read(tmp_path / "items.jsonl") == items
-        write_response(tmp_path / "key.conll", items, [{"id": item.id, "chains": item.chains} for item in items])
+        (tmp_path / "key.conll").write_text(key_text(items))
         read = read_conll(tmp_path / "key.conll")
         for item, other in zip(items, read, strict=True):
             assert sorted_chains(item) == sorted_chains(other)
             assert vars(item) | {"chains": None} == vars(other) | {"chains": None}
 
 
-def test_the_twelve_columns(tmp_path):
+def test_the_twelve_columns():
     document = CoreferenceDocument([[(0, 2), (0, 0)], [(1, 2)]], 3, [["A", "b"], ["c d"]], [["Ann", None], [None]])
-    write_coreference(tmp_path / "x", {"(nw/1); part 001": document})
-    assert (tmp_path / "x").read_text() == (
+    assert coreference_text({"(nw/1); part 001": document}) == (
         "#begin document (nw/1); part 001\n"
         "nw/1\t001\t0\tA\t-\t-\t-\t-\t-\tAnn\t*\t(0|(0)\n"
         "nw/1\t001\t1\tb\t-\t-\t-\t-\t-\t-\t*\t(1\n"
@@ -71,10 +74,10 @@ def test_the_twelve_columns(tmp_path):
 
 
 @pytest.mark.parametrize("chain", [[(0, 2), (1, 3)], [(0, 1), (1, 2)], [(0, 3), (1, 2), (2, 4)]])
-def test_what_the_format_cannot_say_is_refused(tmp_path, chain):
+def test_what_the_format_cannot_say_is_refused(chain):
     document = CoreferenceDocument([chain], 5, [["a"] * 5])
-    with pytest.raises(UnifiedError, match="x: document 'd': two mentions of one chain cross at token"):
-        write_coreference(tmp_path / "x", {"d": document})
+    with pytest.raises(UnifiedError, match="document 'd': two mentions of one chain cross at token"):
+        coreference_text({"d": document})
 
 
 def test_predictions_through_files_score_as_they_do_directly(tmp_path, capsys):
@@ -86,21 +89,16 @@ def test_predictions_through_files_score_as_they_do_directly(tmp_path, capsys):
             for item in items
         ]
         key, response = tmp_path / "key.conll", tmp_path / "response.conll"
-        write_response(key, items, [{"id": item.id, "chains": item.chains} for item in items])
-        write_response(response, items, guesses)
+        key.write_text(key_text(items))
+        response.write_text(Coreference().official(items, guesses)["response.conll"])
         assert main(["score", "coref", str(key), str(response)]) == 0
         mentions = [[[tuple(mention) for mention in chain] for chain in guess["chains"]] for guess in guesses]
         assert json.loads(capsys.readouterr().out) == score_coreference([item.chains for item in items], mentions)
 
 
-def test_predictions_must_be_for_the_items(tmp_path):
-    items = [DocumentItem("a", (("w",),)), DocumentItem("b", (("w",),))]
-    for given, ids, message in (
-        (items, "ba", "a prediction for 'b' where one for 'a' belongs"),
-        (items[:1] * 2, "aa", "two documents have the id 'a'"),
-    ):
-        with pytest.raises(UnifiedError, match=message):
-            write_response(tmp_path / "x", given, [{"id": name, "chains": []} for name in ids])
+def test_documents_of_one_name_make_no_response():
+    items, predictions = [DocumentItem("a", (("w",),))] * 2, [{"id": "a", "chains": []}] * 2
+    assert Coreference().official(items, predictions) == {}
 
 
 def test_bad_lines_of_a_data_folder_are_reported_together(tmp_path):
@@ -179,7 +177,7 @@ def test_real_documents(unified_data, tmp_path, name, documents, words, mentions
     assert sum(len(chain) for item in items for chain in item.chains) == mentions
     assert sum(name is not None for item in items for said_by in item.speakers or () for name in said_by) == named
     assert len({item.genre for item in items} - {None}) == genres
-    write_response(tmp_path / "copy", items, [{"id": item.id, "chains": item.chains} for item in items])
+    (tmp_path / "copy").write_text(key_text(items))
     copy, original = read_coreference(tmp_path / "copy"), read_coreference(key)
     assert {name: sorted(map(sorted, d.chains)) for name, d in copy.items()} == {
         name: sorted(map(sorted, d.chains)) for name, d in original.items()

@@ -190,8 +190,8 @@ def test_coqa(tmp_path, capsys):
     assert task.labels == ("no", "unknown")
     predictions = [{"id": item.id, "answer": answer} for item, answer in
                    zip(items, ("Anna Berg", "3", "no", "no", "Berg"), strict=True)]  # fmt: skip
-    written(tmp_path, task.official(predictions))
-    assert task.official([{"id": "17", "answer": "no"}]) == {}
+    written(tmp_path, task.official((), predictions))
+    assert task.official((), [{"id": "17", "answer": "no"}]) == {}
     assert main(["score", "coqa", str(path), str(tmp_path / "predictions.json")]) == 0
     official = json.loads(capsys.readouterr().out)
     found = task.score(items, predictions)
@@ -212,7 +212,7 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
             ("a", "", 0.9, "Anna"), ("b", "in 1990", 0.25, "in 1990"), ("c", "", 0.95, "1990"))
     ]  # fmt: skip
     task = SpanAnswers.of(items)
-    files = task.official(predictions)
+    files = task.official((), predictions)
     assert list(files) == ["predictions.json", "nbest_predictions.json", "na_prob.json", "best_non_null.json"]
     written(tmp_path, files)
     assert main(["score", "squad", str(path), str(tmp_path / "predictions.json")]) == 0
@@ -227,7 +227,7 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
     assert {name: found[name] for name in searched if name.startswith("best_")}.items() <= searched.items()
     assert files["nbest_predictions.json"]["c"][0]["text"] == "1990"
     plain = [{key: one[key] for key in ("id", "answer", "nbest")} for one in predictions]
-    assert list(SpanAnswers().official(plain)) == ["predictions.json", "nbest_predictions.json"]
+    assert list(SpanAnswers().official((), plain)) == ["predictions.json", "nbest_predictions.json"]
 
 
 def test_real_conversations(unified_data):

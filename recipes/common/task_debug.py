@@ -1,7 +1,7 @@
 """Small files of tasks in official formats, made of the debug text's words: the same on every machine.
 
 What is to be learnt is the subject that a sentence's things belong to, which says the label of a text, the ending of a
-context, the tag of a word and the relation of two entities.
+context, the tag of a word and the relation of two entities; in documents equal nouns are coreferent.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from debug_text import SUBJECTS
+
+from unified.metrics.conll import CoreferenceDocument, coreference_text
 
 COUNTS = {"train": 240, "dev": 40}
 #: Two subjects that share no noun.
@@ -72,12 +74,34 @@ def tacred(rng: random.Random, count: int) -> str:
     return json.dumps(found, indent=1)
 
 
+def conll2012(rng: random.Random, count: int) -> str:
+    """Equal nouns of a document are one thing, and itself is what its sentence began with."""
+    documents = {}
+    for i, subject in enumerate(_subjects(rng, count)):
+        adjectives, nouns, verbs = (words(subject, kind) for kind in range(3))
+        sentences, chains, place = [], {}, 0
+        for _ in range(rng.randint(4, 8)):
+            first, second = rng.choices(nouns[:4], k=2)
+            itself = rng.random() < 0.3
+            sentence = []
+            for noun, alone, end in ((first, False, rng.choice(verbs)), (first if itself else second, itself, ".")):
+                mention = ["itself"] if alone else [*rng.choice([[], [adjectives[0]]]), noun]
+                chains.setdefault(noun, []).append((place, place + len(mention) - 1))
+                sentence += [*mention, end]
+                place += len(mention) + 1
+            sentences.append(sentence)
+        linked = [chain for chain in chains.values() if len(chain) > 1]
+        documents[f"({subject}/{i}); part 000"] = CoreferenceDocument(linked, place, sentences)
+    return coreference_text(documents)
+
+
 #: Task -> names of its files for training and development, and what writes them.
 TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str]]] = {
     "sst2": ("train.tsv", "dev.tsv", sst2),
     "swag": ("train.csv", "val.csv", swag),
     "wnut17": ("wnut17train.conll", "emerging.dev.conll", wnut17),
     "tacred": ("train.json", "dev.json", tacred),
+    "conll2012": ("train.conll", "dev.conll", conll2012),
 }
 
 

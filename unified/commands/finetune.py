@@ -112,9 +112,10 @@ def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: fl
         predictions = list(predictor.predict(items))
         with (folder / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as stream:
             stream.writelines(json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
-        for name, content in predictor.official(predictions).items():
-            text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-            (folder / f"{split}.{name}").write_text(text, encoding="utf-8")
+        for name, content in predictor.official(items, predictions).items():
+            if not isinstance(content, str):
+                content = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+            (folder / f"{split}.{name}").write_text(content, encoding="utf-8")
         if split not in task.unlabelled:
             scores[split] = predictor.score(items, predictions)
     path = write_result(

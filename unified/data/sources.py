@@ -76,8 +76,9 @@ def require_final_separator(last_tokens: np.ndarray, first_item: int, special: S
     Raises:
         UnifiedError: names the first such item.
     """
-    wrong = np.flatnonzero(last_tokens != special.separator)
-    if wrong.size:
+    right = last_tokens == special.separator
+    if not right.all():
+        wrong = np.flatnonzero(~right)
         raise UnifiedError(
             f"{name}: item {first_item + int(wrong[0])} ends with token {int(last_tokens[wrong[0]])}, not with </s> "
             f"({special.separator}); make the folder again with `unified prepare` or `fairseq-preprocess`"

@@ -84,8 +84,8 @@ def read_coreference(path: str | Path, words: bool = False) -> dict[str, Corefer
     return documents
 
 
-def write_coreference(path: str | Path, documents: Mapping[str, CoreferenceDocument]) -> None:
-    """The file that :func:`read_coreference` and the official scorer read, in the twelve columns of CoNLL-2012.
+def coreference_text(documents: Mapping[str, CoreferenceDocument]) -> str:
+    """What :func:`read_coreference` and the official scorer read, in the twelve columns of CoNLL-2012.
 
     Args:
         documents: by name, with their sentences.
@@ -96,7 +96,7 @@ def write_coreference(path: str | Path, documents: Mapping[str, CoreferenceDocum
     lines = []
     for name, document in documents.items():
         lines.append(f"#begin document {name}")
-        cells = iter(_cells(document, f"{path}: document {name!r}"))
+        cells = iter(_cells(document, f"document {name!r}"))
         title, part = _NAME.fullmatch(name).groups()
         speakers = document.speakers or [[None] * len(words) for words in document.sentences]
         for words, said_by in zip(document.sentences, speakers, strict=True):
@@ -105,7 +105,7 @@ def write_coreference(path: str | Path, documents: Mapping[str, CoreferenceDocum
                 lines.append("\t".join(re.sub(r"\s", "_", column) for column in columns))
             lines.append("")
         lines.append("#end document")
-    Path(path).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return "".join(line + "\n" for line in lines)
 
 
 def _cells(document: CoreferenceDocument, where: str) -> list[str]:

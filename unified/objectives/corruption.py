@@ -136,12 +136,9 @@ def cover(
     """
     if count == 0 or len(starts) == 0:
         return np.empty(0, dtype=np.int64)
-    if word_starts is None and lengths.max() == 1:
-        return np.sort(starts[:count])
     if word_starts is None:
-        word_of, sizes, openings = range(len(candidates)), [1] * len(candidates), candidates
-    else:
-        word_of, sizes, openings = words_of(candidates, word_starts)
+        return _cover_places(starts, lengths, candidates, count)
+    word_of, sizes, openings = words_of(candidates, word_starts)
     state = bytearray(openings.astype(np.uint8))  # per word: _CLOSED or _OPEN, later _COVERED
     left = count
     last_places = np.minimum(starts + lengths, len(candidates)) - 1
@@ -161,7 +158,31 @@ def cover(
     if left == count:
         state[word_of[int(starts[0])]] = _COVERED
     covered = np.frombuffer(state, dtype=np.uint8) == _COVERED
-    return np.flatnonzero(covered if word_starts is None else covered[word_of])
+    return np.flatnonzero(covered[word_of])
+
+
+def _cover_places(starts: np.ndarray, lengths: np.ndarray, candidates: np.ndarray, count: int) -> np.ndarray:
+    """:func:`cover` where every token is a word: the places that are covered first, of one n-gram from its start on."""
+    several = np.flatnonzero(lengths > 1)
+    if several.size == 0:
+        return np.sort(starts[:count])
+    # Per place the draw that covers it: its own, unless an n-gram that began before it was drawn earlier.
+    never, size = len(starts), len(candidates)
+    draws = np.full(size, never)
+    draws[starts] = np.arange(never)
+    for draw, start, length in zip(several.tolist(), starts[several].tolist(), lengths[several].tolist(), strict=True):
+        if draws[start] < draw:
+            continue
+        for place in range(start + 1, min(start + length, size)):
+            if not candidates[place]:
+                break
+            if draws[place] > draw:
+                draws[place] = draw
+    covered = np.flatnonzero(draws < never)
+    if len(covered) <= count:
+        return covered
+    order = draws[covered] * size + covered
+    return covered[order <= np.partition(order, count - 1)[count - 1]]
 
 
 def cover_words(candidates: np.ndarray, word_starts: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -25,7 +25,7 @@ def span_counts(lengths: np.ndarray, density: float, mean_span: float) -> tuple[
         int64 twice, the same shape; at least one token stays, and there is at least one span.
     """
     at_least_two = np.maximum(lengths, 2)
-    noise = np.clip(np.rint(at_least_two * density).astype(np.int64), 1, at_least_two - 1)
+    noise = np.minimum(np.maximum(np.rint(at_least_two * density).astype(np.int64), 1), at_least_two - 1)
     spans = np.maximum(1, np.rint(noise / mean_span).astype(np.int64))
     return noise, np.minimum(spans, at_least_two - noise)
 
@@ -41,8 +41,10 @@ def span_noise(length: int, density: float, mean_span: float, rng: np.random.Gen
 
 def composition(total: int, parts: int, rng: np.random.Generator) -> np.ndarray:
     """int64 (parts,), each at least 1, adding up to ``total``; every such division equally likely."""
-    cuts = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
-    return np.diff(cuts, prepend=0, append=total)
+    edges = np.empty(parts + 1, dtype=np.int64)
+    edges[0], edges[-1] = 0, total
+    edges[1:-1] = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
+    return edges[1:] - edges[:-1]
 
 
 def run_starts(noise: np.ndarray) -> np.ndarray:

@@ -134,9 +134,8 @@ class SpanBert(MayPredictNext):
     def _boundaries(self, tokens: np.ndarray, hidden: np.ndarray, special: SpecialTokens) -> np.ndarray:
         """See :attr:`Example.boundaries`."""
         first, lengths = runs(hidden)
-        inside = ~np.isin(tokens[first - 1], (special.begin, special.separator)) & (
-            tokens[first + lengths] != special.separator
-        )
+        before, behind = tokens[first - 1], tokens[first + lengths]
+        inside = (before != special.begin) & (before != special.separator) & (behind != special.separator)
         first, lengths = first[inside], lengths[inside]
         kept = np.minimum(lengths, self.boundary_offsets)
         offsets = np.arange(kept.sum()) - np.repeat(np.cumsum(kept) - kept, kept)

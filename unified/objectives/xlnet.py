@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -142,18 +143,17 @@ class XLNet(MayPredictNext):
         """
         size = len(starts)
         count = min(count, size)
-        shares = 1 / np.arange(1, self.max_span + 1)
-        lengths = 1 + rng.choice(self.max_span, size=count, p=shares / shares.sum())
+        lengths = 1 + np.searchsorted(_edges(self.max_span), rng.random(count), side="right")
         uniforms = rng.random(count)
         # Where the next word begins, from every place on.
-        next_start = np.minimum.accumulate(np.where(starts, np.arange(size), size)[::-1])[::-1]
+        next_start = np.minimum.accumulate(np.where(starts, np.arange(size), size)[::-1])[::-1].tolist()
         taken = np.zeros(size, dtype=bool)
         place, left = 0, count
         for length, uniform in zip(lengths.tolist(), uniforms.tolist(), strict=True):
             length = min(length, left)
             room = length * self.context
             before = int(uniform * room)
-            begin = int(next_start[place + before]) if place + before < size else size
+            begin = next_start[place + before] if place + before < size else size
             if left == 0 or begin + length >= size:
                 break
             taken[begin : begin + length] = True
@@ -179,6 +179,15 @@ class XLNet(MayPredictNext):
         """A permutation of ``length`` places, or of ``permutation_size``, one run of them after another."""
         size = min(self.permutation_size or length, length)
         permutation = rng.permutation(size)
+        if size == length:
+            return permutation
         steps = np.arange(length) // size * size + permutation[np.arange(length) % size]
         # The last run may be shorter: its steps keep their order without gaps.
         return np.argsort(np.argsort(steps))
+
+
+@lru_cache
+def _edges(longest: int) -> np.ndarray:
+    """Probability of at most 1, 2, … tokens of a span: of n it is proportional to 1 / n."""
+    edges = np.cumsum(1 / np.arange(1, longest + 1))
+    return edges / edges[-1]

@@ -175,8 +175,8 @@ class Understanding(ABC):
     def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
 
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Predictions as an official program reads them: JSON by file name; nothing where there is no such program."""
+    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
         return {}
 
 

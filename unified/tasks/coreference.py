@@ -17,7 +17,7 @@ from unified.model.coreference import CoreferenceHead, SpanRanking
 from unified.model.heads import LossSum
 from unified.model.ranking import Ranking, antecedent_losses, gold_chains
 from unified.tasks.base import Codec, Encoded, Reading, Understanding
-from unified.tasks.documents import DocumentItem, document_item
+from unified.tasks.documents import DocumentItem, document_item, response_text
 from unified.tasks.segments import encode_documents
 
 
@@ -51,7 +51,20 @@ class Coreference(SpanRanking, Understanding):
         encoded = encode_documents(items, codec)
         number = {genre: i for i, genre in enumerate(self.genres, 1)}
         genres = [np.array([number.get(items[owner].genre, 0)]) for owner in encoded.owners]
-        return replace(encoded, facts={**encoded.facts, "genres": genres})
+        return replace(encoded, facts={**encoded.facts, "genres": genres}, remarks=self._remarks(items))
+
+    def _remarks(self, items: Sequence[DocumentItem]) -> list[str]:
+        """How many mentions are no candidates."""
+        count = beyond = 0
+        for item in items:
+            sentence = np.repeat(np.arange(len(item.sentences)), [len(words) for words in item.sentences])
+            mentions = [mention for chain in item.chains or () for mention in chain]
+            first, last = np.array(mentions, dtype=np.int64).reshape(-1, 2).T
+            count += len(mentions)
+            beyond += int(((last - first >= self.max_width) | (sentence[first] != sentence[last])).sum())
+        if not beyond:
+            return []
+        return [f"{beyond} of {count} mentions have more than {self.max_width} words or parts of several sentences"]
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return CoreferenceHead(config, self)
@@ -90,6 +103,12 @@ class Coreference(SpanRanking, Understanding):
         """See :func:`unified.metrics.score_coreference`."""
         found = [[list(map(tuple, chain)) for chain in prediction["chains"]] for prediction in predictions]
         return score_coreference([item.chains for item in items], found)
+
+    def official(self, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """``response.conll``, in the format of CoNLL-2012; nothing where ids do not tell documents apart."""
+        if len({item.id for item in items}) < len(items):
+            return {}
+        return {"response.conll": response_text(items, predictions)}
 
 
 def chains_of(ranking: Ranking, before: int = 0) -> list[list[Mention]]:

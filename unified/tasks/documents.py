@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
-from unified.metrics.conll import CoreferenceDocument, Mention, read_coreference, write_coreference
+from unified.metrics.conll import CoreferenceDocument, Mention, coreference_text, read_coreference
 from unified.tasks.items import are_texts
 
 #: OntoNotes' documents begin with two letters and a slash, GUM's with GUM_ and the genre.
@@ -54,21 +54,18 @@ def read_conll(path: str | Path) -> list[DocumentItem]:
     return [_of_conll(name, document) for name, document in documents.items()]
 
 
-def write_response(path: str | Path, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> None:
+def response_text(items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> str:
     """Predicted chains as a file that ``unified score coref`` compares with the key the items came from.
 
-    Raises:
-        UnifiedError: two items have the same id, or a prediction is not for the item at its place.
+    Args:
+        items: with different ids.
+        predictions: one for each item.
     """
-    documents: dict[str, CoreferenceDocument] = {}
+    documents = {}
     for item, prediction in zip(items, predictions, strict=True):
-        if prediction["id"] != item.id:
-            raise UnifiedError(f"{path}: a prediction for {prediction['id']!r} where one for {item.id!r} belongs")
-        if item.id in documents:
-            raise UnifiedError(f"{path}: two documents have the id {item.id!r}")
         chains = [[(start, end) for start, end in mentions] for mentions in prediction["chains"]]
         documents[item.id] = CoreferenceDocument(chains, len(item.words), item.sentences, item.speakers or ())
-    write_coreference(path, documents)
+    return coreference_text(documents)
 
 
 def _of_conll(name: str, document: CoreferenceDocument) -> DocumentItem:

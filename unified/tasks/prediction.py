@@ -46,9 +46,9 @@ class Predictor:
         """Official scores of predictions for labelled items."""
         return self.task.score(items, predictions)
 
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Predictions as an official program reads them: JSON by file name."""
-        return self.task.official(predictions)
+    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Predictions as an official program reads them: text or JSON by file name."""
+        return self.task.official(items, predictions)
 
     def predict(self, items: Iterable) -> Iterator[dict[str, Any]]:
         """One JSON object for each item, see :meth:`unified.tasks.base.Understanding.predict`."""

@@ -172,6 +172,6 @@ class SpanAnswers(Understanding):
             name: value for name, value in searched.items() if name.startswith("best_")
         }
 
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def official(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """See :mod:`unified.tasks.formats.answers`."""
         return coqa_files(predictions) if self.scored_by == "coqa" else squad_files(predictions)

@@ -103,6 +103,7 @@ class WritingTask:
         published: system -> measure -> figure in percent, with full training data.
         source: where settings and figures are published.
         unlabelled: splits without targets.
+        official: predictions as an official program reads them, JSON by file name; None where there is no such program.
     """
 
     name: str
@@ -116,6 +117,7 @@ class WritingTask:
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: str = ""
     unlabelled: tuple[str, ...] = ()
+    official: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None
 
     def as_in(self, system: str) -> WritingTask:
         """
@@ -175,9 +177,9 @@ class Writer:
         bert_words = isinstance(self.handle.tokenizer, WordPieceTokenizer)
         return self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
 
-    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """No program reads files of texts in a form of its own."""
-        return {}
+    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Predictions as an official program reads them: JSON by file name."""
+        return self.task.official(predictions) if self.task.official else {}
 
     def _predict(self, items: list[WritingItem]) -> list[dict[str, Any]]:
         sources = [self.handle.encode_source(item.source) for item in items]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
+from unified.tasks.formats.answers import coqa_files
 from unified.tasks.formats.writing import (
     answer_item,
     question_item,
@@ -38,6 +41,10 @@ def _questions(split: str, name: str, beam: int, published: dict[str, dict[str, 
     return WritingTask(
         name, read, question_item, score_questions, _QUESTIONS, decoding, published=published, source=source
     )
+
+
+def _coqa_files(predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return coqa_files([{"id": one["id"], "answer": one["text"]} for one in predictions])
 
 
 TASKS = (
@@ -108,6 +115,7 @@ TASKS = (
         {"beam": 3, "max_length": 39},
         published={"UniLM large, generative": {"f1": 82.5}},
         source=f"{_PAPER}, section 3.4",
+        official=_coqa_files,
     ),
     WritingTask(
         "texts",

@@ -1,0 +1,130 @@
+"""From the memory-mapped file to the collated batch on one core: every objective beside the collators of transformers.
+
+    python benchmarks/masking.py --tokens 2000000
+
+Random tokens in running documents, as `unified prepare` stores them; blocks of up to 512 places are read, made examples
+of, masked and collated, 32 to a batch. The peer gets rows that are cut already and masks them. ``per_second`` counts
+examples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from models import PAD, VOCABULARY
+from paired import OURS, options, ratios, report, set_up, take_turns
+
+from unified.data.collate import collate
+from unified.data.dataset import RowDataset
+from unified.data.documents import DocumentTexts
+from unified.data.mmap import TokenFile, TokenFileWriter, token_dtype
+from unified.data.vocabulary import Vocabulary
+from unified.objectives import parse_objectives
+
+BATCH, LENGTH = 32, 512
+#: Objective -> rows per second that we want.
+BARS = {
+    "bidirectional": 10_000,
+    "bidirectional(whole_words=True)": 10_000,
+    "left_to_right": 10_000,
+    "right_to_left": 10_000,
+    "seq2seq": 10_000,
+    "bert": 10_000,
+    "bert(whole_words=True)": 10_000,
+    "spanbert": 4_000,
+    "xlnet": 4_000,
+    "random_spans": 4_000,
+    "bert_style": 4_000,
+    "mass_style": 4_000,
+    "prefix_lm": 4_000,
+    "deshuffling": 4_000,
+    "replace_spans": 4_000,
+    "drop_tokens": 4_000,
+}
+
+
+def write_documents(prefix: Path, tokens: int, vocabulary: Vocabulary) -> None:
+    """Documents of some 19,000 tokens in paragraphs of about 80; rows mostly hold one example then."""
+    rng, special = np.random.default_rng(0), vocabulary.special
+    with TokenFileWriter(prefix, token_dtype(len(vocabulary))) as file:
+        written = 0
+        while written < tokens:
+            for _ in range(int(rng.integers(120, 360))):
+                size = int(rng.integers(20, 140))
+                paragraph = rng.integers(special.ordinary_start, special.ordinary_stop, size)
+                file.add(np.append(paragraph, special.separator))
+                written += size + 1
+            file.add(np.array([special.separator]))
+
+
+def ours(objective: str, file: TokenFile, vocabulary: Vocabulary, starts: np.ndarray, rows: int):
+    """A call that makes batches of so many rows, others at each call."""
+    mixture = parse_objectives(objective)
+    texts = DocumentTexts(file, vocabulary.special, starts)
+    data = RowDataset(texts, mixture, LENGTH, seed=1, packed=False)
+    order = itertools.cycle(np.random.default_rng(0).permutation(len(data)).tolist())
+
+    def call() -> None:
+        for _ in range(rows // BATCH):
+            collate([data[row] for row in itertools.islice(order, BATCH)], LENGTH, mixture.names, PAD)
+
+    return call
+
+
+def theirs(rows: int):
+    """transformers' collator on rows that are cut already, as lists, which is what its data sets give."""
+    from transformers import BertTokenizerFast, DataCollatorForLanguageModeling
+
+    words = [f"w{i}" if i % 4 else f"##w{i}" for i in range(VOCABULARY - 5)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vocab.txt"
+        path.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+        tokenizer = BertTokenizerFast(vocab=str(path))
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    rng = np.random.default_rng(0)
+    cut = [{"input_ids": torch.from_numpy(rng.integers(5, VOCABULARY - 1, LENGTH))} for _ in range(rows)]
+
+    def call() -> None:
+        for start in range(0, rows, BATCH):
+            collator([dict(one) for one in cut[start : start + BATCH]])
+
+    return call
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tokens", type=int, default=2_000_000, help="of the corpus (%(default)s)")
+    parser.add_argument("--rows", type=int, default=640, help="made in a round (%(default)s)")
+    parser.add_argument("--objectives", nargs="+", default=list(BARS), help="which (all)")
+    options(parser, rounds=5)
+    arguments = parser.parse_args()
+    arguments.threads = 1
+    set_up(arguments)
+    vocabulary = Vocabulary([f"w{i}" for i in range(VOCABULARY - 5)])
+    starts = np.arange(len(vocabulary)) % 4 > 0
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = Path(folder) / "train"
+        write_documents(prefix, arguments.tokens, vocabulary)
+        file = TokenFile(prefix)
+        peer = theirs(arguments.rows)
+        for objective in arguments.objectives:
+            calls = {OURS: ours(objective, file, vocabulary, starts, arguments.rows), "transformers": peer}
+            times = take_turns(calls, arguments.rounds)
+            report(
+                f"masking: {objective}",
+                {"rows": arguments.rows, "length": LENGTH, "tokens": arguments.tokens},
+                [arguments.rows / seconds for seconds in times[OURS]],
+                BARS.get(objective),
+                kind="per_second",
+                ratio_to_transformers=round(statistics.median(ratios(times, "transformers")), 2),
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""What the benchmarks share: calls that take turns, the median of their paired ratios, and one JSON line of it.
+
+A ratio is the peer's time over ours in the same round, so that both meet the same machine; above 1 ours is faster. A
+bar is the least ratio that we want (the most, where ours is compared with itself under a burden).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from unified.results import versions
+
+OURS = "ours"
+Calls = Mapping[str, Callable[[], object]]
+
+
+def options(parser: argparse.ArgumentParser, rounds: int) -> None:
+    """Options that every benchmark has."""
+    parser.add_argument("--rounds", type=int, default=rounds, metavar="N", help="turns of every call (%(default)s)")
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch (%(default)s)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (%(default)s)")
+
+
+def set_up(arguments: argparse.Namespace) -> None:
+    """Threads and reproducible draws."""
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """Wall time; of a card, until it has done its work."""
+    _wait()
+    began = time.perf_counter()
+    call()
+    _wait()
+    return time.perf_counter() - began
+
+
+def _wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def take_turns(calls: Calls, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each call in each round, after one that does not count."""
+    for call in calls.values():
+        call()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times[name].append(seconds_of(call))
+    return times
+
+
+def ratios(times: Mapping[str, list[float]], peer: str, ours: str = OURS) -> list[float]:
+    """The peer's time over ours, round by round."""
+    return [theirs / own for theirs, own in zip(times[peer], times[ours], strict=True)]
+
+
+def report(
+    name: str,
+    configuration: Mapping[str, Any],
+    values: list[float],
+    bar: float | None = None,
+    at_most: bool = False,
+    kind: str = "ratio",
+    **more: Any,
+) -> dict[str, Any]:
+    """Print the line of a measurement.
+
+    Args:
+        values: of all rounds.
+        bar: what their median is to reach, or with ``at_most`` not to exceed; None where nothing is promised.
+        kind: what they are, "ratio" or "per_second".
+        more: anything else worth knowing.
+    """
+    middle = statistics.median(values)
+    line: dict[str, Any] = {
+        "benchmark": name,
+        "configuration": dict(configuration),
+        kind: round(middle, 3),
+        "spread": [round(min(values), 3), round(max(values), 3)],
+        "bar": bar,
+        "holds": None if bar is None else bool(middle <= bar if at_most else middle >= bar),
+        **more,
+        "machine": machine(),
+        "versions": versions(),
+    }
+    print(json.dumps(line), flush=True)
+    return line
+
+
+def compare(
+    name: str,
+    configuration: Mapping[str, Any],
+    calls: Calls,
+    rounds: int,
+    bars: Mapping[str, float | None],
+    operations: float | None = None,
+    ceiling: float | None = None,
+    **more: Any,
+) -> None:
+    """Measure ours beside each peer and report the ratios.
+
+    Args:
+        calls: by name, :data:`OURS` among them.
+        bars: peer -> bar.
+        operations: of one call of ours; its rate is compared with ``ceiling``, operations per second.
+    """
+    times = take_turns(calls, rounds)
+    medians = {one: statistics.median(some) for one, some in times.items()}
+    if operations is not None and ceiling is not None:
+        more["share_of_ceiling"] = round(operations / medians[OURS] / ceiling, 3)
+        more |= {"operations": operations, "ceiling_per_second": round(ceiling)}
+    rounded = {one: round(value, 5) for one, value in medians.items()}
+    for peer, bar in bars.items():
+        report(f"{name} / {peer}", configuration, ratios(times, peer), bar, seconds=rounded, rounds=rounds, **more)
+
+
+def machine() -> dict[str, Any]:
+    """What figures depend on."""
+    found = {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def processor() -> str:
+    """The processor's name, as far as the system tells."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def say(text: str) -> None:
+    """A note for people, beside the JSON lines."""
+    print(text, file=sys.stderr, flush=True)

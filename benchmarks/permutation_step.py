@@ -1,0 +1,98 @@
+"""One training step of permutation language modelling in two streams: ours beside transformers' XLNetLMHeadModel.
+
+    python benchmarks/permutation_step.py --size small --bar 2.5
+
+The same factorization orders, targets and shapes. Ours has a query for each target alone; transformers is given its
+targets by ``target_mapping``, as its documentation says. Both have attention dropout 0.1 unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+import torch
+from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, example, our_model, our_step, step_of
+from paired import OURS, compare, options, set_up
+
+from unified import masks
+from unified.data.example import Batch, Example
+
+
+def permuted(length: int, rng: np.random.Generator) -> Example:
+    """Random tokens in a random order, the last of which are predicted (XLNet, section 2.3)."""
+    ranks = rng.permutation(length)
+    targets = np.flatnonzero(ranks >= length - int(PREDICTED * length))
+    given = np.where(ranks < length - len(targets), masks.GIVEN, ranks - (length - len(targets)))
+    base = example(masks.bidirectional(length), rng)
+    return replace(
+        base,
+        key_rank=given,
+        query_rank=given,
+        predicted=targets,
+        labels=base.tokens[targets],
+        query_stream=True,
+    )
+
+
+def xlnet(size: Size, examples: list[Example], attention_dropout: float, device: str):
+    """Their step on the same tokens, orders and targets; transformers has one dropout for all."""
+    from transformers import XLNetConfig, XLNetLMHeadModel
+
+    torch.manual_seed(0)
+    shape = {"d_model": size.width, "n_layer": size.layers, "n_head": size.heads, "d_inner": 4 * size.width}
+    config = XLNetConfig(vocab_size=VOCABULARY, **shape, dropout=attention_dropout, ff_activation="gelu")
+    model = XLNetLMHeadModel(config).train().to(device)
+    tokens = torch.from_numpy(np.stack([one.tokens for one in examples])).to(device)
+    hidden = torch.stack([_hidden(one) for one in examples]).to(device)
+    mapping = torch.stack([_one_hot(one) for one in examples]).to(device)
+    labels = torch.from_numpy(np.stack([one.labels for one in examples])).to(device)
+
+    def loss() -> torch.Tensor:
+        scores = model(input_ids=tokens, perm_mask=hidden, target_mapping=mapping).logits
+        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
+
+    return step_of(model, loss)
+
+
+def _hidden(one: Example) -> torch.Tensor:
+    """(T, T), 1 where the first place must not see the second: ``perm_mask``."""
+    rank = torch.from_numpy(one.key_rank)
+    return ((rank[None, :] >= rank[:, None]) & (rank[None, :] > masks.GIVEN)).float()
+
+
+def _one_hot(one: Example) -> torch.Tensor:
+    """(P, T), the place of each target: ``target_mapping``."""
+    return torch.nn.functional.one_hot(torch.from_numpy(one.predicted), len(one.tokens)).float()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
+    parser.add_argument("--attention-dropout", type=float, default=0.1, help="of both (%(default)s)")
+    parser.add_argument("--bar", type=float, help="least ratio that is wanted")
+    options(parser, rounds=5)
+    arguments = parser.parse_args()
+    set_up(arguments)
+    size, rng = SIZES[arguments.size], np.random.default_rng(0)
+    examples = [permuted(arguments.length, rng) for _ in range(arguments.rows)]
+    shape = {"positions": "relative", "token_head": "plain"}
+    model = our_model(size, arguments.attention_dropout, arguments.device, **shape)
+    batch: Batch = batch_of([[one] for one in examples], device=arguments.device)
+    compare(
+        "permutation step",
+        {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout")},
+        {
+            OURS: our_step(model, batch),
+            "transformers": xlnet(size, examples, arguments.attention_dropout, arguments.device),
+        },
+        arguments.rounds,
+        {"transformers": arguments.bar},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""All benchmarks of a set, one after another; their lines go to one file.
+
+    python benchmarks/run.py [--set cpu|full] [--only NAME …]
+
+Every program can be run alone with other sizes. Lines are written as they come: a broken run leaves what it had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+from paired import processor, say
+
+HERE = Path(__file__).resolve().parent
+_STEP, _BASE = ["training_step.py"], ["training_step.py", "--size", "base", "--rounds", "3"]
+
+#: Set -> commands. ``cpu`` takes about a quarter of an hour on two cores.
+CPU = [
+    ["masks.py"],
+    [*_STEP, "--attention-dropout", "0.1", "--bar", "1.5"],
+    [*_STEP, "--attention-dropout", "0", "--bar", "2.4"],
+    [*_STEP, "--attention-dropout", "0", "--bf16", "--no-fairseq", "--bar", "2.6"],
+    [*_BASE, "--attention-dropout", "0", "--no-fairseq", "--bar", "1.38"],
+    ["optimizer.py"],
+    ["mask_cost.py"],
+    ["permutation_step.py", "--bar", "2.5"],
+    ["packing.py", "--bar", "2.1"],
+    ["decoding.py", "--scheme", "cloze", "--bar", "1.5"],
+    ["decoding.py", "--scheme", "next", "--bar", "2.0"],
+    ["masking.py"],
+    ["coreference_memory.py"],
+]
+FULL = [
+    *CPU,
+    ["decoding.py", "--size", "base", "--scheme", "cloze", "--bar", "1.2"],
+    ["decoding.py", "--scheme", "cloze", "--beam", "1", "--bar", "1.5"],
+    [*_BASE, "--attention-dropout", "0.1"],
+]
+SETS = {"cpu": CPU, "full": FULL}
+
+
+def run(command: list[str], file: Path) -> int:
+    """Run a program, show its lines, and keep them; returns how many bars do not hold."""
+    say("== " + " ".join(command))
+    missed = 0
+    with (
+        subprocess.Popen(
+            [sys.executable, HERE / command[0], *command[1:]], stdout=subprocess.PIPE, text=True
+        ) as process,
+        file.open("a", encoding="utf-8") as kept,
+    ):
+        for text in process.stdout:
+            if text.startswith("{"):
+                kept.write(text)
+                kept.flush()
+                missed += show(json.loads(text))
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: ended with {process.returncode}")
+    return missed
+
+
+def show(line: dict) -> bool:
+    """One line for people; whether a bar is missed."""
+    bar, holds = line.get("bar"), line.get("holds", line.get("reached"))
+    value = line.get("ratio", line.get("per_second"))
+    shown = "" if value is None else f"{value:,.2f} ({line['spread'][0]:,.2f}-{line['spread'][1]:,.2f})"
+    wanted = "" if bar is None else f"bar {bar:g} {'holds' if holds else 'MISSED'}"
+    print(f"{line['benchmark']:<60} {shown:<32} {wanted}", flush=True)
+    return holds is False
+
+
+def results_file() -> Path:
+    """Named by day and machine; a second run of a day goes on in it."""
+    machine = re.sub(r"[^a-z0-9]+", "-", processor().lower()).strip("-")
+    path = HERE / "results" / f"{date.today().isoformat()}-{machine}.json"
+    path.parent.mkdir(exist_ok=True)
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", choices=SETS, default="cpu", help="which benchmarks (%(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="programs of the set, such as packing")
+    arguments = parser.parse_args()
+    file, missed = results_file(), 0
+    for command in SETS[arguments.set]:
+        if arguments.only is None or command[0].removesuffix(".py") in arguments.only:
+            missed += run(command, file)
+    print(f"{missed} bars missed; lines are in {file}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""One training step of masked language modelling: ours beside BertForMaskedLM of transformers and fairseq's RoBERTa.
+
+    python benchmarks/training_step.py --size small --attention-dropout 0.1 --bar 1.5
+
+Forward, backward and fused AdamW on the same tokens, of which 15 % are predicted. Ours computes vocabulary scores of
+the predicted places only, the peers as they come. ``share_of_ceiling`` is the rate of our operations
+(:func:`operations`) over that of a matrix product alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+
+import numpy as np
+import torch
+from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, bert, example, labels_of, our_model, our_step, step_of
+from models import their_step as bert_step
+from paired import OURS, compare, options, seconds_of, set_up
+from torch import nn
+
+from unified import masks
+from unified.data.example import Batch
+
+
+def full_rows(rows: int, length: int, device: str) -> Batch:
+    """Rows that are full, and see all of themselves."""
+    rng = np.random.default_rng(0)
+    return batch_of([[example(masks.bidirectional(length), rng)] for _ in range(rows)], device=device)
+
+
+def roberta(size: Size, batch: Batch, dtype: torch.dtype | None):
+    """fairseq's RoBERTa, which computes vocabulary scores of the predicted places only, as ours."""
+    from fairseq.models.roberta import RobertaEncoder, RobertaModel
+
+    torch.manual_seed(0)
+    model = RobertaModel(_roberta_settings(size), RobertaEncoder(_roberta_settings(size), _Dictionary())).train()
+    model.to(batch.tokens.device)
+    hidden = labels_of(batch) >= 0
+
+    def loss() -> torch.Tensor:
+        scores, _ = model(batch.tokens, masked_tokens=hidden)
+        return nn.functional.cross_entropy(scores.float(), batch.labels)
+
+    return step_of(model, loss, dtype)
+
+
+class _Dictionary:
+    """What fairseq's encoder asks its dictionary."""
+
+    def __len__(self) -> int:
+        return VOCABULARY
+
+    def pad(self) -> int:
+        return 1
+
+
+def _roberta_settings(size: Size) -> argparse.Namespace:
+    from fairseq.models.roberta.model import base_architecture
+
+    settings = argparse.Namespace(
+        encoder_layers=size.layers,
+        encoder_embed_dim=size.width,
+        encoder_ffn_embed_dim=4 * size.width,
+        encoder_attention_heads=size.heads,
+        max_positions=512,
+    )
+    base_architecture(settings)
+    return settings
+
+
+def operations(size: Size, rows: int, length: int) -> float:
+    """Of a step: two for each product within matrices, attention's scores and sums, and predicted vocabulary scores.
+
+    Backward takes twice those of forward.
+    """
+    tokens = rows * length
+    matrices = 2 * size.matrix_parameters * tokens
+    attention = 4 * size.layers * tokens * length * size.width
+    head = 2 * int(PREDICTED * length) * rows * (size.width**2 + size.width * VOCABULARY)
+    return 3.0 * (matrices + attention + head)
+
+
+def ceiling(size: Size, tokens: int, device: str, dtype: torch.dtype) -> float:
+    """Operations per second of the product of states with the larger matrix of a feed-forward sublayer."""
+    states = torch.randn(tokens, size.width, device=device, dtype=dtype)
+    matrix = torch.randn(size.width, 4 * size.width, device=device, dtype=dtype)
+
+    def products() -> None:
+        for _ in range(10):
+            states @ matrix
+
+    products()
+    seconds = statistics.median(seconds_of(products) for _ in range(7))
+    return 10 * 2 * tokens * matrix.numel() / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
+    parser.add_argument("--attention-dropout", type=float, default=0.1, help="ours; transformers has 0.1 (%(default)s)")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16, all of them")
+    parser.add_argument("--bar", type=float, help="least ratio to transformers that is wanted")
+    parser.add_argument("--no-fairseq", action="store_true", help="leave RoBERTa out")
+    options(parser, rounds=5)
+    arguments = parser.parse_args()
+    set_up(arguments)
+    size, batch = SIZES[arguments.size], full_rows(arguments.rows, arguments.length, arguments.device)
+    dtype = torch.bfloat16 if arguments.bf16 else None
+    calls = {
+        OURS: our_step(our_model(size, arguments.attention_dropout, arguments.device), batch, dtype),
+        "transformers": bert_step(bert(size, arguments.device), batch, dtype),
+    }
+    bars: dict[str, float | None] = {"transformers": arguments.bar}
+    if not arguments.no_fairseq:
+        calls["fairseq"], bars["fairseq"] = roberta(size, batch, dtype), None
+    wanted = ("size", "rows", "length", "attention_dropout", "bf16")
+    work = operations(size, arguments.rows, arguments.length)
+    top = ceiling(size, arguments.rows * arguments.length, arguments.device, dtype or torch.float32)
+    compare(
+        "training step", {name: getattr(arguments, name) for name in wanted}, calls, arguments.rounds, bars, work, top
+    )
+
+
+if __name__ == "__main__":
+    main()
