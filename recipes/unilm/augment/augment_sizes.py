@@ -20,6 +20,7 @@ class Size:
         pair_updates: its updates.
         spans_training, reading, task: options of ``unified finetune`` for the model of answers, the reading model, and
             SQuAD 2.0.
+        fairseq: options of fairseq-train for these three.
         augment: options of ``unified augment``.
         corpus: files of passages below UNIFIED_DATA; none where they are made.
         start_shape: of the model to start from, where it is made.
@@ -36,12 +37,12 @@ class Size:
     spans_training: tuple[str | int | float, ...]
     reading: tuple[str | int | float, ...]
     task: tuple[str | int | float, ...]
+    fairseq: str
     augment: tuple[str | int | float, ...]
     corpus: tuple[str, ...] = ()
     start_shape: dict[str, int] = field(default_factory=dict)
 
 
-_BF16 = ("--fairseq", "--bf16 --log-format json --log-interval 20 --disable-validation")
 SMALL = Size(
     few=800,
     many=1600,
@@ -51,10 +52,11 @@ SMALL = Size(
     shape=("--layers", 6, "--width", 384, "--heads", 12, "--feed-forward", 1536, "--token-types", 6),
     pairs=("--tokens-per-sample", 112, "--max-target", 30, "--batch-size", 8, "--lr", 4e-4, "--bf16"),
     pair_updates=1168,  # two epochs
-    spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
-    reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
-    task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4, *_BF16),
-    augment=("--passages", 200, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
+    spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
+    reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
+    task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
+    fairseq="--bf16 --log-format json --log-interval 20 --disable-validation",
+    augment=("--passages", 120, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
     corpus=("pretrain_wiki/train-00.jsonl.xz",),
 )
 _TINY = {"layers": 2, "width": 32, "heads": 2, "feed_forward": 128}
@@ -71,6 +73,7 @@ DEBUG = Size(
     spans_training=("--epochs", 1, *_DEBUG),
     reading=("--epochs", 2, *_DEBUG),
     task=_DEBUG,
+    fairseq="--log-format json",
     augment=(
         *("--passages", 8, "--words", 10, 60, "--top", 4, "--max-source", 40, "--max-length", 8, "--beam", 1),
         *("--least-f1", 0),  # models of this size agree on nothing

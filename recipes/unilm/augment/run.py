@@ -57,11 +57,15 @@ class Work:
     def data(self, name: str) -> Path:
         return self.run.folder / "data" / name
 
-    def finetuning(self, name: str, task: str, source: str, init: Path, options: tuple) -> Step:
-        """Makes a folder of this name with a model."""
+    def finetuning(self, name: str, task: str, source: str, init: Path, options: tuple, updates: int = 0) -> Step:
+        """Makes a folder of this name with a model; of so many updates where they are given."""
         output = self.run.folder / name
         words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--init", init, "--output", output]
-        return Step(name, [*words, *options, "--seed", self.seed, "--run", name], output / FILE_NAME)
+        words += [*options, "--seed", self.seed, "--run", name]
+        exact = (
+            f"--max-update {updates} --total-num-update {updates} --warmup-updates {updates // 10}" if updates else ""
+        )
+        return Step(name, [*words, "--fairseq", f"{self.size.fairseq} {exact}"], output / FILE_NAME)
 
     def pairs(self) -> Step:
         """Makes ``questions/data`` of what ``squad_qg`` makes of SQuAD."""
@@ -88,7 +92,8 @@ class Work:
 
     def augment(self, models: dict[str, Path], init: Path) -> Path:
         """``unified augment`` with both stages of fine-tuning; the folder of the second."""
-        output, options = self.run.folder / "augmented", shlex.join(map(str, self.size.task))
+        output = self.run.folder / "augmented"
+        options = shlex.join(map(str, [*self.size.task, "--fairseq", self.size.fairseq]))
         words = [*UNIFIED, "augment", *self.corpus, "--output", output, *self.size.augment, "--seed", self.seed]
         words += [word for role, model in models.items() for word in (f"--{role}", model)]
         words += ["--squad", self.data("few"), "--init", init, "--finetune"]
@@ -97,14 +102,14 @@ class Work:
         return output
 
     def baselines(self, augmented: Path, init: Path) -> list[Step]:
-        """Fine-tunings on real questions alone, with about as many updates as both stages have."""
+        """Fine-tunings on real questions alone, with as many updates as both stages have."""
         updates = sum(planned_updates(augmented / name) for name in ("first", "second"))
         found = []
         for name in self.size.baselines:
             questions = {"few": self.size.few, "many": self.size.many}[name]
-            epochs = max(1, round(updates / math.ceil(questions / batch_size(self.size))))
+            epochs = math.ceil(updates / (questions // batch_size(self.size)))
             options = ("--epochs", epochs, *self.size.task)
-            found.append(self.finetuning(f"baseline-{name}", "squad2.0", name, init, options))
+            found.append(self.finetuning(f"baseline-{name}", "squad2.0", name, init, options, updates))
         return found
 
 
