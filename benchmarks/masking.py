@@ -40,12 +40,12 @@ BARS = {
     "spanbert": 4_000,
     "xlnet": 4_000,
     "random_spans": 4_000,
-    "bert_style": 4_000,
-    "mass_style": 4_000,
-    "prefix_lm": 4_000,
-    "deshuffling": 4_000,
+    "bert_style": 10_000,
+    "mass_style": 10_000,
+    "prefix_lm": 10_000,
+    "deshuffling": 10_000,
     "replace_spans": 4_000,
-    "drop_tokens": 4_000,
+    "drop_tokens": 10_000,
 }
 
 

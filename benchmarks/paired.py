@@ -81,13 +81,14 @@ def report(
     Args:
         values: of all rounds.
         bar: what their median is to reach, or with ``at_most`` not to exceed; None where nothing is promised.
-        kind: what they are, "ratio" or "per_second".
+        kind: what they are: "ratio", or a unit such as "per_second".
         more: anything else worth knowing.
     """
     middle = statistics.median(values)
     line: dict[str, Any] = {
         "benchmark": name,
         "configuration": dict(configuration),
+        "kind": kind,
         kind: round(middle, 3),
         "spread": [round(min(values), 3), round(max(values), 3)],
         "bar": bar,

@@ -67,11 +67,12 @@ def run(command: list[str], file: Path) -> int:
 
 def show(line: dict) -> bool:
     """One line for people; whether a bar is missed."""
-    bar, holds = line.get("bar"), line.get("holds", line.get("reached"))
-    value = line.get("ratio", line.get("per_second"))
-    shown = "" if value is None else f"{value:,.2f} ({line['spread'][0]:,.2f}-{line['spread'][1]:,.2f})"
+    bar, holds = line["bar"], line["holds"]
+    kind = line["kind"]
+    low, high = line["spread"]
+    shown = f"{line[kind]:,.2f} ({low:,.2f}-{high:,.2f})" + ("" if kind == "ratio" else f" {kind.replace('_', ' ')}")
     wanted = "" if bar is None else f"bar {bar:g} {'holds' if holds else 'MISSED'}"
-    print(f"{line['benchmark']:<60} {shown:<32} {wanted}", flush=True)
+    print(f"{line['benchmark']:<60} {shown:<44} {wanted}", flush=True)
     return holds is False
 
 
