@@ -25,10 +25,13 @@ def ours(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
     model = our_model(size, 0.0, arguments.device, max_positions=1024, token_types=6).eval()
     special = Vocabulary([f"w{i}" for i in range(VOCABULARY - 5)]).special
     decoder = CachedDecoder(model, special, SCHEMES[arguments.scheme])
-    config = GenerationConfig(
-        beam=arguments.beam, max_length=arguments.written, min_length=arguments.written, length_penalty="fairseq"
-    )
+    config = GenerationConfig(beam=arguments.beam, max_length=arguments.written, min_length=arguments.written)
     return lambda: generate(decoder, sources, config)
+
+
+def halves(**shape: int) -> dict[str, int]:
+    """The same settings for encoder and decoder."""
+    return {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in shape.items()}
 
 
 def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
@@ -36,15 +39,7 @@ def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Names
     from transformers import BartConfig, BartForConditionalGeneration
 
     torch.manual_seed(0)
-    shape = {
-        f"{half}_{name}": value
-        for half in ("encoder", "decoder")
-        for name, value in (
-            ("layers", size.layers),
-            ("attention_heads", size.heads),
-            ("ffn_dim", 4 * size.width),
-        )
-    }
+    shape = halves(layers=size.layers, attention_heads=size.heads, ffn_dim=4 * size.width)
     config = BartConfig(vocab_size=VOCABULARY, d_model=size.width, max_position_embeddings=1024, **shape)
     model = BartForConditionalGeneration(config).eval().to(arguments.device)
     return lambda: model.generate(
@@ -67,16 +62,8 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
     dictionary = Dictionary()
     for i in range(VOCABULARY - len(dictionary)):
         dictionary.add_symbol(f"w{i}")
-    shape = {
-        f"{half}_{name}": value
-        for half in ("encoder", "decoder")
-        for name, value in (
-            ("layers", size.layers),
-            ("attention_heads", size.heads),
-            ("ffn_embed_dim", 4 * size.width),
-            ("embed_dim", size.width),
-        )
-    }
+    width = {"embed_dim": size.width, "ffn_embed_dim": 4 * size.width}
+    shape = halves(layers=size.layers, attention_heads=size.heads, **width)
     settings = argparse.Namespace(**shape, share_all_embeddings=True)
     base_architecture(settings)
 

@@ -62,12 +62,14 @@ def run(args: argparse.Namespace) -> int:
     from unified.tasks.catalogue import task_named, with_changes
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
+    from unified.tasks.writing import WritingTask
 
     task = task_named(args.task)
     task = task if args.system is None else task.as_in(args.system)
-    task = task if args.head is None else replace(task, head=_head(args.head, task))
-    if args.auxiliary_masking and not hasattr(task, "head"):
-        raise UnifiedError(f"--auxiliary-masking: {task.name} is a task of writing, which masks its texts anyway")
+    if isinstance(task, WritingTask):
+        _refuse_for_writing(args, task.name)
+    elif args.head is not None:
+        task = replace(task, head=args.head)
     training = with_changes(
         task.training,
         epochs=args.epochs,
@@ -92,10 +94,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _head(head: str, task) -> str:
-    if not hasattr(task, "head"):
-        raise UnifiedError(f"--head {head}: {task.name} is a task of writing, which needs no head")
-    return head
+def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
+    if args.head is not None:
+        raise UnifiedError(f"--head {args.head}: {name} is a task of writing, which needs no head")
+    if args.auxiliary_masking:
+        raise UnifiedError(f"--auxiliary-masking: {name} is a task of writing, which masks its texts anyway")
 
 
 def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,7 +150,7 @@ class Writer:
         Raises:
             UnifiedError: it is not one of the task.
         """
-        return self.task.item(fields, number, Room(TokenCounter(self.handle.encode), self.source_room))
+        return self.task.item(fields, number, self._room)
 
     def predict(self, items: Iterable[WritingItem]) -> Iterator[dict[str, Any]]:
         """``id`` and ``text`` of each; ``cut``, how many tokens of its source were not read, where some were not."""
@@ -157,12 +158,16 @@ class Writer:
         while some := list(islice(remaining, self.ahead)):
             yield from self._predict(some)
 
-    @property
+    @cached_property
+    def _room(self) -> Room:
+        return Room(TokenCounter(self.handle.encode), self.source_room)
+
+    @cached_property
     def source_room(self) -> int:
         """Tokens of a source: the published number, or what the model has room for."""
         return min(self.task.training.max_source, self.handle.source_limit(self.config.max_length))
 
-    @property
+    @cached_property
     def config(self) -> GenerationConfig:
         """How texts are searched for; their length is what the model was trained on, if that is less."""
         handle, options = self.handle, dict(self.task.decoding)
