@@ -141,6 +141,7 @@ def test_dropout_is_where_transformers_has_it(monkeypatch):
         return states * (1 + p) if training else states
 
     monkeypatch.setattr(torch.nn.functional, "dropout", scaled)
+    monkeypatch.setattr("unified.dropout.dropout", scaled)
     case, model = Case(), theirs(dropout=0.3)
     rates = dict.fromkeys(("dropout", "attention_dropout", "inner_dropout"), 0.3)
     own = ours(model, attention_backend="dense", **rates)
