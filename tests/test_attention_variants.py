@@ -58,7 +58,7 @@ def found(layer, states, relations, mask, backend):
     return layer(states, prepare(mask, torch.float64, states.device, 0.0, backend, layer.needs), relations)[0]
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_relative_keys(inputs, backend):
     """e_ij = q_i (k_j + a_clip(j - i)) / sqrt(K)  (Shaw et al. 2018, equation 4)."""
     states, relations, mask = inputs
@@ -88,7 +88,7 @@ def test_relative_values(inputs):
     torch.testing.assert_close(found(layer, states, relations, mask, "dense"), expected)
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_entity_aware_queries(inputs, backend):
     """One query matrix for each of word to word, word to entity, entity to word, entity to entity (LUKE, 3.3)."""
     states, relations, mask = inputs

@@ -114,7 +114,7 @@ def attend_in_blocks(
     """(B, H, T, K), what the kernel makes of each block's parts of the inputs, zero where a block has no key.
 
     Args:
-        inputs: the queries (B, H, T, K) first.
+        inputs: query, key and value first.
         cuts: of each input.
     """
     return _InBlocks.apply(kernel, blocks, cuts, *inputs)
@@ -125,8 +125,9 @@ class _InBlocks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, kernel, blocks, cuts, *inputs):
-        query = inputs[0]
-        out = query.new_zeros(query.transpose(1, 2).shape).transpose(1, 2)  # heads are joined without a copy
+        query, _, value, *_ = inputs
+        rows, heads, places, _ = query.shape
+        out = query.new_zeros(rows, places, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
         ctx.cuts, ctx.shapes, ctx.made = cuts, [tensor.shape for tensor in inputs], []
         trained = any(ctx.needs_input_grad)
         for block in blocks:
@@ -145,7 +146,8 @@ class _InBlocks(torch.autograd.Function):
     def backward(ctx, gradient):
         whole = [gradient.new_zeros(shape) for shape in ctx.shapes]
         for block, parts, made in ctx.made:
-            found = torch.autograd.grad(made, parts, of_queries(gradient, block), allow_unused=True)
+            # Whoever differentiates twice keeps this node, and needs the inner graph again.
+            found = torch.autograd.grad(made, parts, of_queries(gradient, block), retain_graph=True, allow_unused=True)
             for cut, tensor, part in zip(ctx.cuts, whole, found, strict=True):
                 if part is not None:
                     cut(tensor, block).add_(part)
