@@ -117,19 +117,19 @@ def attend_in_blocks(
         inputs: query, key and value first.
         cuts: of each input.
     """
-    return _InBlocks.apply(kernel, blocks, cuts, *inputs)
+    trained = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
+    return _InBlocks.apply(kernel, blocks, cuts, trained, *inputs)
 
 
 class _InBlocks(torch.autograd.Function):
     """Cuts and joins without autograd, where the gradient of every slice would be as large as the whole."""
 
     @staticmethod
-    def forward(ctx, kernel, blocks, cuts, *inputs):
+    def forward(ctx, kernel, blocks, cuts, trained, *inputs):
         query, _, value, *_ = inputs
         rows, heads, places, _ = query.shape
         out = query.new_zeros(rows, places, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
         ctx.cuts, ctx.shapes, ctx.made = cuts, [tensor.shape for tensor in inputs], []
-        trained = any(ctx.needs_input_grad)
         for block in blocks:
             if block.area:
                 pairs = zip(cuts, inputs, strict=True)
@@ -151,4 +151,4 @@ class _InBlocks(torch.autograd.Function):
             for cut, tensor, part in zip(ctx.cuts, whole, found, strict=True):
                 if part is not None:
                     cut(tensor, block).add_(part)
-        return None, None, None, *whole
+        return None, None, None, None, *whole
