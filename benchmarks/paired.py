@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from unified.allocator import keep_freed_memory
 from unified.results import versions
 
 OURS = "ours"
@@ -32,8 +33,10 @@ def options(parser: argparse.ArgumentParser, rounds: int) -> None:
 
 
 def set_up(arguments: argparse.Namespace) -> None:
-    """Threads and reproducible draws."""
+    """Threads, reproducible draws, and an allocator as in our trainings, for the peers too."""
     torch.set_num_threads(arguments.threads)
+    if arguments.device == "cpu":
+        keep_freed_memory()
     torch.manual_seed(0)
 
 
