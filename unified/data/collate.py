@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import torch
 
 from unified.data.example import NO_PAIR_LABEL, Batch, Example, Examples
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents
 from unified.masks import GIVEN, PADDING, structure_of
 
 
@@ -46,7 +46,7 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     if row_lengths.max() > width:
         raise ValueError(f"row {row_lengths.argmax()} holds {row_lengths.max()} tokens, but rows have {width} places")
     before_in_row = np.cumsum(lengths) - lengths - np.repeat(np.cumsum(row_lengths) - row_lengths, per_row)
-    places = runs(row_of_example * width + before_in_row, lengths)
+    stretches = list(pairwise(Extents(row_lengths).offsets.tolist()))
     numbers = Extents(per_row).within
     streamed = examples.query_stream * examples.predicted_counts
     stream = _Stream.of(examples, streamed, row_of_example, count)
@@ -54,9 +54,10 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     starts = row_of_example * stride + before_in_row  # first place of each example, flat
 
     def spread(values: np.ndarray, fill: int) -> np.ndarray:
-        full = np.full(count * width, fill, dtype=np.int64)
-        full[places] = values
-        return full.reshape(count, width)
+        full = np.full((count, width), fill, dtype=np.int64)
+        for row, (start, stop) in enumerate(stretches):
+            full[row, : stop - start] = values[start:stop]
+        return full
 
     key_rank = spread(examples.key_rank, GIVEN)
     query_rank = key_rank if examples.query_rank is examples.key_rank else spread(examples.query_rank, GIVEN)

@@ -9,12 +9,13 @@ import numpy as np
 
 from unified.data import randomness
 from unified.data.example import Example, Examples
+from unified.data.extents import runs
 from unified.data.planning import Planner, TextPlan, deal, planner_of
 from unified.data.randomness import Draws
 from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.errors import UnifiedError
-from unified.objectives.base import Mixture, Objective, Supply, lengths_of
+from unified.objectives.base import Mixture, Objective, Supply, examples_of, lengths_of
 
 
 @dataclass(frozen=True)
@@ -152,16 +153,17 @@ class RowDataset:
 
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, row after row, and how many each row holds, int64 (B,)."""
-        for row in rows:
-            if not 0 <= row < len(self):
-                raise IndexError(f"row {row} of {len(self)}")
-        members = [self._members_of(row) for row in rows]
-        indices = np.concatenate(members)
+        rows = np.asarray(rows, dtype=np.int64)
+        outside = rows[(rows < 0) | (rows >= len(self))]
+        if outside.size:
+            raise IndexError(f"row {outside[0]} of {len(self)}")
+        per_row = self._offsets[rows + 1] - self._offsets[rows]
+        indices = self._members[runs(self._offsets[rows], per_row)]
         drawn = self._objectives[indices]
         owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
         parts = [self._made(indices[own]) for own in owners]
         examples = parts[0] if len(parts) == 1 else Examples.joined(parts, np.argsort(np.concatenate(owners)))
-        return examples, np.array([len(own) for own in members])
+        return examples, per_row
 
     def _members_of(self, row: int) -> np.ndarray:
         return self._members[self._offsets[row] : self._offsets[row + 1]]
@@ -171,17 +173,9 @@ class RowDataset:
         objective = self.mixture.objectives[self._objectives[indices[0]]]
         number = int(self._firsts.searchsorted(indices[0], side="right")) - 1
         plan, own = self._plans[number][1], indices - self._firsts[number]
-        draws = Draws.of(self.seed, self.epoch, indices)
+        draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
         texts = plan.texts(own, objective, draws)
-        if hasattr(objective, "examples"):
-            made = objective.examples(texts, draws)
-        else:
-            made = Examples.of(
-                [
-                    objective(text, randomness.generator(self.seed, self.epoch, randomness.EXAMPLE, index))
-                    for text, index in zip(texts.texts(), indices.tolist(), strict=True)
-                ]
-            )
+        made = examples_of(objective, texts, draws)
         too_long = np.flatnonzero(made.lengths > self._places[indices])
         if too_long.size:
             one = too_long[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
@@ -143,15 +144,14 @@ class DocumentTexts:
         A ``</s>`` within a sentence is left out.
         """
         tokens, lengths = self._read(segments)
-        count = lengths.shape[1]
-        backward = np.zeros(count, dtype=bool) if backward is None else backward
+        backward = np.zeros(lengths.shape[1], dtype=bool) if backward is None else backward
         if backward.any():
             tokens = tokens[_mirrored(lengths, backward)]
         return Texts(
             tokens,
             self.special,
             lengths,
-            np.full(count, UNASKED) if is_next is None else is_next.astype(np.int64),
+            np.full(len(backward), UNASKED) if is_next is None else is_next.astype(np.int64),
             word_starts_of(tokens, self.word_starts, self.special, self.name),
             backward,
             self._random_tokens,
@@ -176,13 +176,15 @@ class DocumentTexts:
         spans = self.annotations.read(kind, int(self.items[first]), self.bounds[first : stop + 1]) - start
         return spans[(spans[:, 0] >= 0) & (spans[:, 1] <= length)]
 
-    def _random_tokens(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """int64 (count,): tokens at random places of the whole text, as often as they occur in it."""
-        tokens = np.empty(0, dtype=np.int64)
-        while len(tokens) < count:
-            drawn = self.file.at(rng.integers(self.file.token_count, size=2 * count))
-            tokens = np.append(tokens, drawn[drawn != self.special.separator])
-        return tokens[:count]
+    def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
+        """``Text.sampler``: tokens at random places of the whole text, as often as they occur in it."""
+        tokens = np.full(counts.sum(), self.special.separator)
+        for attempt in count():
+            wanting = np.flatnonzero(tokens == self.special.separator)
+            if wanting.size == 0:
+                return tokens
+            places = draws.integers(f"places of the corpus, attempt {attempt}", self.file.token_count, counts)
+            tokens[wanting] = self.file.at(places[wanting])
 
     def _read(self, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of all segments, int64, those of one text after another; and how many each has, int64 (k, n)."""
@@ -215,7 +217,7 @@ def _mirrored(lengths: np.ndarray, backward: np.ndarray) -> np.ndarray:
     extents = Extents(lengths.T.ravel())
     turned = np.repeat(backward, len(lengths))[extents.owners]
     places = np.arange(extents.total)
-    other_end = np.repeat(extents.starts + extents.offsets[1:] - 1, extents.lengths)
+    other_end = np.repeat(extents.starts + extents.stops - 1, extents.lengths)
     return np.where(turned, other_end - places, places)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 #: 2^64 over the golden ratio, the step of SplitMix64.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def hashes(seed: int, numbers: np.ndarray) -> np.ndarray:
@@ -27,11 +28,11 @@ def uniform(seed: int, numbers: np.ndarray) -> np.ndarray:
 def mixed(states: np.ndarray) -> np.ndarray:
     """What SplitMix64 gives in each of ``states`` (uint64 array, not changed)."""
     states = states + GOLDEN
-    states ^= states >> np.uint64(30)
+    states ^= states >> _SHIFTS[0]
     states *= _FACTORS[0]
-    states ^= states >> np.uint64(27)
+    states ^= states >> _SHIFTS[1]
     states *= _FACTORS[1]
-    states ^= states >> np.uint64(31)
+    states ^= states >> _SHIFTS[2]
     return states
 
 

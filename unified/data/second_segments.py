@@ -9,7 +9,7 @@ Where the corpus has none both become shorter.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +54,8 @@ class Shapes:
         return cls(lengths, joins, _kinds(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)
 
     def take(self, members: np.ndarray) -> Shapes:
-        return Shapes(*(getattr(self, field.name)[members] for field in fields(self)))
+        one = self.lengths[members], self.joins[members], self.ends[members]
+        return Shapes(*one, self.backward[members], self.places[members])
 
 
 def with_random_seconds(
@@ -141,10 +142,11 @@ def _candidates(
     total = np.where(ends, texts.document_count, len(texts.items))
     count = (total - np.where(ends, 1, stop - texts.document_starts[own]))[:, None]
     # Runs of numbers from random ones on, on a circle of those that lie outside.
-    begins = draws.integers(purpose, np.repeat(count[:, 0], places), np.full(len(own), places)).reshape(-1, places, 1)
+    begins = draws.integers(purpose, np.repeat(count[:, 0], places), np.full(len(own), places))
     in_a_row = np.arange(_IN_A_ROW)
-    numbers = (begins + in_a_row).reshape(len(own), -1)
-    numbers = (stop[:, None] + numbers % count) % total[:, None]
+    numbers = (begins.reshape(-1, places, 1) + in_a_row).reshape(len(own), places * _IN_A_ROW)
+    numbers = np.minimum(numbers - count * (numbers >= count), count - 1) + stop[:, None]
+    numbers -= total[:, None] * (numbers >= total[:, None])
     rows = np.flatnonzero(ends)
     numbers[rows] = np.where(
         shapes.backward[rows, None],
