@@ -188,11 +188,13 @@ def test_every_draw_order_is_equally_likely():
 def test_hidden_runs_have_the_rates_of_the_draws():
     """Far apart, draws do not touch, so the runs in the result show their lengths: 80, 10 and 10 per cent."""
     rng = np.random.default_rng(5)
-    candidates = np.ones(2000, dtype=bool)
-    runs = np.zeros(4, dtype=int)
-    for _ in range(12_000):
-        places = hide(Hiding(), candidates, 12, rng)
-        ends = np.flatnonzero(np.diff(places, append=10_000) > 1)
+    runs, batch = np.zeros(4, dtype=int), 200
+    extents = Extents(np.full(batch, 2000))
+    candidates = np.ones(extents.total, dtype=bool)
+    candidates[extents.starts] = False  # so that no run goes on in the next sequence
+    for _ in range(60):
+        places = Hiding().hide(candidates, extents, np.full(batch, 12), Draws.from_generator(rng, batch))
+        ends = np.flatnonzero(np.diff(places, append=extents.total + 1) > 1)
         lengths = np.diff(ends, prepend=-1)
         runs += np.bincount(np.minimum(lengths, 4), minlength=5)[:4]
     runs = runs[1:] / runs.sum()
