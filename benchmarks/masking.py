@@ -20,7 +20,7 @@ import torch
 from models import PAD, VOCABULARY
 from paired import OURS, options, ratios, report, set_up, take_turns
 
-from unified.data.collate import collate
+from unified.data.collate import pack
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.mmap import TokenFile, TokenFileWriter, token_dtype
@@ -72,7 +72,8 @@ def ours(objective: str, file: TokenFile, vocabulary: Vocabulary, starts: np.nda
 
     def call() -> None:
         for _ in range(rows // BATCH):
-            collate([data[row] for row in itertools.islice(order, BATCH)], LENGTH, mixture.names, PAD)
+            examples, per_row = data.examples(list(itertools.islice(order, BATCH)))
+            pack(examples, per_row, LENGTH, mixture.names, PAD)
 
     return call
 

@@ -9,7 +9,7 @@ import torch
 from fairseq.data import FairseqDataset, data_utils
 
 from fairseq_plugins.refusals import refusing
-from unified.data.collate import collate
+from unified.data.collate import pack
 from unified.data.dataset import RowDataset
 from unified.data.example import Batch
 from unified.data.memory_streams import StreamDataset
@@ -56,8 +56,9 @@ class RowFairseqDataset(Planned):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int):
-        return index, self.rows[index]
+    def __getitem__(self, index: int) -> int:
+        """The number itself: examples are made for a whole batch at once."""
+        return index
 
     def num_tokens(self, index: int) -> int:
         return self.size(index)
@@ -69,17 +70,16 @@ class RowFairseqDataset(Planned):
         """Training: the epoch's own order. Validation: as they lie in the file."""
         return self.rows.order() if self.shuffle else np.arange(len(self))
 
-    def collater(self, items: Sequence) -> dict:
-        if not items:
+    def collater(self, indices: Sequence[int]) -> dict:
+        if not indices:
             return {}
         length = self.rows.row_length if self.rows.packed else None
-        rows = [examples for _, examples in items]
-        batch = collate(rows, length, self.rows.groups, self.special.pad)
+        examples, per_row = self.rows.examples(indices)
         return {
-            "id": torch.tensor([index for index, _ in items]),
-            "nsentences": sum(map(len, rows)),
-            "ntokens": sum(len(example.tokens) for row in rows for example in row),
-            **batch_fields(batch),
+            "id": torch.tensor(indices),
+            "nsentences": len(examples),
+            "ntokens": len(examples.tokens),
+            **batch_fields(pack(examples, per_row, length, self.rows.groups, self.special.pad)),
         }
 
 
@@ -93,10 +93,10 @@ class StreamFairseqDataset(RowFairseqDataset):
         with refusing():
             self.rows.split(streams)
 
-    def collater(self, items: Sequence) -> dict:
-        sample = super().collater(items)
+    def collater(self, indices: Sequence[int]) -> dict:
+        sample = super().collater(indices)
         if sample:
-            sample["starts_streams"] = self.rows.step(items[0][0]) == 0
+            sample["starts_streams"] = self.rows.step(indices[0]) == 0
         return sample
 
 
@@ -143,8 +143,7 @@ class PairFairseqDataset(Planned):
         return len(self.sources)
 
     def __getitem__(self, index: int):
-        examples = self.losses[index] if self.losses is not None else None
-        return index, self.sources[index], None if self.targets is None else self.targets[index], examples
+        return index, self.sources[index], None if self.targets is None else self.targets[index]
 
     def num_tokens(self, index: int) -> int:
         return self.size(index)
@@ -161,7 +160,7 @@ class PairFairseqDataset(Planned):
         if not items:
             return {}
         pad, separator = self.special.pad, self.special.separator
-        sources = [torch.from_numpy(np.asarray(source, dtype=np.int64)) for _, source, _, _ in items]
+        sources = [torch.from_numpy(np.asarray(source, dtype=np.int64)) for _, source, _ in items]
         sample = {
             "id": torch.tensor([index for index, *_ in items]),
             "nsentences": len(items),
@@ -173,13 +172,13 @@ class PairFairseqDataset(Planned):
             "target": None,
         }
         if self.targets is not None:
-            targets = [torch.from_numpy(np.asarray(target, dtype=np.int64)) for _, _, target, _ in items]
+            targets = [torch.from_numpy(np.asarray(target, dtype=np.int64)) for _, _, target in items]
             sample["ntokens"] += sum(map(len, targets))
             sample["target"] = data_utils.collate_tokens(targets, pad)
             sample["net_input"]["prev_output_tokens"] = data_utils.collate_tokens(
                 targets, pad, separator, move_eos_to_beginning=True
             )
         if self.losses is not None:
-            batch = collate([examples for *_, examples in items], None, self.losses.mixture.names, pad)
-            sample.update(batch_fields(batch))
+            examples, per_row = self.losses.examples([index for index, *_ in items])
+            sample.update(batch_fields(pack(examples, per_row, None, self.losses.groups, pad)))
         return sample

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from tests.rates import assert_probabilities, assert_rate
+from unified.data.extents import Extents
 from unified.data.instances import Instances
+from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -99,7 +101,15 @@ def test_whole_words_are_hidden_as_published(seed):
     probabilities = Counter()
     for order in orders:
         probabilities[tuple(literal_words(words, order, count))] += 1 / len(orders)
-    counts = Counter(tuple(cover_words(candidates, starts, count, rng).tolist()) for _ in range(2000))
+    times = 2000
+    drawn = cover_words(
+        np.tile(candidates, times),
+        np.tile(starts, times),
+        Extents(np.full(times, 9)),
+        np.full(times, count),
+        Draws.from_generator(rng, times),
+    )
+    counts = Counter(tuple((drawn[drawn // 9 == one] % 9).tolist()) for one in range(times))
     assert set(counts) <= set(probabilities)
     if len(probabilities) > 1:
         common = {places: p for places, p in probabilities.items() if p > 0.01}

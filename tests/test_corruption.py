@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from tests.rates import assert_rate
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.objectives.corruption import Cloze, cover, draw_ngrams, maskable, prediction_count, replace
+from unified.objectives import corruption
+from unified.objectives.corruption import Cloze, maskable, prediction_count
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(50)]).special
 
@@ -17,6 +20,32 @@ SPECIAL = Vocabulary([f"w{i}" for i in range(50)]).special
 @dataclass(frozen=True)
 class Hiding(Cloze):
     name: ClassVar[str] = "hiding"
+
+
+def whole(candidates):
+    """All places as one sequence."""
+    return Extents(np.array([len(candidates)]))
+
+
+def draw_ngrams(candidates, share, longest, rng, limit=None):
+    limits = None if limit is None else np.array([limit])
+    drawn = corruption.draw_ngrams(candidates, whole(candidates), share, longest, Draws.from_generator(rng), limits)
+    assert len(drawn[0]) == len(drawn[1]) == drawn[2][0]
+    return drawn[:2]
+
+
+def cover(starts, lengths, candidates, count, word_starts=None):
+    drawn = np.array([len(starts)])
+    return corruption.cover(starts, lengths, drawn, candidates, whole(candidates), np.array([count]), word_starts)
+
+
+def replace(tokens, places, special, mask_share, random_share, rng):
+    shares = mask_share, random_share
+    return corruption.replace(tokens, places, np.array([len(places)]), special, *shares, Draws.from_generator(rng))
+
+
+def hide(cloze, candidates, count, rng, word_starts=None):
+    return cloze.hide(candidates, whole(candidates), np.array([count]), Draws.from_generator(rng), word_starts)
 
 
 def assert_uniform(counts: np.ndarray) -> None:
@@ -83,6 +112,29 @@ def test_cover_follows_the_rules_literally(whole_words):
             assert len(got) == min(count, candidates.sum())
 
 
+@pytest.mark.parametrize("whole_words", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_batch_is_its_sequences_one_by_one(whole_words, seed):
+    """Sequences that touch without a symbol between them, some of them without a candidate."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 25, 12)
+    extents = Extents(sizes)
+    candidates, word_starts = rng.random(sizes.sum()) < 0.9, rng.random(sizes.sum()) < 0.6
+    candidates[extents.starts[3] : extents.starts[4]] = False
+    counts, draws = rng.integers(0, 20, 12), Draws.from_generator(rng, 12)
+    hiding = Hiding(whole_words=whole_words, ngram_share=0.5, ngram_max=5)
+    together = hiding.hide(candidates, extents, counts, draws, word_starts)
+    words_together = corruption.cover_words(candidates, word_starts, extents, counts, draws)
+    alone, words_alone = [], []
+    for i, (start, stop) in enumerate(zip(extents.offsets[:-1], extents.offsets[1:], strict=True)):
+        own = candidates[start:stop], word_starts[start:stop]
+        one, count, drawn = whole(own[0]), counts[i : i + 1], draws.take([i])
+        alone += (start + hiding.hide(own[0], one, count, drawn, own[1])).tolist()
+        words_alone += (start + corruption.cover_words(*own, one, count, drawn)).tolist()
+    assert together.tolist() == alone and words_together.tolist() == words_alone
+    assert len(alone) > 20 and len(words_alone) > 20
+
+
 def test_as_many_draws_as_predictions_are_enough():
     rng = np.random.default_rng(2)
     for _ in range(300):
@@ -136,11 +188,13 @@ def test_every_draw_order_is_equally_likely():
 def test_hidden_runs_have_the_rates_of_the_draws():
     """Far apart, draws do not touch, so the runs in the result show their lengths: 80, 10 and 10 per cent."""
     rng = np.random.default_rng(5)
-    candidates = np.ones(2000, dtype=bool)
-    runs = np.zeros(4, dtype=int)
-    for _ in range(12_000):
-        places = Hiding().hide(candidates, 12, rng)
-        ends = np.flatnonzero(np.diff(places, append=10_000) > 1)
+    runs, batch = np.zeros(4, dtype=int), 200
+    extents = Extents(np.full(batch, 2000))
+    candidates = np.ones(extents.total, dtype=bool)
+    candidates[extents.starts] = False  # so that no run goes on in the next sequence
+    for _ in range(60):
+        places = Hiding().hide(candidates, extents, np.full(batch, 12), Draws.from_generator(rng, batch))
+        ends = np.flatnonzero(np.diff(places, append=extents.total + 1) > 1)
         lengths = np.diff(ends, prepend=-1)
         runs += np.bincount(np.minimum(lengths, 4), minlength=5)[:4]
     runs = runs[1:] / runs.sum()
@@ -189,7 +243,7 @@ def test_words_are_hidden_whole():
         candidates = np.ones(400, dtype=bool)
         candidates[[0, 200, 399]] = False
         word_starts = rng.random(400) < 0.6
-        places = hiding.hide(candidates, 60, rng, word_starts)
+        places = hide(hiding, candidates, 60, rng, word_starts)
         chosen = np.isin(np.arange(400), places)
         inside = ~word_starts & candidates
         inside[1:] &= candidates[:-1]

@@ -12,6 +12,8 @@ from tests.rates import assert_rate
 from tests.token_files import numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
 from unified.data.documents import DocumentTexts
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -68,14 +70,33 @@ def test_spans_are_those_of_the_published_loop(seed):
     starts[0] = True
     count = math.ceil(float(rng.choice([0.15, 0.5, 1.0])) * candidates.sum())
     shares = geometric_shares(0.2, 10)
-    hidden = cover_spans(candidates, starts, count, shares, np.random.default_rng(seed))
-    drawing, anchors, lengths = np.random.default_rng(seed), [], []
+    draws, extents = Draws.from_generator(rng), Extents(np.array([n]))
+    hidden = cover_spans(candidates, starts, extents, np.array([count]), shares, draws)
+    anchors, lengths, some = [], [], np.array([32])
     places = np.flatnonzero(candidates)
-    for _ in range(200):  # the draws of the function, in its order
-        anchors += places[drawing.integers(len(places), size=64)].tolist()
-        lengths += (np.searchsorted(np.cumsum(shares)[:-1], drawing.random(64), side="right") + 1).tolist()
+    for attempt in range(400):  # the draws of the function, in its order
+        anchors += places[draws.integers(f"anchors, attempt {attempt}", len(places), some)].tolist()
+        uniforms = draws.uniforms(f"lengths, attempt {attempt}", some)
+        lengths += (np.searchsorted(np.cumsum(shares)[:-1], uniforms, side="right") + 1).tolist()
     assert np.flatnonzero(hidden).tolist() == literal_cover(candidates, starts, count, anchors, lengths)
     assert hidden.sum() == count
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_a_batch_is_its_sequences_one_by_one(words):
+    """Sequences that touch without a symbol between them: no span reaches into the next."""
+    rng = np.random.default_rng(5)
+    extents = Extents(rng.integers(1, 40, 50))
+    candidates = rng.random(extents.total) < 0.95
+    candidates[extents.starts] = True
+    starts = rng.random(extents.total) < 0.6 if words else None
+    counts = np.minimum(rng.integers(0, 30, 50), extents.counts(np.flatnonzero(candidates)))
+    draws, shares = Draws.from_generator(rng, 50), geometric_shares(0.2, 10)
+    together = cover_spans(candidates, starts, extents, counts, shares, draws)
+    for i, (start, stop) in enumerate(zip(extents.starts, extents.stops, strict=True)):
+        one, words_of_one = Extents(extents.lengths[i : i + 1]), starts[start:stop] if words else None
+        alone = cover_spans(candidates[start:stop], words_of_one, one, counts[i : i + 1], shares, draws.take([i]))
+        assert together[start:stop].tolist() == alone.tolist() and alone.sum() == counts[i]
 
 
 def test_lengths_have_the_published_shares():
@@ -86,12 +107,18 @@ def test_lengths_have_the_published_shares():
 
 def test_drawn_lengths_follow_the_shares():
     """Chi-square of the first span's length; in a text so long that other spans hardly ever touch it."""
-    candidates, trials = np.ones(2000, dtype=bool), 8000
-    counts = np.zeros(30)
-    for seed in range(trials):
-        anchor = int(np.random.default_rng(seed).integers(2000, size=64)[0])
-        first, lengths = runs(cover_spans(candidates, None, 10, geometric_shares(0.2, 10), np.random.default_rng(seed)))
-        counts[lengths[(first <= anchor) & (anchor < first + lengths)][0]] += 1
+    trials, batch = 8000, 400
+    counts, shares, rng = np.zeros(30), geometric_shares(0.2, 10), np.random.default_rng(0)
+    extents = Extents(np.full(batch, 2000))
+    for _ in range(trials // batch):
+        draws = Draws.from_generator(rng, batch)
+        drawn = draws.integers("anchors, attempt 0", 2000, np.full(batch, 32)).reshape(batch, 32)
+        anchors = extents.starts + drawn[:, 0]
+        candidates = np.ones(extents.total, dtype=bool)
+        first, lengths = runs(cover_spans(candidates, None, extents, np.full(batch, 10), shares, draws))
+        own = first.searchsorted(anchors, side="right") - 1
+        assert (anchors < first[own] + lengths[own]).all()
+        counts += np.bincount(lengths[own], minlength=30)
     expected = np.array(PUBLISHED) / sum(PUBLISHED) * trials
     statistic = ((counts[1:11] - expected) ** 2 / expected).sum()
     assert statistic < 27.9  # chi-square with 9 degrees of freedom exceeds it once in 1,000
@@ -176,7 +203,7 @@ def test_random_tokens_come_from_the_corpus(tmp_path):
     documents = numbered_documents(random_sizes(np.random.default_rng(0), 8, 5, 6))
     texts = DocumentTexts(write_documents(tmp_path / "train", documents), Vocabulary([]).special)
     text = texts.text(0, 5, SpanBert(), np.random.default_rng(0))
-    drawn = text.random_tokens(20_000, np.random.default_rng(1))
+    drawn = text.sampler(np.array([20_000]), Draws.from_generator(np.random.default_rng(1)))
     total = int(texts.bounds[-1])
     assert drawn.dtype == np.int64 and len(drawn) == 20_000
     counts = np.bincount(drawn, minlength=10 + total)[10:]
@@ -276,11 +303,11 @@ def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     count = math.ceil(float(rng.choice([0.15, 0.5, 1.0])) * candidates.sum())
     hidden = cover_annotated(candidates, starts, spans, count, 0.5, np.random.default_rng(seed))
     drawing, rounds, places = np.random.default_rng(seed), [], np.flatnonzero(candidates)
-    for _ in range(200):  # the draws of the function, in its order
-        anchors, chosen = places[drawing.integers(len(places), size=64)].tolist(), [None] * 64
+    for _ in range(400):  # the draws of the function, in its order
+        anchors, chosen = places[drawing.integers(len(places), size=32)].tolist(), [None] * 32
         if len(spans):
-            annotated = drawing.random(64) < 0.5
-            numbers = drawing.integers(len(spans), size=64)
+            annotated = drawing.random(32) < 0.5
+            numbers = drawing.integers(len(spans), size=32)
             chosen = [number if yes else None for yes, number in zip(annotated, numbers, strict=True)]
         rounds += zip(anchors, chosen, strict=True)
     assert np.flatnonzero(hidden).tolist() == literal_annotated(candidates, starts, spans, count, rounds)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.rates import assert_rate
+from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -98,7 +99,8 @@ def test_sequence(kind):
     objective, rng = kind(), np.random.default_rng(2)
     for length in (1, 2, 3, 20, 90):
         text = Text(words(length, rng), SPECIAL)
-        source, target = rewritten(objective, text.tokens, seed=3)
+        (drawing,) = Draws.from_generator(np.random.default_rng(3)).generators("noise")  # as the objective does
+        source, target = (side.tolist() for side in objective.rewrite(text.tokens, SPECIAL, drawing))
         example = objective(text, np.random.default_rng(3))
         assert example.tokens.tolist() == [CLS, *source, SEP, CLS, *target]
         assert example.labels.tolist() == [*target, SEP]

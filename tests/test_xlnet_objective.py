@@ -9,10 +9,14 @@ import torch
 from tests.rates import assert_rate
 from tests.test_xlnet_model import published_perm_mask
 from tests.token_files import SPECIAL
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
 from unified.data.text import Text
+from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, permutation
 from unified.objectives import parse_objectives
+from unified.objectives.sequences import Sequences
 from unified.objectives.xlnet import XLNet
 
 
@@ -54,12 +58,13 @@ def test_spans_are_those_of_the_published_loop(seed):
     rng = np.random.default_rng(seed)
     size, context, max_span = int(rng.integers(1, 300)), int(rng.integers(2, 8)), int(rng.integers(1, 6))
     starts, goal = rng.random(size) < rng.random(), min(size, int(rng.integers(0, 60)))
-    found = XLNet(context=context, max_span=max_span)._spans(starts, goal, np.random.default_rng([seed, 1]))
-    same = np.random.default_rng([seed, 1])
-    shares = 1 / np.arange(1, max_span + 1)
-    lengths, uniforms = 1 + same.choice(max_span, size=goal, p=shares / shares.sum()), same.random(goal)
-    spans = literal_sample_mask(starts, lengths, uniforms, context, goal)
-    free = same.permutation(np.array([i for i in range(size) if i not in spans], dtype=int))
+    draws, goals = Draws.from_generator(rng), np.array([goal])
+    found = XLNet(context=context, max_span=max_span)._spans(starts, Extents(np.array([size])), goals, draws)
+    shares = np.cumsum(1 / np.arange(1, max_span + 1))
+    lengths = 1 + np.searchsorted(shares / shares[-1], draws.uniforms("lengths", goals), side="right")
+    spans = literal_sample_mask(starts, lengths, draws.uniforms("places", goals), context, goal)
+    free = np.array([i for i in range(size) if i not in spans], dtype=int)
+    free = free[draws.permutations("single tokens", np.array([len(free)]))]
     assert set(np.flatnonzero(found)) == spans | set(free[: goal - len(spans)].tolist())
     assert found.sum() == goal
 
@@ -67,8 +72,11 @@ def test_spans_are_those_of_the_published_loop(seed):
 def test_lengths_of_spans_are_in_inverse_proportion():
     """P(n) = .438 .219 .146 .109 .088: chi-square over spans that neither the budget nor the end has cut."""
     rng, counts = np.random.default_rng(5), Counter()
-    for _ in range(400):
-        taken = XLNet()._spans(np.ones(4000, dtype=bool), 300, rng)
+    extents = Extents(np.full(400, 4000))
+    all_taken = XLNet()._spans(
+        np.ones(extents.total, dtype=bool), extents, np.full(400, 300), Draws.from_generator(rng, 400)
+    )
+    for taken in all_taken.reshape(400, 4000):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], taken, [0]])))
         lengths = (edges[1::2] - edges[::2])[:40]  # far from the end, where single tokens fill up
         counts.update(lengths.tolist())
@@ -152,10 +160,16 @@ def test_backward_texts_have_their_words_as_they_stand_in_the_text(seed):
         words = np.concatenate([along[:first], along[first + 1 : -2]])
         tokens = rng.integers(4, 50, length - 3)
         texts.append(Text(tokens[:first], SPECIAL, tokens[first:], True, words, backward))
-    one_half = [slice(0, length)]
-    forward, backward = (XLNet()._targets(text, one_half, np.random.default_rng(seed)) for text in texts)
+    one_half = Extents(np.array([length, 0]))
+
+    def targets(text, key):
+        both = Texts.of([text])
+        draws = Draws.from_generator(np.random.default_rng(key), 2)
+        return XLNet()._targets(both, Sequences.cls_last(both, "xlnet"), one_half, draws)
+
+    forward, backward = (targets(text, seed) for text in texts)
     assert forward.sum() == 15 and (forward == backward[::-1]).all()
-    assert not (forward == XLNet()._targets(texts[0], one_half, np.random.default_rng(seed + 1))).all()
+    assert not (forward == targets(texts[0], seed + 1)).all()
 
 
 def test_one_token_in_context_is_predicted_and_the_first_half_has_one_more():
@@ -176,8 +190,10 @@ def test_one_token_in_context_is_predicted_and_the_first_half_has_one_more():
 def test_orders_are_uniform():
     """The step of a given place within its half, over many draws."""
     objective, rng, counts = XLNet(), np.random.default_rng(2), np.zeros((6, 6))
-    for _ in range(6000):
-        counts[np.arange(6), objective._order(6, rng)] += 1
+    orders = objective._orders(Extents(np.full(6000, 6)), Draws.from_generator(rng, 6000)).reshape(-1, 6)
+    assert (np.sort(orders) == np.arange(6)).all()
+    for place in range(6):
+        counts[place] = np.bincount(orders[:, place], minlength=6)
     statistic = ((counts - 1000) ** 2 / 1000).sum()
     assert statistic < 25 + 4.5 * np.sqrt(50), statistic
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import torch
 
-from unified.data.example import NO_PAIR_LABEL, NO_SENTENCES, Batch, Example
+from unified.data.example import NO_PAIR_LABEL, Batch, Example, Examples
+from unified.data.extents import Extents
 from unified.masks import GIVEN, PADDING, structure_of
 
 
 def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
+    """:func:`pack` of B lists of examples."""
+    per_row = np.array([len(row) for row in rows], dtype=np.int64)
+    return pack(Examples.of(list(chain.from_iterable(rows))), per_row, row_length, groups, pad)
+
+
+def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
     """Put the examples of each row one after another and fill the rows up with padding.
 
     The targets of examples with a query stream get a place each behind the row, numbered like their example.
@@ -20,7 +27,8 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
     A padding place holds ``pad``, position and token type 0, ranks ``GIVEN`` and document ``PADDING``.
 
     Args:
-        rows: B lists of examples.
+        examples: row after row.
+        per_row: int64 (B,), how many each row holds.
         row_length: places per row; None takes the longest row's.
         groups: names of all objectives; ``label_groups`` and ``pair_groups`` index them.
         pad: id of the padding symbol.
@@ -28,65 +36,58 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
     Raises:
         ValueError: no rows, a row longer than ``row_length``, or an example of a group that is not listed.
     """
-    if not rows:
+    count = len(per_row)
+    if count == 0:
         raise ValueError("no rows to collate")
-    examples = list(chain.from_iterable(rows))
-    lengths = _integers(len(example.tokens) for example in examples)
-    per_row = _integers(len(row) for row in rows)
-    row_of_example = np.repeat(np.arange(len(rows)), per_row)
-    row_lengths = np.bincount(row_of_example, weights=lengths, minlength=len(rows)).astype(np.int64)
+    lengths = examples.lengths
+    row_of_example = np.repeat(np.arange(count), per_row)
+    row_lengths = np.bincount(row_of_example, weights=lengths, minlength=count).astype(np.int64)
     width = int(row_lengths.max()) if row_length is None else row_length
     if row_lengths.max() > width:
         raise ValueError(f"row {row_lengths.argmax()} holds {row_lengths.max()} tokens, but rows have {width} places")
     before_in_row = np.cumsum(lengths) - lengths - np.repeat(np.cumsum(row_lengths) - row_lengths, per_row)
-    places = _runs(row_of_example * width + before_in_row, lengths)
-    numbers = np.arange(len(examples)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
-    labels_each = _integers(len(example.predicted) for example in examples)
-    streamed = np.where(_integers(example.query_stream for example in examples), labels_each, 0)
-    stream = _Stream.of(examples, streamed, row_of_example, len(rows))
+    stretches = list(pairwise(Extents(row_lengths).offsets.tolist()))
+    numbers = Extents(per_row).within
+    streamed = examples.query_stream * examples.predicted_counts
+    stream = _Stream.of(examples, streamed, row_of_example, count)
     stride = width + stream.width
     starts = row_of_example * stride + before_in_row  # first place of each example, flat
 
     def spread(values: np.ndarray, fill: int) -> np.ndarray:
-        full = np.full(len(rows) * width, fill, dtype=np.int64)
-        full[places] = values
-        return full.reshape(len(rows), width)
+        full = np.full((count, width), fill, dtype=np.int64)
+        for row, (start, stop) in enumerate(stretches):
+            full[row, : stop - start] = values[start:stop]
+        return full
 
-    def every(field: str) -> list[np.ndarray]:
-        return [getattr(example, field) for example in examples]
-
-    key_rank = spread(_joined(every("key_rank")), GIVEN)
-    query_rank = spread(_joined(every("query_rank")), GIVEN)
+    key_rank = spread(examples.key_rank, GIVEN)
+    query_rank = key_rank if examples.query_rank is examples.key_rank else spread(examples.query_rank, GIVEN)
     documents = spread(np.repeat(numbers, lengths), PADDING)
-    predicted = _joined(every("predicted")) + np.repeat(starts, labels_each)
+    labels_each, boundaries_each = examples.predicted_counts, examples.boundary_counts
+    predicted = examples.predicted + np.repeat(starts, labels_each)
     predicted[np.repeat(streamed > 0, labels_each)] = stream.rows * stride + width + stream.columns
     group_of_example = _group_numbers(examples, groups)
-    is_next = _integers(example.is_next for example in examples)
-    asked = np.flatnonzero(is_next != NO_PAIR_LABEL)
-    boundaries_each = _integers(len(example.boundaries) for example in examples)
-    boundaries = np.concatenate([np.empty((0, 4), dtype=np.int64), *every("boundaries")])
-    sentences_each = _integers(len(example.sentences) for example in examples)
-    sentences = np.concatenate([NO_SENTENCES, *every("sentences")])
+    asked = np.flatnonzero(examples.is_next != NO_PAIR_LABEL)
+    boundaries, sentences = examples.boundaries, examples.sentences
     arrays = {
-        "tokens": spread(_joined(every("tokens")), pad),
-        "positions": stream.behind(spread(_joined(every("positions")), 0), stream.positions, 0),
-        "token_types": stream.behind(spread(_joined(every("token_types")), 0), stream.token_types, 0),
+        "tokens": spread(examples.tokens, pad),
+        "positions": stream.behind(spread(examples.positions, 0), stream.positions, 0),
+        "token_types": stream.behind(spread(examples.token_types, 0), stream.token_types, 0),
         "documents": stream.behind(documents, np.repeat(numbers, streamed), PADDING),
         "key_rank": key_rank,
         "query_rank": stream.behind(query_rank, stream.ranks, GIVEN),
         "predicted": predicted,
-        "labels": _joined(every("labels")),
+        "labels": examples.labels,
         "label_groups": np.repeat(group_of_example, labels_each),
-        "pair_places": (starts + _integers(example.pair_place for example in examples))[asked],
-        "pair_labels": is_next[asked],
+        "pair_places": (starts + examples.pair_place)[asked],
+        "pair_labels": examples.is_next[asked],
         "pair_groups": group_of_example[asked],
         "boundary_places": boundaries[:, :2] + np.repeat(starts, boundaries_each)[:, None],
         "boundary_offsets": boundaries[:, 2].copy(),
         "boundary_labels": boundaries[:, 3].copy(),
         "boundary_groups": np.repeat(group_of_example, boundaries_each),
-        "sentence_places": sentences[:, 0] + np.repeat(starts, sentences_each),
+        "sentence_places": sentences[:, 0] + np.repeat(starts, examples.sentence_counts),
         "sentence_labels": sentences[:, 1].copy(),
-        "sentence_groups": np.repeat(group_of_example, sentences_each),
+        "sentence_groups": np.repeat(group_of_example, examples.sentence_counts),
     }
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     structure = "mixed" if stream.width else structure_of(key_rank, query_rank, documents)
@@ -111,17 +112,18 @@ class _Stream:
     ranks: np.ndarray
 
     @classmethod
-    def of(cls, examples: list[Example], counts: np.ndarray, row_of_example: np.ndarray, row_count: int) -> _Stream:
+    def of(cls, examples: Examples, counts: np.ndarray, row_of_example: np.ndarray, row_count: int) -> _Stream:
         """``counts`` (examples,) says how many queries each example has."""
-        owners = [example for example in examples if example.query_stream]
         per_row = np.bincount(row_of_example, weights=counts, minlength=row_count).astype(np.int64)
+        streamed = np.repeat(counts > 0, examples.predicted_counts)
+        own = (examples.predicted + np.repeat(Extents(examples.lengths).starts, examples.predicted_counts))[streamed]
         return cls(
             width=int(per_row.max()),
             rows=np.repeat(row_of_example, counts),
-            columns=_runs(np.zeros(row_count, dtype=np.int64), per_row),
-            positions=_joined(example.positions[example.predicted] for example in owners),
-            token_types=_joined(example.token_types[example.predicted] for example in owners),
-            ranks=_joined(example.key_rank[example.predicted] for example in owners) - 1,
+            columns=Extents(per_row).within,
+            positions=examples.positions[own],
+            token_types=examples.token_types[own],
+            ranks=examples.key_rank[own] - 1,
         )
 
     def behind(self, content: np.ndarray, values: np.ndarray, fill: int) -> np.ndarray:
@@ -133,23 +135,9 @@ class _Stream:
         return np.concatenate([content, full], axis=1)
 
 
-def _integers(values) -> np.ndarray:
-    return np.fromiter(values, dtype=np.int64)
-
-
-def _joined(arrays) -> np.ndarray:
-    """All arrays in one, int64; the empty one in front serves a batch without examples."""
-    return np.concatenate([np.empty(0, dtype=np.int64), *arrays])
-
-
-def _runs(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """``starts[i]``, ``starts[i] + 1``, … (``lengths[i]`` of them) for one i after another."""
-    return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-
-
-def _group_numbers(examples: list[Example], groups: tuple[str, ...]) -> np.ndarray:
+def _group_numbers(examples: Examples, groups: tuple[str, ...]) -> np.ndarray:
     number = {name: i for i, name in enumerate(groups)}
-    for example in examples:
-        if example.group not in number:
-            raise ValueError(f"an example of group {example.group!r}; the groups of this run are {', '.join(groups)}")
-    return _integers(number[example.group] for example in examples)
+    for group in examples.groups:
+        if group not in number:
+            raise ValueError(f"an example of group {group!r}; the groups of this run are {', '.join(groups)}")
+    return np.array([number[group] for group in examples.groups], dtype=np.int64)

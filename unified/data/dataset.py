@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from unified.data import randomness
-from unified.data.example import Example
+from unified.data.example import Example, Examples
+from unified.data.extents import runs
 from unified.data.planning import Planner, TextPlan, deal, planner_of
+from unified.data.randomness import Draws
 from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.errors import UnifiedError
-from unified.objectives.base import Mixture, Objective, Supply, lengths_of
+from unified.objectives.base import Mixture, Objective, Supply, examples_of, lengths_of
 
 
 @dataclass(frozen=True)
@@ -146,25 +149,41 @@ class RowDataset:
 
     def __getitem__(self, row: int) -> list[Example]:
         """The examples of one row; each keeps to the length that was planned for it."""
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {row} of {len(self)}")
-        return [self._example(int(index)) for index in self._members_of(row)]
+        return self.examples([row])[0].split()
+
+    def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
+        """The examples of some rows, row after row, and how many each row holds, int64 (B,)."""
+        rows = np.asarray(rows, dtype=np.int64)
+        outside = rows[(rows < 0) | (rows >= len(self))]
+        if outside.size:
+            raise IndexError(f"row {outside[0]} of {len(self)}")
+        per_row = self._offsets[rows + 1] - self._offsets[rows]
+        indices = self._members[runs(self._offsets[rows], per_row)]
+        drawn = self._objectives[indices]
+        owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
+        parts = [self._made(indices[own]) for own in owners]
+        examples = parts[0] if len(parts) == 1 else Examples.joined(parts, np.argsort(np.concatenate(owners)))
+        return examples, per_row
 
     def _members_of(self, row: int) -> np.ndarray:
         return self._members[self._offsets[row] : self._offsets[row + 1]]
 
-    def _example(self, index: int) -> Example:
-        objective = self.mixture.objectives[self._objectives[index]]
-        rng = randomness.generator(self.seed, self.epoch, randomness.EXAMPLE, index)
-        number = int(self._firsts.searchsorted(index, side="right")) - 1
-        plan, own_index = self._plans[number][1], index - int(self._firsts[number])
-        example = objective(plan.text(own_index, objective, rng), rng)
-        if len(example.tokens) > self._places[index]:
+    def _made(self, indices: np.ndarray) -> Examples:
+        """Examples of one objective."""
+        objective = self.mixture.objectives[self._objectives[indices[0]]]
+        number = int(self._firsts.searchsorted(indices[0], side="right")) - 1
+        plan, own = self._plans[number][1], indices - self._firsts[number]
+        draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
+        texts = plan.texts(own, objective, draws)
+        made = examples_of(objective, texts, draws)
+        too_long = np.flatnonzero(made.lengths > self._places[indices])
+        if too_long.size:
+            one = too_long[0]
             raise ValueError(
-                f"objective {objective.name} made {len(example.tokens)} tokens of {plan.lengths[own_index]}; its "
-                f"special_tokens, or lengths, allows {self._places[index]}"
+                f"objective {objective.name} made {made.lengths[one]} tokens of {plan.lengths[own[one]]}; its "
+                f"special_tokens, or lengths, allows {self._places[indices[one]]}"
             )
-        return example
+        return made
 
     @property
     def lengths(self) -> np.ndarray:

@@ -7,18 +7,24 @@ of each left out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
 from unified.data import randomness
 from unified.data.annotations import Annotations
+from unified.data.extents import Extents, runs
 from unified.data.instances import RANDOM_SECOND_SHARE
 from unified.data.mmap import TokenFile
+from unified.data.randomness import Draws
 from unified.data.rows import Room, RowPlan, Share, plan_documents, plan_single_blocks
-from unified.data.second_segments import BETWEEN, INSIDE, OUTSIDE, Shape, run_elsewhere
-from unified.data.sources import require_final_separator, word_starts_of
+from unified.data.second_segments import BETWEEN, OUTSIDE, with_random_seconds
+from unified.data.segments import Blocks, Segments
+from unified.data.sources import require_final_separators, word_starts_of
 from unified.data.text import Text
+from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.objectives.base import Objective, annotations_of
@@ -95,7 +101,12 @@ class DocumentTexts:
         return plan if slope == 1 else _in_tokens(plan, slope)
 
     def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
-        """The block of ``length`` tokens from place ``start`` on as ``objective`` wants it.
+        """One of :meth:`texts`."""
+        draws = Draws.from_generator(rng)
+        return self.texts(np.array([start]), np.array([length]), objective, draws).texts()[0]
+
+    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        """The blocks of ``lengths`` tokens from places ``starts`` on (int64 (n,) each) as ``objective`` wants them.
 
         Two segments are cut where a sentence ends, each of these places equally likely (google-research/bert,
         create_pretraining_data.py); a block without one, a single sentence, is cut at any token. A block of one token
@@ -106,53 +117,55 @@ class DocumentTexts:
 
         Of the annotations that the objective reads, the spans that lie within one segment come along.
         """
-        tokens, sentence_ends = self._read(start, start + length)
-        backward = getattr(objective, "both_directions", False) and rng.random() < 0.5
-        if backward:
-            tokens, sentence_ends = tokens[::-1], (len(tokens) - sentence_ends)[::-1]
+        backward = np.zeros(len(starts), dtype=bool)
+        if getattr(objective, "both_directions", False):
+            backward = draws.uniforms("backward") < 0.5
         kinds = self.annotation_kinds.intersection(annotations_of(objective))
-        if objective.segments == 1:
-            return self._text(tokens, None, None, self._spans(kinds, (start, len(tokens))), backward)
-        cut = self._cut(len(tokens), sentence_ends, rng)
-        first, second = tokens[:cut], tokens[cut:]
-        is_next, place = None, start + cut
-        if objective.wants_random_second:
-            is_next = True
-            if len(second):
-                shape = self._shape(len(second), sentence_ends - cut, start if backward else start + length, backward)
-                elsewhere, kept = run_elsewhere(self, start, shape, rng)
-                is_next = bool(rng.random() >= RANDOM_SECOND_SHARE)
-                second = second[:kept]
-                if not is_next:
-                    place, second = elsewhere, self._read(elsewhere, elsewhere + kept)[0]
-                    second = second[::-1] if backward else second
-        spans = self._spans(kinds, (start, cut), (place, len(second)))
-        return self._text(first, second, is_next, spans, backward)
+        is_next = None
+        segments = Segments(starts[None], lengths[None])
+        if objective.segments == 2:
+            blocks = Blocks.of(self, starts, lengths, backward)
+            cuts = blocks.cuts(draws)
+            if objective.wants_random_second:
+                segments, is_next = with_random_seconds(self, blocks, cuts, draws, RANDOM_SECOND_SHARE)
+            else:
+                segments = blocks.divided(cuts)
+        return self.read(segments, is_next, backward, {kind: self._spans(kind, segments) for kind in kinds})
 
-    def segments(self, first: slice, second: slice | None, is_next: bool | None) -> Text:
-        """One or two given stretches, of one document each, as slices of places; annotations do not come along."""
-        tokens = self._read(first.start, first.stop)[0]
-        return self._text(tokens, None if second is None else self._read(second.start, second.stop)[0], is_next, {})
-
-    def _text(
+    def read(
         self,
-        first: np.ndarray,
-        second: np.ndarray | None,
-        is_next: bool | None,
-        spans: dict[str, np.ndarray],
-        backward: bool = False,
-    ) -> Text:
-        both = first if second is None else np.concatenate([first, second])
-        starts = word_starts_of(both, self.word_starts, self.special, self.name)
-        return Text(first, self.special, second, is_next, starts, backward, self._random_tokens, spans)
+        segments: Segments,
+        is_next: np.ndarray | None,
+        backward: np.ndarray | None = None,
+        spans: Mapping[str, list[np.ndarray]] | None = None,
+    ) -> Texts:
+        """Texts of given segments, each of one document; ``is_next`` and ``backward`` are bool (n,), None for nothing.
 
-    def _spans(self, kinds: frozenset[str], *segments: tuple[int, int]) -> dict[str, np.ndarray]:
-        """Spans of each kind, int64 (k, 2), counted over segments that begin at these places and have these lengths."""
-        shifts = (0, segments[0][1])
-        return {
-            kind: np.concatenate([self._spans_of(kind, *s) + shift for s, shift in zip(segments, shifts, strict=False)])
-            for kind in kinds
-        }
+        A ``</s>`` within a sentence is left out.
+        """
+        tokens, lengths = self._read(segments)
+        backward = np.zeros(lengths.shape[1], dtype=bool) if backward is None else backward
+        if backward.any():
+            tokens = tokens[_mirrored(lengths, backward)]
+        return Texts(
+            tokens,
+            self.special,
+            lengths,
+            np.full(len(backward), UNASKED) if is_next is None else is_next.astype(np.int64),
+            word_starts_of(tokens, self.word_starts, self.special, self.name),
+            backward,
+            self._random_tokens,
+            spans or {},
+        )
+
+    def _spans(self, kind: str, segments: Segments) -> list[np.ndarray]:
+        """Spans of each text, int64 (k, 2), counted over its segments."""
+        texts = []
+        for starts, lengths in zip(segments.starts.T.tolist(), segments.lengths.T.tolist(), strict=True):
+            shifts = (0, lengths[0])
+            parts = [self._spans_of(kind, *one) + shift for *one, shift in zip(starts, lengths, shifts, strict=False)]
+            texts.append(np.concatenate(parts))
+        return texts
 
     def _spans_of(self, kind: str, start: int, length: int) -> np.ndarray:
         """Spans of ``length`` tokens from place ``start`` on, int64 (k, 2); those cut by either end are left out."""
@@ -163,48 +176,49 @@ class DocumentTexts:
         spans = self.annotations.read(kind, int(self.items[first]), self.bounds[first : stop + 1]) - start
         return spans[(spans[:, 0] >= 0) & (spans[:, 1] <= length)]
 
-    def _random_tokens(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """int64 (count,): tokens at random places of the whole text, as often as they occur in it."""
-        tokens = np.empty(0, dtype=np.int64)
-        while len(tokens) < count:
-            drawn = self.file.at(rng.integers(self.file.token_count, size=2 * count))
-            tokens = np.append(tokens, drawn[drawn != self.special.separator])
-        return tokens[:count]
+    def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
+        """``Text.sampler``: tokens at random places of the whole text, as often as they occur in it."""
+        tokens = np.full(counts.sum(), self.special.separator)
+        for attempt in count():
+            wanting = np.flatnonzero(tokens == self.special.separator)
+            if wanting.size == 0:
+                return tokens
+            places = draws.integers(f"places of the corpus, attempt {attempt}", self.file.token_count, counts)
+            tokens[wanting] = self.file.at(places[wanting])
 
-    @staticmethod
-    def _cut(count: int, sentence_ends: np.ndarray, rng: np.random.Generator) -> int:
-        """Length of the first segment of ``count`` tokens."""
-        if len(sentence_ends):
-            return int(sentence_ends[rng.integers(len(sentence_ends))])
-        return int(rng.integers(1, count)) if count > 1 else count
+    def _read(self, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of all segments, int64, those of one text after another; and how many each has, int64 (k, n)."""
+        # Text by text, the first segment before the second.
+        starts, stops = (places.T.ravel() for places in (segments.starts, segments.starts + segments.lengths))
+        first = self.bounds.searchsorted(starts, side="right") - 1
+        # An empty segment may lie behind the last sentence; it reads none.
+        counts = np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
+        sentences = runs(first, counts)
+        begins = np.maximum(self.bounds[sentences], np.repeat(starts, counts))
+        ends = np.minimum(self.bounds[sentences + 1], np.repeat(stops, counts))
+        items = self.items[sentences]  # as many separators lie before each
+        require_final_separators(self.file.at(self.bounds[sentences + 1] + items), items, self.special, self.name)
+        tokens = self.file.at(runs(begins + items, ends - begins))
+        lengths = stops - starts
+        kept = tokens != self.special.separator
+        if not kept.all():
+            lengths = np.bincount(Extents(lengths).owners[kept], minlength=len(lengths))
+            tokens = tokens[kept]
+        lengths = lengths.reshape(segments.lengths.T.shape).T
+        empty = np.flatnonzero(lengths.sum(0) == 0)
+        if empty.size:
+            item = int(self.items[self.sentence_at(int(segments.starts[0, empty[0]]))])
+            raise UnifiedError(f"{self.name}: item {item} holds nothing but </s>; remove that line")
+        return tokens, lengths
 
-    def _shape(self, length: int, sentence_ends: np.ndarray, far: int, backward: bool) -> Shape:
-        """The shape of a second segment of ``length`` tokens, from the ends of the block's sentences, counted from it.
 
-        ``far`` is the place of its side that the first segment does not touch.
-        """
-        border = self.bounds.searchsorted(far)
-        ends = int(self.borders[border]) if self.bounds[border] == far else INSIDE
-        shorter = sentence_ends[sentence_ends > 0][::-1].tolist()
-        return Shape(length, BETWEEN if len(sentence_ends) else INSIDE, ends, tuple(shorter), backward)
-
-    def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens from place ``start`` to ``stop - 1``, int64, and how many of them precede each inner sentence end.
-
-        Both places lie in one document. A ``</s>`` within a sentence is left out too.
-        """
-        first = int(self.bounds.searchsorted(start, side="right")) - 1
-        last = int(self.bounds.searchsorted(stop, side="left")) - 1
-        items = np.asarray(self.file.slice(int(self.items[first]), int(self.items[last]) + 1))
-        ends = self.bounds[first + 1 : last + 2] - self.bounds[first] + np.arange(last + 1 - first)
-        require_final_separator(items[ends], int(self.items[first]), self.special, self.name)
-        skipped = int(start - self.bounds[first])
-        items = items[skipped : stop - self.bounds[first] + last - first]
-        kept = items != self.special.separator
-        tokens = items[kept].astype(np.int64)
-        if len(tokens) == 0:
-            raise UnifiedError(f"{self.name}: item {int(self.items[first])} holds nothing but </s>; remove that line")
-        return tokens, np.cumsum(kept)[ends[:-1] - skipped]
+def _mirrored(lengths: np.ndarray, backward: np.ndarray) -> np.ndarray:
+    """Where each token is taken from so that the segments of some texts stand in reverse order, int64."""
+    extents = Extents(lengths.T.ravel())
+    turned = np.repeat(backward, len(lengths))[extents.owners]
+    places = np.arange(extents.total)
+    other_end = np.repeat(extents.starts + extents.stops - 1, extents.lengths)
+    return np.where(turned, other_end - places, places)
 
 
 def _in_tokens(plan: RowPlan, slope: float) -> RowPlan:

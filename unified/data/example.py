@@ -1,18 +1,22 @@
-"""One sequence after an objective (:class:`Example`, numpy) and packed rows of them (:class:`Batch`, torch)."""
+"""Sequences after an objective (:class:`Example`, :class:`Examples`, numpy) and packed rows (:class:`Batch`, torch)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 import torch
 
+from unified.data.extents import Extents, runs
 from unified.masks import NO_KEY, AttentionMask
 
 #: ``Example.is_next`` where the objective predicts no next sentence.
 NO_PAIR_LABEL = -1
 #: ``Example.sentences`` where the objective classifies none.
 NO_SENTENCES = np.empty((0, 2), dtype=np.int64)
+#: ``Example.boundaries`` where nothing is predicted from them.
+NO_BOUNDARIES = np.empty((0, 4), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,158 @@ class Example:
     labels: np.ndarray
     is_next: int = NO_PAIR_LABEL
     pair_place: int = 0
-    boundaries: np.ndarray = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
+    boundaries: np.ndarray = field(default_factory=lambda: NO_BOUNDARIES)
     sentences: np.ndarray = field(default_factory=lambda: NO_SENTENCES)
     query_stream: bool = False
+
+
+@dataclass(frozen=True)
+class Examples:
+    """n examples one after another; see :class:`Example` for what each of the fields holds of one. All arrays int64.
+
+    Attributes:
+        groups: n names.
+        lengths: (n,) tokens of each.
+        tokens, positions, token_types, key_rank, query_rank: (all tokens,).
+        predicted, labels: (all predictions,), places counted from their example's first token.
+        predicted_counts: (n,) predictions of each.
+        is_next, pair_place: (n,).
+        boundaries: (all boundaries, 4), and how many each has, (n,).
+        sentences: (all sentences, 2), and how many each has, (n,).
+        query_stream: (n,) 1 or 0.
+    """
+
+    groups: list[str]
+    lengths: np.ndarray
+    tokens: np.ndarray
+    positions: np.ndarray
+    token_types: np.ndarray
+    key_rank: np.ndarray
+    query_rank: np.ndarray
+    predicted: np.ndarray
+    labels: np.ndarray
+    predicted_counts: np.ndarray
+    is_next: np.ndarray
+    pair_place: np.ndarray
+    boundaries: np.ndarray
+    boundary_counts: np.ndarray
+    sentences: np.ndarray
+    sentence_counts: np.ndarray
+    query_stream: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @classmethod
+    def of(cls, examples: Sequence[Example]) -> Examples:
+        """Those of a list, copied."""
+
+        def each(values: Iterable[int]) -> np.ndarray:
+            return np.fromiter(values, dtype=np.int64, count=len(examples))
+
+        def joined(field: str, empty: np.ndarray = _EMPTY) -> np.ndarray:
+            return np.concatenate([empty, *(getattr(example, field) for example in examples)])
+
+        return cls(
+            groups=[example.group for example in examples],
+            lengths=each(len(example.tokens) for example in examples),
+            **{name: joined(name) for name in (*_PER_TOKEN, *_PER_PREDICTION)},
+            predicted_counts=each(len(example.predicted) for example in examples),
+            is_next=each(example.is_next for example in examples),
+            pair_place=each(example.pair_place for example in examples),
+            boundaries=joined("boundaries", NO_BOUNDARIES),
+            boundary_counts=each(len(example.boundaries) for example in examples),
+            sentences=joined("sentences", NO_SENTENCES),
+            sentence_counts=each(len(example.sentences) for example in examples),
+            query_stream=each(example.query_stream for example in examples),
+        )
+
+    @classmethod
+    def of_one_group(
+        cls,
+        group: str,
+        extents: Extents,
+        *,
+        tokens: np.ndarray,
+        token_types: np.ndarray,
+        ranks: np.ndarray,
+        places: np.ndarray,
+        labels: np.ndarray,
+        is_next: np.ndarray | None = None,
+    ) -> Examples:
+        """Examples of one objective whose positions count from 0, without boundaries, sentences or query stream.
+
+        Args:
+            extents: the examples' tokens.
+            ranks: (all tokens,), both as key and as query.
+            places: (all predictions,), increasing, counted over all examples.
+            is_next: (n,), None where nobody asks.
+        """
+        count = len(extents)
+        none = np.zeros(count, dtype=np.int64)
+        counts = extents.counts(places)
+        return cls(
+            groups=[group] * count,
+            lengths=extents.lengths,
+            tokens=tokens,
+            positions=extents.within,
+            token_types=token_types,
+            key_rank=ranks,
+            query_rank=ranks,
+            predicted=places - np.repeat(extents.starts, counts),
+            labels=labels,
+            predicted_counts=counts,
+            is_next=np.full(count, NO_PAIR_LABEL) if is_next is None else is_next,
+            pair_place=none,
+            boundaries=NO_BOUNDARIES,
+            boundary_counts=none,
+            sentences=NO_SENTENCES,
+            sentence_counts=none,
+            query_stream=none,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Examples], order: np.ndarray) -> Examples:
+        """The examples of all parts together in another order, int64 (n,)."""
+        merged = {f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)[1:]}
+        groups = [group for part in parts for group in part.groups]
+        for names, counts in _COUNTED.items():
+            extents = Extents(merged[counts])
+            own = runs(extents.starts[order], extents.lengths[order])
+            merged |= {name: merged[name][own] for name in names}
+        merged |= {name: merged[name][order] for name in _PER_EXAMPLE}
+        return cls(groups=[groups[i] for i in order.tolist()], **merged)
+
+    def split(self) -> list[Example]:
+        """Each by itself, as views."""
+        cuts = {
+            name: np.split(getattr(self, name), np.cumsum(getattr(self, counts))[:-1])
+            for names, counts in _COUNTED.items()
+            for name in names
+        }
+        return [
+            Example(
+                group=group,
+                **{name: parts[i] for name, parts in cuts.items()},
+                is_next=int(self.is_next[i]),
+                pair_place=int(self.pair_place[i]),
+                query_stream=bool(self.query_stream[i]),
+            )
+            for i, group in enumerate(self.groups)
+        ]
+
+
+_EMPTY = np.empty(0, dtype=np.int64)
+_PER_TOKEN = ("tokens", "positions", "token_types", "key_rank", "query_rank")
+_PER_PREDICTION = ("predicted", "labels")
+#: Fields of :class:`Examples`, and the field that says how many entries of them each example has.
+_COUNTED = {
+    _PER_TOKEN: "lengths",
+    _PER_PREDICTION: "predicted_counts",
+    ("boundaries",): "boundary_counts",
+    ("sentences",): "sentence_counts",
+}
+_PER_EXAMPLE = (*_COUNTED.values(), "is_next", "pair_place", "query_stream")
 
 
 @dataclass(frozen=True)

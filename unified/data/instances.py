@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unified.data import randomness
+from unified.data.randomness import Draws
 from unified.data.rows import Room, Share
-from unified.data.text import Text
+from unified.data.segments import Segments
+from unified.data.texts import Texts
 
 if TYPE_CHECKING:  # objectives name their planners, and documents know objectives
     from unified.data.documents import DocumentTexts
@@ -90,7 +92,7 @@ class PlannedInstances:
         is_next: bool (N,), False where the second segment is random; None where there is only one.
     """
 
-    texts: DocumentTexts
+    source: DocumentTexts
     starts: np.ndarray
     segment_lengths: np.ndarray
     is_next: np.ndarray | None
@@ -101,13 +103,11 @@ class PlannedInstances:
     def lengths(self) -> np.ndarray:
         return self.segment_lengths.sum(0)
 
-    def text(self, index: int, objective: Objective, rng: np.random.Generator) -> Text:
-        """Nothing is left to draw: ``rng`` is not used."""
-        starts, stops = self.starts[:, index], self.starts[:, index] + self.segment_lengths[:, index]
-        first, second = (slice(*bounds) for bounds in zip(starts.tolist(), stops.tolist(), strict=True))
-        if self.is_next is None:
-            return self.texts.segments(first, None, None)
-        return self.texts.segments(first, second, bool(self.is_next[index]))
+    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        """Nothing is left to draw: ``draws`` are not used."""
+        segments = 1 if self.is_next is None else 2
+        places = Segments(self.starts[:segments, indices], self.segment_lengths[:segments, indices])
+        return self.source.read(places, None if self.is_next is None else self.is_next[indices])
 
 
 def truncated(first: np.ndarray, second: np.ndarray, longest: int) -> np.ndarray:

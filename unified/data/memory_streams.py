@@ -9,17 +9,21 @@ a sentence does; or both do not, where no sentence ends in the part of the windo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from unified.data import randomness
 from unified.data.documents import RANDOM_SECOND_SHARE
-from unified.data.example import Example
+from unified.data.example import Example, Examples
 from unified.data.mmap import TokenFile
-from unified.data.sources import require_final_separator, word_starts_of
+from unified.data.randomness import Draws
+from unified.data.sources import require_final_separators, word_starts_of
 from unified.data.text import Text
+from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Objective
+from unified.objectives.base import Objective, examples_of
 
 
 class RunningText:
@@ -66,7 +70,7 @@ class RunningText:
         items = np.asarray(self.file.slice(first, last))
         sizes = np.asarray(self.file.sizes[first:last])
         ends = np.cumsum(sizes) - 1
-        require_final_separator(items[ends], first, self.special, self.name)
+        require_final_separators(items[ends], np.arange(first, last), self.special, self.name)
         kept = np.ones(len(items), dtype=bool)
         kept[ends[sizes > 1]] = False
         skipped = int(start - self.bounds[first])
@@ -152,10 +156,16 @@ class StreamDataset:
         return row // self.streams
 
     def __getitem__(self, row: int) -> list[Example]:
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {row} of {len(self)}")
-        rng = randomness.generator(self.seed, self.epoch, randomness.EXAMPLE, row)
-        return [self.objective(self._text(row, rng), rng)]
+        return self.examples([row])[0].split()
+
+    def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
+        """The examples of some rows, one each, as :meth:`unified.data.dataset.RowDataset.examples` gives them."""
+        for row in rows:
+            if not 0 <= row < len(self):
+                raise IndexError(f"row {row} of {len(self)}")
+        draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, np.array(rows))
+        texts = Texts.of([self._text(*one) for one in zip(rows, draws.generators("text"), strict=True)])
+        return examples_of(self.objective, texts, draws), np.ones(len(rows), dtype=np.int64)
 
     def _text(self, row: int, rng: np.random.Generator) -> Text:
         step, stream = divmod(row, self.streams)

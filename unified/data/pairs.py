@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 
 from unified.data import randomness
 from unified.data.annotations import Annotations
 from unified.data.mmap import TokenFile
+from unified.data.randomness import Draws
 from unified.data.rows import Room, RowPlan, Share, group_rows, pack_windows
-from unified.data.sources import require_final_separator, word_starts_of
+from unified.data.sources import require_final_separators, word_starts_of
 from unified.data.text import Text
+from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.objectives.base import Objective, annotations_of
@@ -105,16 +109,28 @@ class PairTexts:
         return RowPlan(np.arange(len(places)), self.lengths, members, offsets)
 
     def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
-        """Pair number ``start``; nothing is drawn at random.
+        """One of :meth:`texts`; ``rng`` is not used."""
+        return self.texts(np.array([start]), np.array([length]), objective, None).texts()[0]
+
+    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: Objective, draws: Draws | None) -> Texts:
+        """The pairs numbered ``starts`` (int64 (n,)); nothing is drawn at random.
 
         Of the annotations that the objective reads, the spans whose first token is kept come along, cut as their text.
         """
-        source = self._read(self.source, start, self.max_source)
-        target = self._read(self.target, start, self.max_target)
-        starts = word_starts_of(np.concatenate([source, target]), self.word_starts, self.special, self.name)
+        items = starts.tolist()
+        sides = ((self.source, self.max_source), (self.target, self.max_target))
+        segments = [self._read(file, item, maximum) for item in items for file, maximum in sides]
+        tokens, sizes = np.concatenate(segments), np.array([len(segment) for segment in segments]).reshape(-1, 2).T
         kinds = self.annotation_kinds.intersection(annotations_of(objective))
-        spans = {kind: self._spans(kind, start, len(source)) for kind in kinds}
-        return Text(source, self.special, second=target, word_starts=starts, spans=spans)
+        return Texts(
+            tokens,
+            self.special,
+            sizes,
+            np.full(len(items), UNASKED),
+            word_starts_of(tokens, self.word_starts, self.special, self.name),
+            np.zeros(len(items), dtype=bool),
+            spans={kind: list(map(self._spans, repeat(kind), items, sizes[0].tolist())) for kind in kinds},
+        )
 
     def _spans(self, kind: str, item: int, length: int) -> np.ndarray:
         """Spans that begin in the first ``length`` tokens of a source, int64 (k, 2)."""
@@ -123,6 +139,6 @@ class PairTexts:
 
     def _read(self, file: TokenFile, item: int, maximum: int) -> np.ndarray:
         tokens = np.asarray(file[item])
-        require_final_separator(tokens[-1:], item, self.special, file.prefix)
+        require_final_separators(tokens[-1:], np.array([item]), self.special, file.prefix)
         stop = len(tokens) - 1
         return tokens[: min(stop, maximum) if maximum else stop].astype(np.int64)

@@ -12,9 +12,10 @@ from typing import Protocol
 import numpy as np
 
 from unified.data.lanes import cut_stretches
+from unified.data.randomness import Draws
 from unified.data.rows import Room, Share
 from unified.data.sources import TextSource
-from unified.data.text import Text
+from unified.data.texts import Texts
 from unified.objectives.base import Objective
 
 #: A document of more than so many rows, or so large a part of all text, is dealt in parts.
@@ -33,8 +34,8 @@ class TextPlan(Protocol):
     lengths: np.ndarray
     rows: tuple[np.ndarray, np.ndarray] | None
 
-    def text(self, index: int, objective: Objective, rng: np.random.Generator) -> Text:
-        """Text ``index`` as ``objective`` wants it."""
+    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        """Texts ``indices`` (int64 (n,)) as ``objective`` wants them."""
         ...
 
 
@@ -75,13 +76,13 @@ class Blocks:
 class PlannedBlocks:
     """A :class:`TextPlan`; ``starts`` and ``lengths`` (N,) as in :class:`unified.data.rows.RowPlan`."""
 
-    texts: TextSource
+    source: TextSource
     starts: np.ndarray
     lengths: np.ndarray
     rows: tuple[np.ndarray, np.ndarray] | None
 
-    def text(self, index: int, objective: Objective, rng: np.random.Generator) -> Text:
-        return self.texts.text(int(self.starts[index]), int(self.lengths[index]), objective, rng)
+    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        return self.source.texts(self.starts[indices], self.lengths[indices], objective, draws)
 
 
 _BLOCKS = Blocks()

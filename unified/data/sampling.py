@@ -6,15 +6,17 @@ import heapq
 
 import numpy as np
 
-_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+#: 2^64 over the golden ratio, the step of SplitMix64.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def hashes(seed: int, numbers: np.ndarray) -> np.ndarray:
     """uint64, as many as ``numbers``: uniform, and independent between seeds (SplitMix64, Steele et al. 2014)."""
     with np.errstate(over="ignore"):
-        return _mix(
-            _mix(np.asarray(numbers).astype(np.uint64)) ^ _mix(np.array([seed], dtype=np.int64).astype(np.uint64))
+        return mixed(
+            mixed(np.asarray(numbers).astype(np.uint64)) ^ mixed(np.array([seed], dtype=np.int64).astype(np.uint64))
         )
 
 
@@ -23,11 +25,15 @@ def uniform(seed: int, numbers: np.ndarray) -> np.ndarray:
     return (hashes(seed, numbers) >> np.uint64(11)) * 2.0**-53
 
 
-def _mix(state: np.ndarray) -> np.ndarray:
-    state = state + _INCREMENT
-    state = (state ^ (state >> np.uint64(30))) * _FACTORS[0]
-    state = (state ^ (state >> np.uint64(27))) * _FACTORS[1]
-    return state ^ (state >> np.uint64(31))
+def mixed(states: np.ndarray) -> np.ndarray:
+    """What SplitMix64 gives in each of ``states`` (uint64 array, not changed)."""
+    states = states + GOLDEN
+    states ^= states >> _SHIFTS[0]
+    states *= _FACTORS[0]
+    states ^= states >> _SHIFTS[1]
+    states *= _FACTORS[1]
+    states ^= states >> _SHIFTS[2]
+    return states
 
 
 class TextSample:

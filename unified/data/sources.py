@@ -6,8 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
+from unified.data.randomness import Draws
 from unified.data.rows import Room, RowPlan, Share
-from unified.data.text import Text
+from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.objectives.base import Objective
@@ -44,8 +45,8 @@ class TextSource(Protocol):
         """
         ...
 
-    def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
-        """The text of a planned block, given its entries in :attr:`RowPlan.starts` and :attr:`RowPlan.lengths`."""
+    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        """Texts of planned blocks, given their entries in :attr:`RowPlan.starts` and :attr:`RowPlan.lengths`."""
         ...
 
 
@@ -70,16 +71,16 @@ def word_starts_of(
     return table[tokens]
 
 
-def require_final_separator(last_tokens: np.ndarray, first_item: int, special: SpecialTokens, name: str) -> None:
-    """Refuse items that do not end with ``</s>``; ``last_tokens`` (n,) are the last tokens of items in a row.
+def require_final_separators(last_tokens: np.ndarray, items: np.ndarray, special: SpecialTokens, name: str) -> None:
+    """Refuse items (int64 (n,)) that do not end with ``</s>``, given their last tokens (n,).
 
     Raises:
         UnifiedError: names the first such item.
     """
     right = last_tokens == special.separator
     if not right.all():
-        wrong = np.flatnonzero(~right)
+        wrong = np.flatnonzero(~right)[0]
         raise UnifiedError(
-            f"{name}: item {first_item + int(wrong[0])} ends with token {int(last_tokens[wrong[0]])}, not with </s> "
+            f"{name}: item {int(items[wrong])} ends with token {int(last_tokens[wrong])}, not with </s> "
             f"({special.separator}); make the folder again with `unified prepare` or `fairseq-preprocess`"
         )

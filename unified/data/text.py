@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
 
 
@@ -24,7 +25,8 @@ class Text:
             nobody asked (no next-sentence prediction).
         word_starts: bool (n + m,), True where a token begins a word, over both segments; None when unknown.
         backward: whether the tokens stand in reverse order, last one first.
-        sampler: (count, rng) -> int64 (count,), tokens from random places of the corpus; None when there is none.
+        sampler: (counts, draws) -> int64, tokens from random places of the corpus, ``counts[i]`` (int64 (n,)) for each
+            of n texts; None when there is none.
         spans: by kind of annotation, int64 (k, 2), starts and stops over both segments, sorted; none crosses from the
             first to the second. Only kinds that the objective reads and the data have are there.
     """
@@ -35,12 +37,5 @@ class Text:
     is_next: bool | None = None
     word_starts: np.ndarray | None = None
     backward: bool = False
-    sampler: Callable[[int, np.random.Generator], np.ndarray] | None = None
+    sampler: Callable[[np.ndarray, Draws], np.ndarray] | None = None
     spans: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def random_tokens(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """int64 (count,): tokens from random places of the corpus, or of this text where there is no corpus."""
-        if self.sampler is not None:
-            return self.sampler(count, rng)
-        own = self.tokens if self.second is None else np.concatenate([self.tokens, self.second])
-        return own[rng.integers(len(own), size=count)]

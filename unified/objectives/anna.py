@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from unified.data.example import Example
+from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
@@ -104,7 +105,9 @@ class Anna:
         ranks = np.full(len(tokens), GIVEN)
         return Example(
             group=self.name,
-            tokens=replace(tokens, predicted, text.special, *shares, rng),
+            tokens=replace(
+                tokens, predicted, np.array([len(predicted)]), text.special, *shares, Draws.from_generator(rng)
+            ),
             positions=np.arange(len(tokens)),
             token_types=self._token_types(text, lengths),
             key_rank=ranks,
@@ -128,7 +131,7 @@ class Anna:
         if n == 0:
             raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
         free = candidates.copy()
-        for_spans, for_words, left = self._quotas(prediction_count(self.mask_share, n), rng)
+        for_spans, for_words, left = self._quotas(int(prediction_count(self.mask_share, n)), rng)
         if self._hides_spans:
             spans = sequence_spans(text, SCHEMES[self.scheme], lengths, self.name)
             for_words += cover_whole(rng.permutation(spans), free, for_spans)

@@ -11,8 +11,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from unified.data.annotations import how_to_annotate
-from unified.data.example import Example
+from unified.data.example import Example, Examples
+from unified.data.randomness import Draws
 from unified.data.text import Text
+from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 
@@ -34,6 +36,8 @@ class Objective(Protocol):
         unmet(supply): why it cannot work with what a :class:`Supply` offers, or None. It can.
         next_sentence: whether it predicts if its second segment follows. Where it wants random ones.
         query_stream: whether a query stream predicts, for which a model needs relative positions. False.
+        examples(texts, draws): :class:`unified.data.example.Examples` of a batch of :class:`unified.data.texts.Texts`,
+            random numbers from :class:`unified.data.randomness.Draws`; see :class:`Batched`. A call for each.
         reuse: how many places of a row enter the memory of a stream, None for half; only those with it read streams.
         both_directions: whether half of its texts shall be read backwards. False.
         planner: how its texts are cut from documents, a :class:`unified.data.planning.Planner`. Blocks of whole
@@ -59,6 +63,17 @@ class Objective(Protocol):
     def special_tokens(self) -> int: ...
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example: ...
+
+
+class Batched:
+    """For objectives defined on many texts at once by ``examples``; called with one, it is a batch of one."""
+
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`Objective`."""
+        raise NotImplementedError
+
+    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
+        return self.examples(Texts.of([text]), Draws.from_generator(rng)).split()[0]
 
 
 @dataclass(frozen=True)
@@ -109,6 +124,14 @@ def loss_names(objective: Objective) -> tuple[str, ...]:
     if extractive_of(objective):
         names.append(f"{objective.name}_extractive")
     return tuple(names)
+
+
+def examples_of(objective: Objective, texts: Texts, draws: Draws) -> Examples:
+    """The examples of all texts: at once where the objective can, else one by one."""
+    at_once = getattr(objective, "examples", None)
+    if at_once is not None:
+        return at_once(texts, draws)
+    return Examples.of(list(map(objective, texts.texts(), draws.generators("example"))))
 
 
 def boundary_offsets_of(objective: Objective) -> int:

@@ -7,18 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from unified.data.example import Example
+from unified.data.example import Examples
+from unified.data.extents import Extents
 from unified.data.instances import Instances
-from unified.data.text import Text
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
-from unified.objectives.corruption import cover_words, maskable, prediction_count, replace
-from unified.objectives.sequences import FIRST, SECOND, MayPredictNext, both_segments, joined, sequence_word_starts
+from unified.objectives.base import Batched, Supply, require_flag, require_integer, require_replacements, require_share
+from unified.objectives.corruption import cover_words, prediction_count, replace, words_to_hide
+from unified.objectives.sequences import FIRST, SECOND, MayPredictNext, Sequences
 
 
 @dataclass(frozen=True)
-class Bert(MayPredictNext):
+class Bert(MayPredictNext, Batched):
     """BERT's cloze and next-sentence prediction on CLS a SEP b SEP, from the instances of its published code.
 
     Ablations of the paper (section 5.1): ``next_sentence=False`` reads instances of one segment, CLS text SEP, and
@@ -73,37 +75,38 @@ class Bert(MayPredictNext):
             return "whole_words needs to know where words begin; prepare the data with a tokenizer"
         return None
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        is_next = self.pair_label(text)
-        segments = both_segments(text, self.name) if self.next_sentence else (text.tokens,)
-        tokens, lengths = joined(segments, text.special)
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`."""
+        is_next = self.pair_labels(texts)
+        sequences = Sequences.of(texts, self.segments, self.name)
+        tokens, extents = sequences.tokens, sequences.extents
         if self.left_to_right:
-            predicted, ranks = np.arange(len(tokens) - 1), np.arange(len(tokens))
-            labels, shown = tokens[1:], tokens
+            places, ranks, shown = extents.firsts(extents.lengths - 1), extents.within, tokens
+            labels = tokens[places + 1]
         else:
-            predicted, ranks = self._hidden(text, tokens, lengths, rng), np.full(len(tokens), GIVEN)
+            places, ranks = self._hidden(texts, sequences, draws), np.full(extents.total, GIVEN)
             shares = self.mask_replace_share, self.random_replace_share
-            labels, shown = tokens[predicted], replace(tokens, predicted, text.special, *shares, rng)
-        return Example(
-            group=self.name,
+            shown = replace(tokens, places, extents.counts(places), texts.special, *shares, draws)
+            labels = tokens[places]
+        return Examples.of_one_group(
+            self.name,
+            extents,
             tokens=shown,
-            positions=np.arange(len(tokens)),
-            token_types=np.repeat((FIRST, SECOND)[: len(lengths)], lengths),
-            key_rank=ranks,
-            query_rank=ranks,
-            predicted=predicted,
+            token_types=sequences.token_types((FIRST, SECOND)[: self.segments]),
+            ranks=ranks,
+            places=places,
             labels=labels,
             is_next=is_next,
         )
 
-    def _hidden(self, text: Text, tokens: np.ndarray, lengths: list[int], rng: np.random.Generator) -> np.ndarray:
+    def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:
         """Places to predict, int64 (N,), increasing."""
-        candidates = maskable(tokens, text.special)
-        if not candidates.any():
-            raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
-        count = prediction_count(self.mask_share, len(tokens))
+        extents = sequences.extents
+        candidates, words = words_to_hide(sequences.tokens, extents, texts.special, self.name)
+        counts = prediction_count(self.mask_share, extents.lengths)
         if self.max_predictions is not None:
-            count = min(count, self.max_predictions)
+            counts = np.minimum(counts, self.max_predictions)
         if self.whole_words:
-            return cover_words(candidates, sequence_word_starts(text, lengths, self.name), count, rng)
-        return np.sort(rng.permutation(np.flatnonzero(candidates))[:count])
+            return cover_words(candidates, sequences.word_starts(texts, self.name), extents, counts, draws)
+        order = draws.permutations("places", words)
+        return np.sort(np.flatnonzero(candidates)[order[Extents(words).firsts(np.minimum(words, counts))]])

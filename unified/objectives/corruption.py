@@ -2,6 +2,7 @@
 
 Three steps, each a function: draw n-grams (:func:`draw_ngrams`), let them cover places until enough are covered
 (:func:`cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the hyper-parameters of all three.
+They work on the sequences of a batch at once, which lie one after another in flat arrays; places count over all.
 The rules are UniLM's (Dong et al. 2019, section 2.4, and the loader published with it).
 """
 
@@ -12,10 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
 from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
-
-_CLOSED, _OPEN, _COVERED = range(3)
 
 
 @dataclass(frozen=True)
@@ -53,30 +55,33 @@ class Cloze:
     def hide(
         self,
         candidates: np.ndarray,
-        count: int,
-        rng: np.random.Generator,
+        extents: Extents,
+        counts: np.ndarray,
+        draws: Draws,
         word_starts: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Places to predict.
+        """Places to predict in n sequences at once.
 
         Args:
             candidates: bool (T,), places that may be hidden; n-grams and words end where one may not.
-            count: how many places to hide.
+            extents: of the sequences.
+            counts: int64 (n,), how many places to hide in each.
             word_starts: bool (T,), True where a word begins; read only with ``whole_words``.
 
         Returns:
-            int64 (N,), increasing. N is ``count``, or less where candidates or fitting words run out.
+            int64 (N,), increasing. A sequence has as many as it shall, or less where candidates or fitting words run
+            out.
         """
-        # Each start looked at ends up covered, by itself or before, so `count` draws suffice, unless words do not fit.
-        limit = None if self.whole_words else count
-        starts, lengths = draw_ngrams(candidates, self.ngram_share, self.ngram_max, rng, limit)
-        return cover(starts, lengths, candidates, count, word_starts if self.whole_words else None)
+        # Each start looked at ends up covered, by itself or before, so as many draws suffice, unless words do not fit.
+        limits = None if self.whole_words else counts
+        drawn = draw_ngrams(candidates, extents, self.ngram_share, self.ngram_max, draws, limits)
+        return cover(*drawn, candidates, extents, counts, word_starts if self.whole_words else None)
 
     def replace(
-        self, tokens: np.ndarray, places: np.ndarray, special: SpecialTokens, rng: np.random.Generator
+        self, tokens: np.ndarray, places: np.ndarray, counts: np.ndarray, special: SpecialTokens, draws: Draws
     ) -> np.ndarray:
-        """Tokens (T,) with those at ``places`` (N,) replaced; see :func:`replace`."""
-        return replace(tokens, places, special, self.mask_replace_share, self.random_replace_share, rng)
+        """Tokens (T,) with those at ``places`` (N,), ``counts`` (n,) in each sequence, replaced: :func:`replace`."""
+        return replace(tokens, places, counts, special, self.mask_replace_share, self.random_replace_share, draws)
 
 
 def maskable(tokens: np.ndarray, special: SpecialTokens) -> np.ndarray:
@@ -86,40 +91,69 @@ def maskable(tokens: np.ndarray, special: SpecialTokens) -> np.ndarray:
     return ~(sentinel | other | (tokens == special.mask))
 
 
-def prediction_count(share: float, length: int) -> int:
-    """How many of ``length`` tokens to predict: ``share`` of them, rounded, and at least one."""
-    return max(1, round(share * length))
+def words_to_hide(
+    tokens: np.ndarray, extents: Extents, special: SpecialTokens, name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`maskable` of n sequences, and how many words each of them has, int64 (n,), at least one.
+
+    Raises:
+        UnifiedError: one has not, and so an empty text.
+    """
+    candidates = maskable(tokens, special)
+    counts = extents.counts(np.flatnonzero(candidates))
+    if not counts.all():
+        raise UnifiedError(f"{name}: the text is empty; at least one token is needed")
+    return candidates, counts
+
+
+def prediction_count(share: float, length: int | np.ndarray) -> np.ndarray:
+    """How many of ``length`` tokens to predict, int64: ``share`` of them, rounded, and at least one."""
+    return np.maximum(1, np.rint(share * np.asarray(length))).astype(np.int64)
 
 
 def draw_ngrams(
-    candidates: np.ndarray, ngram_share: float, ngram_max: int, rng: np.random.Generator, limit: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Candidates in random order, none twice, each with the length of the n-gram that would start there.
+    candidates: np.ndarray,
+    extents: Extents,
+    ngram_share: float,
+    ngram_max: int,
+    draws: Draws,
+    limits: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Candidates of n sequences in random order, none twice, each with the length of the n-gram that would start there.
 
     Args:
         candidates: bool (T,).
-        limit: draw no more than this many; None for every candidate.
+        limits: int64 (n,), draw no more than this many; None for every candidate.
 
     Returns:
-        starts int64 (C,) and lengths int64 (C,), for C draws: length 1 with probability ``1 - ngram_share``,
-        otherwise 2 to ``ngram_max``, equally likely.
+        starts int64 (C,) and lengths int64 (C,), one sequence after another: length 1 with probability
+        ``1 - ngram_share``, otherwise 2 to ``ngram_max``, equally likely; and how many each sequence has, int64 (n,).
     """
-    starts = rng.permutation(np.flatnonzero(candidates))[:limit]
+    places = np.flatnonzero(candidates)
+    each = extents.counts(places)
+    order = draws.permutations("n-grams", each)
+    if limits is not None:
+        every, each = Extents(each), np.minimum(each, limits)
+        order = order[every.firsts(each)]
+    starts = places[order]
     lengths = np.ones_like(starts)
     if ngram_share > 0:
-        several = np.flatnonzero(rng.random(len(starts)) < ngram_share)
-        lengths[several] = rng.integers(2, ngram_max + 1, len(several))
-    return starts, lengths
+        uniforms = draws.uniforms("lengths of n-grams", each) / ngram_share
+        several = np.flatnonzero(uniforms < 1)
+        lengths[several] = 2 + (uniforms[several] * (ngram_max - 1)).astype(np.int64)
+    return starts, lengths, each
 
 
 def cover(
     starts: np.ndarray,
     lengths: np.ndarray,
+    drawn: np.ndarray,
     candidates: np.ndarray,
-    count: int,
+    extents: Extents,
+    counts: np.ndarray,
     word_starts: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Let draws cover places, in their order, until ``count`` are covered.
+    """Let draws cover places of their sequence, in their order, until enough are covered.
 
     A draw whose start is covered is skipped. An n-gram ends before the first place that is no candidate; the surplus
     of the last one is dropped. With ``word_starts`` a draw is widened to whole words on both sides, and the surplus is
@@ -127,66 +161,100 @@ def cover(
     the first one drawn is covered all the same, so something is always predicted.
 
     Args:
-        starts, lengths: int64 (C,), the draws.
+        starts, lengths: int64 (C,), the draws of one sequence after another.
+        drawn: int64 (n,), how many draws each sequence has.
         candidates: bool (T,).
+        extents: of the n sequences.
+        counts: int64 (n,), how many places of each to cover.
         word_starts: bool (T,), True where a word begins; None where every token counts as a word.
 
     Returns:
         int64 (N,), increasing places.
     """
-    if count == 0 or len(starts) == 0:
-        return np.empty(0, dtype=np.int64)
-    if word_starts is None:
-        return _cover_places(starts, lengths, candidates, count)
-    word_of, sizes, openings = words_of(candidates, word_starts)
-    state = bytearray(openings.astype(np.uint8))  # per word: _CLOSED or _OPEN, later _COVERED
-    left = count
-    last_places = np.minimum(starts + lengths, len(candidates)) - 1
-    for start, last_place in zip(starts.tolist(), last_places.tolist(), strict=True):
-        first = word_of[start]
-        if state[first] == _COVERED:
-            continue
-        for word in range(first, word_of[last_place] + 1):
-            if state[word] == _COVERED:
-                continue
-            if state[word] == _CLOSED or sizes[word] > left:
-                break
-            state[word] = _COVERED
-            left -= sizes[word]
-        if left == 0:
-            break
-    if left == count:
-        state[word_of[int(starts[0])]] = _COVERED
-    covered = np.frombuffer(state, dtype=np.uint8) == _COVERED
+    word_of, sizes, is_open = words_of(candidates, word_starts, extents)
+    first = word_of[starts]
+    last = word_of[np.minimum(starts + lengths, np.repeat(extents.stops, drawn)) - 1]
+    each = Extents(drawn)
+    # As long as all words fit, as many draws as places are enough, and words are covered in the order of draws.
+    soon = each.firsts(np.minimum(drawn, counts))
+    draw_of = _first_draws(soon, first, last, is_open)
+    reached = np.flatnonzero(draw_of < len(starts))
+    order = np.sort(draw_of[reached] * len(sizes) + reached)  # draws of one sequence come after those of another
+    word = order % len(sizes)
+    of_each = Extents(_counts_of(reached, word_of, extents, len(sizes)))
+    stops, left = _fitting(sizes[word], of_each, counts)
+    covered = np.zeros(len(sizes), dtype=bool)
+    covered[word[of_each.firsts(stops - of_each.starts)]] = True
+    # Behind the first word that does not fit, the next draw is tried, and so on one by one.
+    stopped = stops < of_each.stops
+    behind = each.starts + np.minimum(drawn, counts)
+    behind[stopped] = draw_of[word[stops[stopped]]] + 1
+    for one in np.flatnonzero(left).tolist():
+        begin, end, most = int(behind[one]), int(each.offsets[one + 1]), int(left[one])
+        if _cover_one_by_one(first[begin:end], last[begin:end], sizes, is_open, covered, most) == counts[one] > 0:
+            covered[first[each.starts[one] : end][:1]] = True
     return np.flatnonzero(covered[word_of])
 
 
-def _cover_places(starts: np.ndarray, lengths: np.ndarray, candidates: np.ndarray, count: int) -> np.ndarray:
-    """:func:`cover` where every token is a word: the places that are covered first, of one n-gram from its start on."""
-    several = np.flatnonzero(lengths > 1)
-    if several.size == 0:
-        return np.sort(starts[:count])
-    # Per place the draw that covers it: its own, unless an n-gram that began before it was drawn earlier.
-    never, size = len(starts), len(candidates)
-    draws = np.full(size, never)
-    draws[starts] = np.arange(never)
-    for draw, start, length in zip(several.tolist(), starts[several].tolist(), lengths[several].tolist(), strict=True):
-        if draws[start] < draw:
+def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open: np.ndarray) -> np.ndarray:
+    """For each word the draw that covers it, int64 (W,), the number of all draws where none does.
+
+    Args:
+        draws: int64 (C,), increasing, those of ``first`` and ``last`` that count.
+        first, last: int64, first and last word of every draw; none reaches across a word that is not open.
+        is_open: bool (W,).
+    """
+    draw_of = np.full(len(is_open), len(first))
+    draw_of[first[draws[::-1]]] = draws[::-1]  # of several draws of one word the earliest stays
+    longer = draws[last[draws] > first[draws]]
+    earliest, may = memoryview(draw_of), memoryview(is_open)
+    for draw, begin, end in zip(longer.tolist(), first[longer].tolist(), last[longer].tolist(), strict=True):
+        if earliest[begin] < draw:
             continue
-        for place in range(start + 1, min(start + length, size)):
-            if not candidates[place]:
+        for word in range(begin + 1, end + 1):
+            if not may[word]:
                 break
-            if draws[place] > draw:
-                draws[place] = draw
-    covered = np.flatnonzero(draws < never)
-    if len(covered) <= count:
-        return covered
-    order = draws[covered] * size + covered
-    return covered[order <= np.partition(order, count - 1)[count - 1]]
+            if earliest[word] > draw:
+                earliest[word] = draw
+    return draw_of
 
 
-def cover_words(candidates: np.ndarray, word_starts: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Hide words in random order until ``count`` places are hidden; a word too long for what is left is passed over.
+def _cover_one_by_one(
+    first: np.ndarray, last: np.ndarray, sizes: np.ndarray, is_open: np.ndarray, covered: np.ndarray, left: int
+) -> int:
+    """Let draws of words cover ``left`` more places of one sequence; how many remain."""
+    for begin, end in zip(memoryview(first), memoryview(last), strict=True):
+        if not left:
+            break
+        if covered[begin]:
+            continue
+        for word in range(begin, end + 1):
+            if covered[word]:
+                continue
+            if not is_open[word] or sizes[word] > left:
+                break
+            covered[word] = True
+            left -= int(sizes[word])
+    return left
+
+
+def _fitting(sizes: np.ndarray, each: Extents, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first of words in order that does not fit into ``counts``, or their end; and what is left, int64 (n,)."""
+    ends = np.append(0, np.cumsum(sizes))
+    room = ends[each.starts] + counts
+    stops = np.minimum(ends.searchsorted(room, side="right") - 1, each.stops)
+    return stops, room - ends[stops]
+
+
+def _counts_of(words: np.ndarray, word_of: np.ndarray, extents: Extents, total: int) -> np.ndarray:
+    """How many of increasing ``words`` each sequence has, int64 (n,)."""
+    return np.diff(words.searchsorted(np.append(word_of[extents.starts], total)))
+
+
+def cover_words(
+    candidates: np.ndarray, word_starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws
+) -> np.ndarray:
+    """Hide words in random order until enough places are hidden; a word too long for what is left is passed over.
 
     BERT's rule (google-research/bert, create_pretraining_data.py): every word has the same chance, however many tokens
     it has, and nothing is hidden where no word fits.
@@ -194,34 +262,46 @@ def cover_words(candidates: np.ndarray, word_starts: np.ndarray, count: int, rng
     Args:
         candidates: bool (T,), places that may be hidden; words end where one may not.
         word_starts: bool (T,), True where a word begins.
+        extents: of n sequences.
+        counts: int64 (n,), how many places of each to hide.
 
     Returns:
-        int64 (N,), increasing places, at most ``count``.
+        int64 (N,), increasing places, at most ``counts`` of each sequence.
     """
-    _, sizes, openings = words_of(candidates, word_starts)
+    word_of, sizes, openings = words_of(candidates, word_starts, extents)
+    words = np.flatnonzero(openings)
+    each = Extents(_counts_of(words, word_of, extents, len(sizes)))
+    words = words[draws.permutations("words", each.lengths)]
     hidden = np.zeros(len(sizes), dtype=bool)
-    for word in rng.permutation(np.flatnonzero(openings)).tolist():
-        if sizes[word] <= count:
-            hidden[word] = True
-            count -= sizes[word]
-        if count == 0:
-            break
-    return np.flatnonzero(np.repeat(hidden, sizes))
+    stops, left = _fitting(sizes[words], each, counts)
+    hidden[words[each.firsts(stops - each.starts)]] = True
+    # From the first word that does not fit on, one by one.
+    ordered, sizes_of = memoryview(words), memoryview(sizes)
+    for first, stop, count in zip(stops.tolist(), each.stops.tolist(), left.tolist(), strict=True):
+        for word in ordered[first:stop]:
+            if count == 0:
+                break
+            if sizes_of[word] <= count:
+                hidden[word] = True
+                count -= sizes_of[word]
+    return np.flatnonzero(hidden[word_of])
 
 
 def replace(
     tokens: np.ndarray,
     places: np.ndarray,
+    counts: np.ndarray,
     special: SpecialTokens,
     mask_share: float,
     random_share: float,
-    rng: np.random.Generator,
+    draws: Draws,
 ) -> np.ndarray:
     """Put [MASK] or a random token at ``places``, each place on its own: BERT's 80/10/10.
 
     Args:
         tokens: int64 (T,); not changed.
-        places: int64 (N,).
+        places: int64 (N,), those of one of n sequences after another.
+        counts: int64 (n,), how many places each sequence has.
         mask_share, random_share: probabilities of [MASK] and of a token drawn uniformly from
             ``ordinary_start`` to ``ordinary_stop - 1``; otherwise the token stays.
 
@@ -229,27 +309,29 @@ def replace(
         int64 (T,), a copy.
     """
     replaced = tokens.copy()
-    masked, by_random = divided(places, rng.random(len(places)), mask_share, random_share)
-    replaced[masked] = special.mask
-    replaced[by_random] = rng.integers(special.ordinary_start, special.ordinary_stop, len(by_random))
+    uniforms = draws.uniforms("replacements", counts)
+    drawn = draws.integers("random tokens", special.ordinary_stop - special.ordinary_start, counts)
+    replaced[places[uniforms < mask_share]] = special.mask
+    at_random = (uniforms >= mask_share) & (uniforms < mask_share + random_share)
+    replaced[places[at_random]] = special.ordinary_start + drawn[at_random]
     return replaced
 
 
-def divided(
-    places: np.ndarray, uniforms: np.ndarray, mask_share: float, random_share: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Those of ``places`` (N,) that become [MASK] and those that become a random token, by uniform numbers (N,)."""
-    at_random = (uniforms >= mask_share) & (uniforms < mask_share + random_share)
-    return places[uniforms < mask_share], places[at_random]
-
-
-def words_of(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[list[int], list[int], np.ndarray]:
+def words_of(
+    candidates: np.ndarray, word_starts: np.ndarray | None, extents: Extents
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Number of the word that holds each place (T), size of each word (W), bool (W,) whether a word may be covered.
 
-    A place that is no candidate is a word by itself, so words never reach across a special symbol.
+    Without ``word_starts`` every token is a word.
+
+    A place that is no candidate is a word by itself, so words never reach across a special symbol, nor from one
+    sequence into another.
     """
+    if word_starts is None:
+        return np.arange(extents.total), np.ones(extents.total, dtype=np.int64), candidates
     begins = word_starts | ~candidates
     begins[1:] |= ~candidates[:-1]
-    begins[0] = True
-    word_of = np.cumsum(begins) - 1
-    return word_of.tolist(), np.bincount(word_of).tolist(), candidates[begins]
+    begins[extents.starts] = True
+    firsts = np.flatnonzero(begins)
+    sizes = np.diff(firsts, append=len(begins))
+    return np.repeat(np.arange(len(sizes)), sizes), sizes, candidates[firsts]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from unified.data.annotations import ORACLE, SENTENCES, SOURCE_KINDS, how_to_annotate
-from unified.data.example import NO_PAIR_LABEL, NO_SENTENCES
+from unified.data.example import NO_PAIR_LABEL, Examples
+from unified.data.extents import Extents, runs
 from unified.data.text import Text
+from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
+from unified.masks import GIVEN
 from unified.objectives.base import Supply
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
@@ -33,6 +39,21 @@ class MayPredictNext:
     def special_tokens(self) -> int:
         return 1 + self.segments
 
+    def pair_labels(self, texts: Texts) -> np.ndarray:
+        """:attr:`Examples.is_next` of examples of ``texts``.
+
+        Raises:
+            UnifiedError: a text does not say whether its second segment follows.
+        """
+        if not self.next_sentence:
+            return np.full(len(texts), NO_PAIR_LABEL)
+        if (texts.is_next == UNASKED).any():
+            raise self._lacks_label()
+        return texts.is_next
+
+    def _lacks_label(self) -> UnifiedError:
+        return UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
+
     def pair_label(self, text: Text) -> int:
         """:attr:`Example.is_next` of an example of ``text``.
 
@@ -42,8 +63,85 @@ class MayPredictNext:
         if not self.next_sentence:
             return NO_PAIR_LABEL
         if text.is_next is None:
-            raise UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
+            raise self._lacks_label()
         return int(text.is_next)
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """What :func:`joined` makes of each of n texts, in flat arrays.
+
+    Attributes:
+        tokens: int64 (T,), of one sequence after another.
+        blocks: int64 (k, n), lengths of the blocks, CLS counted with the first.
+        extents: of the sequences.
+        places: int64, where each token of the texts stands.
+    """
+
+    tokens: np.ndarray
+    blocks: np.ndarray
+    extents: Extents
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, texts: Texts, segments: int, name: str) -> Sequences:
+        """The sequences of the first ``segments`` segments of the texts.
+
+        Raises:
+            UnifiedError: two are needed, but the texts have one.
+        """
+        if segments > len(texts.lengths):
+            raise _lacks_second(name)
+        texts = texts if segments == 2 else texts.first_segments()
+        blocks = texts.lengths + 1
+        blocks[0] += 1
+        extents = Extents(blocks.sum(0))
+        tokens = np.full(extents.total, texts.special.separator)
+        tokens[extents.starts] = texts.special.begin
+        of_blocks = Extents(blocks.T.ravel())
+        firsts = of_blocks.starts.copy()
+        firsts[::segments] += 1
+        places = runs(firsts, texts.lengths.T.ravel())
+        tokens[places] = texts.tokens
+        return cls(tokens, blocks, extents, places)
+
+    @classmethod
+    def cls_last(cls, texts: Texts, name: str) -> Sequences:
+        """``first SEP second SEP CLS`` of each text, CLS a block by itself (XLNet).
+
+        Raises:
+            UnifiedError: the texts have one segment.
+        """
+        if len(texts.lengths) == 1:
+            raise _lacks_second(name)
+        blocks = np.concatenate([texts.lengths + 1, np.ones((1, len(texts)), dtype=np.int64)])
+        extents = Extents(blocks.sum(0))
+        tokens = np.full(extents.total, texts.special.separator)
+        tokens[extents.stops - 1] = texts.special.begin
+        firsts = Extents(blocks.T.ravel()).starts.reshape(-1, 3)[:, :2].ravel()
+        places = runs(firsts, texts.lengths.T.ravel())
+        tokens[places] = texts.tokens
+        return cls(tokens, blocks, extents, places)
+
+    def token_types(self, types: Sequence[int]) -> np.ndarray:
+        """int64 (T,), one of ``types`` for each block."""
+        return np.repeat(np.tile(types, len(self.extents)), self.blocks.T.ravel())
+
+    def seq2seq_ranks(self) -> np.ndarray:
+        """int64 (T,): all see the first block, the second is seen left to right."""
+        return np.maximum(self.extents.within - np.repeat(self.blocks[0], self.extents.lengths), GIVEN)
+
+    def word_starts(self, texts: Texts, name: str) -> np.ndarray:
+        """``Texts.word_starts`` along the sequences, bool (T,); special symbols are words by themselves.
+
+        Raises:
+            UnifiedError: the texts do not say where words begin.
+        """
+        if texts.word_starts is None:
+            raise _lacks_word_starts(name)
+        starts = np.ones(self.extents.total, dtype=bool)
+        starts[self.places] = (texts.first_segments() if len(self.blocks) == 1 else texts).word_starts
+        return starts
 
 
 class MayExtract:
@@ -64,14 +162,19 @@ class MayExtract:
         """See :class:`unified.objectives.Objective`."""
         return supply.lacks_annotations(self.annotations)
 
-    def sentences(self, text: Text, lengths: list[int]) -> np.ndarray:
+    def with_sentences(self, examples: Examples, texts: Texts, lengths: list[list[int]]) -> Examples:
+        """The examples of ``texts``, given the lengths of each one's blocks, with the sentences to classify."""
+        if not self.extractive:
+            return examples
+        of_each = [self._sentences(*one) for one in zip(texts.texts(), lengths, strict=True)]
+        return replace(examples, sentences=np.concatenate(of_each), sentence_counts=np.array(list(map(len, of_each))))
+
+    def _sentences(self, text: Text, lengths: list[int]) -> np.ndarray:
         """:attr:`Example.sentences` of an example of ``text``.
 
         Raises:
             UnifiedError: the text does not say where its sentences are.
         """
-        if not self.extractive:
-            return NO_SENTENCES
         starts, taken = (sequence_spans(text, kind, lengths, self.name)[:, 0] for kind in (SENTENCES, ORACLE))
         starts = starts[: self.extractive]
         return np.stack([starts, np.isin(starts, taken)], axis=1)
@@ -79,8 +182,12 @@ class MayExtract:
 
 def both_segments(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:
     if text.second is None:
-        raise UnifiedError(f"{name}: needs two segments, but the text has one (Text.second is None)")
+        raise _lacks_second(name)
     return text.tokens, text.second
+
+
+def _lacks_second(name: str) -> UnifiedError:
+    return UnifiedError(f"{name}: needs two segments, but the text has one (Text.second is None)")
 
 
 def joined(segments: tuple[np.ndarray, ...], special: SpecialTokens) -> tuple[np.ndarray, list[int]]:
@@ -116,13 +223,17 @@ def sequence_spans(text: Text, kind: str, lengths: list[int], name: str) -> np.n
 def sequence_word_starts(text: Text, lengths: list[int], name: str) -> np.ndarray:
     """``Text.word_starts`` along the sequence, bool (T,); special symbols are words by themselves."""
     if text.word_starts is None:
-        raise UnifiedError(
-            f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is None); "
-            "prepare the data with a tokenizer"
-        )
+        raise _lacks_word_starts(name)
     starts = np.ones(sum(lengths), dtype=bool)
     first = lengths[0] - 2
     starts[1 : 1 + first] = text.word_starts[:first]
     if len(lengths) == 2:
         starts[lengths[0] : -1] = text.word_starts[first:]
     return starts
+
+
+def _lacks_word_starts(name: str) -> UnifiedError:
+    return UnifiedError(
+        f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is None); "
+        "prepare the data with a tokenizer"
+    )

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from unified.data.example import Example
-from unified.data.text import Text
+from unified.data.example import Examples
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
-from unified.objectives.corruption import divided, maskable
+from unified.objectives.base import Batched, Supply, require_flag, require_integer, require_replacements, require_share
+from unified.objectives.corruption import words_to_hide
 from unified.objectives.sequences import (
     FIRST,
     SECOND,
     MayPredictNext,
-    both_segments,
-    joined,
+    Sequences,
     sequence_spans,
-    sequence_word_starts,
 )
 from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, runs
 
@@ -34,7 +33,7 @@ ANNOTATED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class SpanBert(MayPredictNext):
+class SpanBert(MayPredictNext, Batched):
     """Spans of whole words are hidden and predicted, each token at its place and from the span's two neighbours.
 
     The sequence is CLS text SEP, all of it visible. A span takes a geometric number of words; the budget may cut its
@@ -86,58 +85,88 @@ class SpanBert(MayPredictNext):
             return f"scheme={self.scheme!r} needs to know where words begin; prepare the data with a tokenizer"
         return supply.lacks_annotations(self.annotations)
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        is_next = self.pair_label(text)
-        segments = both_segments(text, self.name) if self.next_sentence else (text.tokens,)
-        tokens, lengths = joined(segments, text.special)
-        hidden = self._hidden(text, tokens, lengths, rng)
-        predicted = np.flatnonzero(hidden)
-        ranks = np.full(len(tokens), GIVEN)
-        return Example(
-            group=self.name,
-            tokens=self._replaced(tokens, hidden, text, rng),
-            positions=np.arange(len(tokens)),
-            token_types=np.repeat((FIRST, SECOND)[: len(lengths)], lengths),
-            key_rank=ranks,
-            query_rank=ranks,
-            predicted=predicted,
-            labels=tokens[predicted],
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`."""
+        is_next = self.pair_labels(texts)
+        sequences = Sequences.of(texts, self.segments, self.name)
+        tokens, extents = sequences.tokens, sequences.extents
+        hidden = self._hidden(texts, sequences, draws)
+        places = np.flatnonzero(hidden)
+        made = Examples.of_one_group(
+            self.name,
+            extents,
+            tokens=self._replaced(texts, sequences, hidden, draws),
+            token_types=sequences.token_types((FIRST, SECOND)[: self.segments]),
+            ranks=np.full(extents.total, GIVEN),
+            places=places,
+            labels=tokens[places],
             is_next=is_next,
-            boundaries=self._boundaries(tokens, hidden, text.special),
+        )
+        boundaries, counts = self._boundaries(tokens, extents, hidden, texts.special)
+        return replace(made, boundaries=boundaries, boundary_counts=counts)
+
+    def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:
+        """bool (T,)."""
+        extents = sequences.extents
+        candidates, words = words_to_hide(sequences.tokens, extents, texts.special, self.name)
+        starts = None if self.scheme == "subword" else sequences.word_starts(texts, self.name)
+        counts = np.ceil(self.mask_share * words - 1e-9).astype(np.int64)  # the slack keeps 0.15 x 20 at 3 tokens
+        if self.scheme in ANNOTATED:
+            return self._annotated(texts, sequences, candidates, starts, counts, draws)
+        shares = geometric_shares(self.p, self.max_words if self.scheme == "geometric" else 1)
+        return cover_spans(candidates, starts, extents, counts, shares, draws)
+
+    def _annotated(
+        self,
+        texts: Texts,
+        sequences: Sequences,
+        candidates: np.ndarray,
+        starts: np.ndarray,
+        counts: np.ndarray,
+        draws: Draws,
+    ) -> np.ndarray:
+        """bool (T,): annotated spans and words of one sequence after another."""
+        cuts = sequences.extents.starts[1:]
+        parts = zip(
+            texts.texts(),
+            sequences.blocks.T.tolist(),
+            np.split(candidates, cuts),
+            np.split(starts, cuts),
+            counts.tolist(),
+            draws.generators("annotated spans"),
+            strict=True,
+        )
+        kind = ANNOTATED[self.scheme]
+        return np.concatenate(
+            [
+                cover_annotated(own, words, sequence_spans(text, kind, blocks, self.name), count, ANNOTATED_SHARE, rng)
+                for text, blocks, own, words, count, rng in parts
+            ]
         )
 
-    def _hidden(self, text: Text, tokens: np.ndarray, lengths: list[int], rng: np.random.Generator) -> np.ndarray:
-        """bool (T,)."""
-        candidates = maskable(tokens, text.special)
-        n = int(candidates.sum())
-        if n == 0:
-            raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
-        starts = None if self.scheme == "subword" else sequence_word_starts(text, lengths, self.name)
-        count = math.ceil(self.mask_share * n - 1e-9)  # the slack keeps 0.15 x 20 at 3 tokens
-        if self.scheme in ANNOTATED:
-            spans = sequence_spans(text, ANNOTATED[self.scheme], lengths, self.name)
-            return cover_annotated(candidates, starts, spans, count, ANNOTATED_SHARE, rng)
-        shares = geometric_shares(self.p, self.max_words if self.scheme == "geometric" else 1)
-        return cover_spans(candidates, starts, count, shares, rng)
-
-    def _replaced(self, tokens: np.ndarray, hidden: np.ndarray, text: Text, rng: np.random.Generator) -> np.ndarray:
-        """``tokens`` with the hidden ones replaced, span by span or one by one."""
-        lengths = runs(hidden)[1] if self.per_span else np.ones(int(hidden.sum()), dtype=np.int64)
-        uniforms = np.repeat(rng.random(len(lengths)), lengths)
-        shares = self.mask_replace_share, self.random_replace_share
-        masked, by_random = divided(np.flatnonzero(hidden), uniforms, *shares)
-        replaced = tokens.copy()
-        replaced[masked] = text.special.mask
-        replaced[by_random] = text.random_tokens(len(by_random), rng)
+    def _replaced(self, texts: Texts, sequences: Sequences, hidden: np.ndarray, draws: Draws) -> np.ndarray:
+        """The tokens with the hidden ones replaced, span by span or one by one."""
+        first, lengths = runs(hidden) if self.per_span else (np.flatnonzero(hidden), np.ones(hidden.sum(), dtype=int))
+        uniforms = np.repeat(draws.uniforms("replacements", sequences.extents.counts(first)), lengths)
+        places, mask_share = np.flatnonzero(hidden), self.mask_replace_share
+        by_random = places[(uniforms >= mask_share) & (uniforms < mask_share + self.random_replace_share)]
+        replaced = sequences.tokens.copy()
+        replaced[places[uniforms < mask_share]] = texts.special.mask
+        replaced[by_random] = texts.random_tokens(sequences.extents.counts(by_random), draws)
         return replaced
 
-    def _boundaries(self, tokens: np.ndarray, hidden: np.ndarray, special: SpecialTokens) -> np.ndarray:
-        """See :attr:`Example.boundaries`."""
+    def _boundaries(
+        self, tokens: np.ndarray, extents: Extents, hidden: np.ndarray, special: SpecialTokens
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """:attr:`Examples.boundaries`, and how many each example has."""
         first, lengths = runs(hidden)
         before, behind = tokens[first - 1], tokens[first + lengths]
         inside = (before != special.begin) & (before != special.separator) & (behind != special.separator)
         first, lengths = first[inside], lengths[inside]
-        kept = np.minimum(lengths, self.boundary_offsets)
-        offsets = np.arange(kept.sum()) - np.repeat(np.cumsum(kept) - kept, kept)
-        left, right = np.repeat(first - 1, kept), np.repeat(first + lengths, kept)
-        return np.stack([left, right, offsets, tokens[left + 1 + offsets]], axis=1)
+        kept = Extents(np.minimum(lengths, self.boundary_offsets))
+        owners = extents.offsets.searchsorted(first, side="right") - 1
+        counts = np.bincount(owners, weights=kept.lengths, minlength=len(extents)).astype(np.int64)
+        start = np.repeat(extents.starts[owners], kept.lengths)
+        left, right = np.repeat(first - 1, kept.lengths), np.repeat(first + lengths, kept.lengths)
+        labels = tokens[left + 1 + kept.within]
+        return np.stack([left - start, right - start, kept.within, labels], axis=1), counts

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import count, islice
 
 import numpy as np
 
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
 from unified.objectives.corruption import words_of
 
-#: Spans drawn at once; most texts need fewer.
-_DRAWS = 64
+#: Spans drawn at once; most texts of 512 tokens need fewer.
+_DRAWS = 32
 
 
 @lru_cache
@@ -26,47 +29,67 @@ def geometric_shares(p: float, longest: int) -> np.ndarray:
 def cover_spans(
     candidates: np.ndarray,
     word_starts: np.ndarray | None,
-    count: int,
+    extents: Extents,
+    counts: np.ndarray,
     length_shares: np.ndarray,
-    rng: np.random.Generator,
+    draws: Draws,
 ) -> np.ndarray:
-    """Hide spans of whole words until ``count`` places are hidden.
+    """Hide spans of whole words until enough places of each of n sequences are hidden.
 
     Each span begins with the word of a random candidate that is not hidden yet and takes in the words after it, hidden
     or not, until it has as many as drawn, meets a place that is no candidate, or the count is reached, be it within a
     word. Spans that touch are one.
 
     Args:
-        candidates: bool (T,), places that may be hidden, at least ``count`` of them.
+        candidates: bool (T,), places that may be hidden.
         word_starts: bool (T,), True where a word begins; None where every token counts as a word.
+        extents: of the sequences.
+        counts: int64 (n,), how many places of each to hide, no more than it has candidates.
         length_shares: float (L,), probability of a span of 1, 2, … L words.
 
     Returns:
-        bool (T,), ``count`` of them True.
+        bool (T,), ``counts`` of each sequence True.
     """
     places = np.flatnonzero(candidates)
-    word_of, sizes, is_open = words_of(candidates, np.ones_like(candidates) if word_starts is None else word_starts)
-    first_places, is_open = [0, *accumulate(sizes)], is_open.tolist()
+    each = Extents(extents.counts(places))
+    word_of, sizes, is_open = words_of(candidates, word_starts, extents)
+    bounds = Extents(sizes).offsets
+    # No span reaches across a word that may not be hidden, nor into the next sequence.
+    barriers = np.unique(np.concatenate([np.flatnonzero(~is_open), word_of[extents.starts], [len(sizes)]]))
     edges = np.cumsum(length_shares)[:-1]
-    hidden = bytearray(len(candidates))
-    left = count
-    while left:
-        anchors = places[rng.integers(len(places), size=_DRAWS)].tolist()
-        lengths = (np.searchsorted(edges, rng.random(_DRAWS), side="right") + 1).tolist()
-        for anchor, length in zip(anchors, lengths, strict=True):
-            if hidden[anchor]:
-                continue
-            first_word = word_of[anchor]
-            for word in range(first_word, min(first_word + length, len(sizes))):
-                if not left or not is_open[word]:
-                    break
-                for place in range(first_places[word], first_places[word + 1]):
-                    if left and not hidden[place]:
-                        hidden[place] = 1
-                        left -= 1
-            if not left:
-                break
-    return np.frombuffer(hidden, dtype=bool)
+    hidden, left = bytearray(len(candidates)), counts.copy()
+    for attempt in count():
+        rows = np.flatnonzero(left)
+        if rows.size == 0:
+            return np.frombuffer(hidden, dtype=bool)
+        own, drawn = draws.take(rows), np.full(len(rows), _DRAWS)
+        numbers = own.integers(f"anchors, attempt {attempt}", np.repeat(each.lengths[rows], drawn), drawn)
+        anchors = places[np.repeat(each.starts[rows], drawn) + numbers]
+        lengths = 1 + np.searchsorted(edges, own.uniforms(f"lengths, attempt {attempt}", drawn), side="right")
+        words = word_of[anchors]
+        stops = np.minimum(words + lengths, barriers[barriers.searchsorted(words, side="right")])
+        spans = zip(anchors.tolist(), bounds[words].tolist(), bounds[stops].tolist(), strict=True)
+        left[rows] = [_hide(hidden, islice(spans, _DRAWS), most) for most in left[rows].tolist()]
+    raise AssertionError("unreachable")
+
+
+def _hide(hidden: bytearray, spans: Iterator[tuple[int, int, int]], left: int) -> int:
+    """Hide spans (anchor, start, stop) whose anchors are not hidden, ``left`` places at most; how many remain.
+
+    All ``spans`` are taken from their iterator.
+    """
+    for anchor, start, stop in list(spans):
+        if not left:
+            break
+        if hidden[anchor]:
+            continue
+        fresh = hidden.count(0, start, stop)
+        while fresh > left:
+            stop -= 1
+            fresh -= not hidden[stop]
+        hidden[start:stop] = b"\1" * (stop - start)
+        left -= fresh
+    return left
 
 
 def cover_annotated(
@@ -135,9 +158,13 @@ def word_bounds(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[np.nda
 
     See :func:`unified.objectives.corruption.words_of`.
     """
-    word_of, sizes, _ = words_of(candidates, word_starts)
+    word_of, sizes, _ = _words_of(candidates, word_starts)
     stops = np.cumsum(sizes)
-    return np.stack([stops - sizes, stops], axis=1), np.array(word_of)
+    return np.stack([stops - sizes, stops], axis=1), word_of
+
+
+def _words_of(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return words_of(candidates, word_starts, Extents(np.array([len(candidates)])))
 
 
 def runs(hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

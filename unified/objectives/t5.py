@@ -27,11 +27,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from unified.data.example import Example
-from unified.data.text import Text
+from unified.data.example import Examples
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Supply, require_flag, require_share
+from unified.objectives.base import Batched, Supply, require_flag, require_share
 from unified.objectives.noise import (
     iid_noise,
     keep_runs,
@@ -40,11 +41,11 @@ from unified.objectives.noise import (
     span_counts,
     span_noise,
 )
-from unified.objectives.unilm import next_token_example
+from unified.objectives.unilm import next_token_examples
 
 
 @dataclass(frozen=True)
-class _Rewriting:
+class _Rewriting(Batched):
     """From a text make an input and a target; subclasses say which."""
 
     name: ClassVar[str]
@@ -61,9 +62,11 @@ class _Rewriting:
         """Places of examples of so many tokens, at most: the whole text on both sides."""
         return 2 * tokens + self.special_tokens
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        source, target = self.rewrite(text.tokens, text.special, rng)
-        return next_token_example(self.name, source, target, text.special)
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`."""
+        pairs = zip(texts.texts(), draws.generators("noise"), strict=True)
+        rewritten = [self.rewrite(text.tokens, text.special, rng) for text, rng in pairs]
+        return next_token_examples(self.name, *zip(*rewritten, strict=True), texts.special)
 
     def rewrite(
         self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator

@@ -18,18 +18,20 @@ model; positions count from 0 through the whole sequence. A hidden token is pred
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from unified.data.example import NO_PAIR_LABEL, Example
-from unified.data.text import Text
+from unified.data.example import Examples
+from unified.data.extents import Extents, runs
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Supply, require_flag, require_integer, require_share
-from unified.objectives.corruption import Cloze, maskable, prediction_count
+from unified.objectives.base import Batched, Supply, require_flag, require_integer, require_share
+from unified.objectives.corruption import Cloze, maskable, prediction_count, words_to_hide
 from unified.objectives.sequences import (
     FIRST,
     LEFT_TO_RIGHT,
@@ -39,14 +41,13 @@ from unified.objectives.sequences import (
     TARGET,
     MayExtract,
     MayPredictNext,
+    Sequences,
     both_segments,
-    joined,
-    sequence_word_starts,
 )
 
 
 @dataclass(frozen=True)
-class _PretrainingCloze(Cloze):
+class _PretrainingCloze(Cloze, Batched):
     """A cloze on running text; special symbols are never hidden.
 
     Attributes:
@@ -66,38 +67,36 @@ class _PretrainingCloze(Cloze):
         super().__post_init__()
         require_share(self, "mask_share", zero=False)
 
-    def _example(
-        self,
-        text: Text,
-        token_types: tuple[int, ...],
-        rng: np.random.Generator,
-        is_next: int = NO_PAIR_LABEL,
-    ) -> Example:
-        """CLS, then as many segments as there are token types, each followed by SEP."""
-        segments = (text.tokens,) if len(token_types) == 1 else both_segments(text, self.name)
-        tokens, lengths = joined(segments, text.special)
-        candidates = maskable(tokens, text.special)
-        n = int(candidates.sum())
-        if n == 0:
-            raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
-        starts = sequence_word_starts(text, lengths, self.name) if self.whole_words else None
-        predicted = self.hide(candidates, prediction_count(self.mask_share, n), rng, starts)
-        ranks = self._ranks(lengths)
-        return Example(
-            group=self.name,
-            tokens=self.replace(tokens, predicted, text.special, rng),
-            positions=np.arange(len(tokens)),
-            token_types=np.repeat(token_types, lengths),
-            key_rank=ranks,
-            query_rank=ranks,
-            predicted=predicted,
-            labels=tokens[predicted],
-            is_next=is_next,
+    @property
+    def block_types(self) -> tuple[int, ...]:
+        """The token types of a sequence's blocks, of which there are as many as segments."""
+        raise NotImplementedError
+
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`."""
+        sequences = Sequences.of(texts, self.segments, self.name)
+        tokens, extents = sequences.tokens, sequences.extents
+        candidates, words = words_to_hide(tokens, extents, texts.special, self.name)
+        counts = prediction_count(self.mask_share, words)
+        starts = sequences.word_starts(texts, self.name) if self.whole_words else None
+        places = self.hide(candidates, extents, counts, draws, starts)
+        return Examples.of_one_group(
+            self.name,
+            extents,
+            tokens=self.replace(tokens, places, extents.counts(places), texts.special, draws),
+            token_types=sequences.token_types(self.block_types),
+            ranks=self._ranks(sequences),
+            places=places,
+            labels=tokens[places],
+            is_next=self._is_next(texts),
         )
 
-    def _ranks(self, lengths: list[int]) -> np.ndarray:
-        """Rank of every place, int64 (T,), for blocks of these lengths (CLS and SEPs included)."""
+    def _ranks(self, sequences: Sequences) -> np.ndarray:
+        """Rank of every place, int64 (T,)."""
         raise NotImplementedError
+
+    def _is_next(self, texts: Texts) -> np.ndarray | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -117,11 +116,15 @@ class Bidirectional(MayPredictNext, _PretrainingCloze):
         super().__post_init__()
         require_flag(self, "next_sentence")
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        return self._example(text, (FIRST, SECOND)[: self.segments], rng, is_next=self.pair_label(text))
+    @property
+    def block_types(self) -> tuple[int, ...]:
+        return (FIRST, SECOND)[: self.segments]
 
-    def _ranks(self, lengths: list[int]) -> np.ndarray:
-        return np.full(sum(lengths), GIVEN)
+    def _ranks(self, sequences: Sequences) -> np.ndarray:
+        return np.full(sequences.extents.total, GIVEN)
+
+    def _is_next(self, texts: Texts) -> np.ndarray:
+        return self.pair_labels(texts)
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,10 @@ class LeftToRight(_PretrainingCloze):
     """A cloze whose tokens see what stands before them."""
 
     name: ClassVar[str] = "left_to_right"
+    block_types: ClassVar[tuple[int, ...]] = (LEFT_TO_RIGHT,)
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        return self._example(text, (LEFT_TO_RIGHT,), rng)
-
-    def _ranks(self, lengths: list[int]) -> np.ndarray:
-        return np.arange(sum(lengths))
+    def _ranks(self, sequences: Sequences) -> np.ndarray:
+        return sequences.extents.within
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,10 @@ class RightToLeft(_PretrainingCloze):
     """A cloze whose tokens see what follows them."""
 
     name: ClassVar[str] = "right_to_left"
+    block_types: ClassVar[tuple[int, ...]] = (RIGHT_TO_LEFT,)
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        return self._example(text, (RIGHT_TO_LEFT,), rng)
-
-    def _ranks(self, lengths: list[int]) -> np.ndarray:
-        return np.arange(sum(lengths))[::-1].copy()
+    def _ranks(self, sequences: Sequences) -> np.ndarray:
+        return np.repeat(sequences.extents.lengths - 1, sequences.extents.lengths) - sequences.extents.within
 
 
 @dataclass(frozen=True)
@@ -157,16 +156,14 @@ class Seq2Seq(_PretrainingCloze):
     name: ClassVar[str] = "seq2seq"
     segments: ClassVar[int] = 2
     special_tokens: ClassVar[int] = 3
+    block_types: ClassVar[tuple[int, ...]] = (SOURCE, TARGET)
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        return self._example(text, (SOURCE, TARGET), rng)
-
-    def _ranks(self, lengths: list[int]) -> np.ndarray:
-        return _seq2seq_ranks(*lengths)
+    def _ranks(self, sequences: Sequences) -> np.ndarray:
+        return sequences.seq2seq_ranks()
 
 
 @dataclass(frozen=True)
-class TargetCloze(MayExtract, Cloze):
+class TargetCloze(MayExtract, Cloze, Batched):
     """UniLM's fine-tuning: hides most of the target, its final SEP like any other token, and predicts what is hidden.
 
     Attributes:
@@ -204,50 +201,45 @@ class TargetCloze(MayExtract, Cloze):
         """See :class:`unified.objectives.Objective`."""
         return MayExtract.unmet(self, supply) or Cloze.unmet(self, supply)
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        source, target = both_segments(text, self.name)
-        tokens, lengths = joined((source, target), text.special)
-        starts = sequence_word_starts(text, lengths, self.name) if self.whole_words else None
-        predicted = self._predicted(tokens, lengths, text.special, starts, rng)
-        ranks = _seq2seq_ranks(*lengths)
-        return Example(
-            group=self.name,
-            tokens=self.replace(tokens, predicted, text.special, rng),
-            positions=np.arange(len(tokens)),
-            token_types=np.repeat((SOURCE, TARGET), lengths),
-            key_rank=ranks,
-            query_rank=ranks,
-            predicted=predicted,
-            labels=tokens[predicted],
-            sentences=self.sentences(text, lengths),
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`."""
+        sequences = Sequences.of(texts, self.segments, self.name)
+        tokens, extents = sequences.tokens, sequences.extents
+        starts = sequences.word_starts(texts, self.name) if self.whole_words else None
+        places = self._predicted(sequences, texts.special, starts, draws)
+        made = Examples.of_one_group(
+            self.name,
+            extents,
+            tokens=self.replace(tokens, places, extents.counts(places), texts.special, draws),
+            token_types=sequences.token_types((SOURCE, TARGET)),
+            ranks=sequences.seq2seq_ranks(),
+            places=places,
+            labels=tokens[places],
         )
+        return self.with_sentences(made, texts, sequences.blocks.T.tolist())
 
     def _predicted(
-        self,
-        tokens: np.ndarray,
-        lengths: list[int],
-        special: SpecialTokens,
-        word_starts: np.ndarray | None,
-        rng: np.random.Generator,
+        self, sequences: Sequences, special: SpecialTokens, word_starts: np.ndarray | None, draws: Draws
     ) -> np.ndarray:
         """Hidden places of both blocks, each block drawn on its own. int64 (N,), increasing."""
-        source_block = np.arange(len(tokens)) < lengths[0]
+        tokens, extents = sequences.tokens, sequences.extents
+        source_block = extents.within < np.repeat(sequences.blocks[0], extents.lengths)
         words = maskable(tokens, special)
-        count = prediction_count(self.mask_probability, lengths[1] - 1)
+        counts = prediction_count(self.mask_probability, sequences.blocks[1] - 1)
         if self.max_predictions is not None:
-            count = min(count, self.max_predictions)
+            counts = np.minimum(counts, self.max_predictions)
         # Every SEP of the target block may be hidden: to stop is something the model has to learn.
         target = ~source_block & (words | (tokens == special.separator))
-        places = self.hide(target, count, rng, word_starts)
+        places = self.hide(target, extents, counts, draws.branch("target"), word_starts)
         if self.mask_source == 0:
             return places
         source = source_block & words
-        in_source = self.hide(source, round(self.mask_source * int(source.sum())), rng, word_starts)
-        return np.concatenate([in_source, places])
+        counts = np.rint(self.mask_source * extents.counts(np.flatnonzero(source))).astype(np.int64)
+        return np.sort(np.append(places, self.hide(source, extents, counts, draws.branch("source"), word_starts)))
 
 
 @dataclass(frozen=True)
-class TargetNext(MayExtract):
+class TargetNext(MayExtract, Batched):
     """Ordinary teacher forcing: the target block starts with BOS and every place of it predicts the next token.
 
     Nothing is hidden; the last target token predicts SEP. While decoding, one token a step is enough.
@@ -270,34 +262,41 @@ class TargetNext(MayExtract):
     def __post_init__(self) -> None:
         require_integer(self, "extractive", 0)
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        source, target = both_segments(text, self.name)
-        sentences = self.sentences(text, [len(source) + 2, len(target) + 1])
-        return replace(next_token_example(self.name, source, target, text.special), sentences=sentences)
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`; nothing is drawn."""
+        of_each = [both_segments(text, self.name) for text in texts.texts()]
+        made = next_token_examples(self.name, *zip(*of_each, strict=True), texts.special)
+        return self.with_sentences(made, texts, [[len(source) + 2, len(target) + 1] for source, target in of_each])
 
 
-def next_token_example(name: str, source: np.ndarray, target: np.ndarray, special: SpecialTokens) -> Example:
+def next_token_examples(
+    name: str, sources: Sequence[np.ndarray], targets: Sequence[np.ndarray], special: SpecialTokens
+) -> Examples:
     """CLS source SEP BOS target; every place from BOS on predicts the next token, the last one SEP.
 
     Args:
         name: the objective's.
-        source, target: int64 (n,) and (m,), without special symbols.
+        sources, targets: int64 arrays without special symbols, a source and a target for each of n examples.
     """
-    begin, separator = special.begin, special.separator
-    tokens = np.concatenate([[begin], source, [separator, begin], target])
-    lengths = [len(source) + 2, len(target) + 1]
-    ranks = _seq2seq_ranks(*lengths)
-    return Example(
-        group=name,
-        tokens=tokens,
-        positions=np.arange(len(tokens)),
-        token_types=np.repeat((SOURCE, TARGET), lengths),
-        key_rank=ranks,
-        query_rank=ranks,
-        predicted=np.arange(lengths[0], len(tokens)),
-        labels=np.append(target, separator),
+    parts = ([special.begin], [special.separator, special.begin], [special.separator])
+    pieces = [
+        piece for one in zip(sources, targets, strict=True) for piece in (parts[0], one[0], parts[1], one[1], parts[2])
+    ]
+    # One token too many for each: the SEP that is only predicted.
+    whole, lengths = (
+        np.concatenate(pieces),
+        np.array([[len(s) + 2, len(t) + 1] for s, t in zip(sources, targets, strict=True)]),
     )
-
-
-def _seq2seq_ranks(source_length: int, target_length: int) -> np.ndarray:
-    return np.concatenate([np.full(source_length, GIVEN), np.arange(target_length)])
+    extents = Extents(lengths.sum(1))
+    blocks = Extents(lengths.ravel())
+    kept = runs(Extents(extents.lengths + 1).starts, extents.lengths)
+    of_targets = runs(blocks.starts[1::2], lengths[:, 1])
+    return Examples.of_one_group(
+        name,
+        extents,
+        tokens=whole[kept],
+        token_types=np.repeat(np.tile((SOURCE, TARGET), len(extents)), blocks.lengths),
+        ranks=np.maximum(extents.within - np.repeat(lengths[:, 0], extents.lengths), GIVEN),
+        places=of_targets,
+        labels=whole[kept[of_targets] + 1],
+    )

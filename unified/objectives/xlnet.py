@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import replace as fields_changed
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from unified.data.example import Example
-from unified.data.text import Text
+from unified.data.example import Examples
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
+from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import require_flag, require_integer, require_replacements
+from unified.objectives.base import Batched, require_flag, require_integer, require_replacements
 from unified.objectives.corruption import replace
-from unified.objectives.sequences import MayPredictNext, both_segments
+from unified.objectives.sequences import MayPredictNext, Sequences
 
 #: Token types: running text and segment A, segment B, and CLS. Attention reads only whether two are equal.
 FIRST_TYPE, SECOND_TYPE, CLS_TYPE = range(3)
 
 
 @dataclass(frozen=True)
-class XLNet(MayPredictNext):
+class XLNet(MayPredictNext, Batched):
     """Permutation language modelling on two segments, with spans as targets and one token in ``context`` predicted.
 
     The sequence is ``first SEP second SEP CLS``. It has two halves, each with an order of its own: what is not
@@ -78,112 +82,139 @@ class XLNet(MayPredictNext):
     def writes(self) -> str:
         return "left_to_right" if self.denoising else "permutation"
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        tokens, token_types, functional = self._sequence(text)
-        halves = self._halves(len(tokens))
-        predicted = np.flatnonzero(self._targets(text, halves, rng) & ~functional)
-        if predicted.size == 0:  # a short text whose draws all fell on SEP or CLS
-            predicted = rng.choice(np.flatnonzero(~functional), 1)
-        ranks = np.full(len(tokens), GIVEN) if self.denoising else self._ranks(predicted, functional, halves, rng)
-        positions = np.arange(len(tokens))
-        shares = (self.mask_replace_share, self.random_replace_share)
-        return Example(
-            group=self.name,
-            tokens=replace(tokens, predicted, text.special, *shares, rng) if self.denoising else tokens,
-            positions=positions[::-1].copy() if text.backward else positions,
-            token_types=token_types,
-            key_rank=ranks,
-            query_rank=ranks,
-            predicted=predicted,
-            labels=tokens[predicted],
-            is_next=self.pair_label(text),
-            pair_place=len(tokens) - 1,
-            query_stream=self.query_stream,
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`."""
+        sequences = Sequences.cls_last(texts, self.name)
+        tokens, extents = sequences.tokens, sequences.extents
+        # CLS and every SEP, those between documents of running text included.
+        functional = (tokens == texts.special.separator) | (tokens == texts.special.begin)
+        halves, of_halves = self._halves(extents.lengths), draws.parts(2)
+        targets = self._targets(texts, sequences, halves, of_halves) & ~functional
+        self._ensure_targets(targets, functional, extents, draws)
+        places = np.flatnonzero(targets)
+        ranks = np.full(extents.total, GIVEN)
+        if not self.denoising:
+            ranks = self._ranks(targets | functional, halves, of_halves)
+        made = Examples.of_one_group(
+            self.name,
+            extents,
+            tokens=self._shown(tokens, places, extents, texts.special, draws),
+            token_types=sequences.token_types((FIRST_TYPE, SECOND_TYPE, CLS_TYPE)),
+            ranks=ranks,
+            places=places,
+            labels=tokens[places],
+            is_next=self.pair_labels(texts),
+        )
+        backward = np.repeat(texts.backward, extents.lengths)
+        last = extents.lengths - 1
+        return fields_changed(
+            made,
+            positions=np.where(backward, np.repeat(last, extents.lengths) - extents.within, extents.within),
+            pair_place=last,
+            query_stream=np.full(len(texts), int(self.query_stream)),
         )
 
-    def _sequence(self, text: Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Tokens, token types, and bool (T,): CLS and every SEP, those between documents of running text included."""
-        first, second = both_segments(text, self.name)
-        separator, cls = [text.special.separator], [text.special.begin]
-        tokens = np.concatenate([first, separator, second, separator, cls])
-        token_types = np.repeat((FIRST_TYPE, SECOND_TYPE, CLS_TYPE), (len(first) + 1, len(second) + 1, 1))
-        functional = (tokens == text.special.separator) | (tokens == text.special.begin)
-        if functional.all():
+    def _shown(
+        self, tokens: np.ndarray, places: np.ndarray, extents: Extents, special: SpecialTokens, draws: Draws
+    ) -> np.ndarray:
+        """The tokens that the model reads: hidden where targets are not predicted by a query stream."""
+        if not self.denoising:
+            return tokens
+        shares = self.mask_replace_share, self.random_replace_share
+        return replace(tokens, places, extents.counts(places), special, *shares, draws)
+
+    def _ensure_targets(self, targets: np.ndarray, functional: np.ndarray, extents: Extents, draws: Draws) -> None:
+        """Mark a random target in short texts whose draws all fell on SEP or CLS.
+
+        Raises:
+            UnifiedError: a text has nothing else.
+        """
+        ordinary = np.flatnonzero(~functional)
+        each = Extents(extents.counts(ordinary))
+        if not each.lengths.all():
             raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
-        return tokens, token_types, functional
+        without = np.flatnonzero(extents.counts(np.flatnonzero(targets)) == 0)
+        drawn = draws.take(without).integers("only target", each.lengths[without])
+        targets[ordinary[each.starts[without] + drawn]] = True
 
-    def _halves(self, length: int) -> list[slice]:
-        """The two halves, or the only one where the sequence is no longer than the first."""
-        reuse = length // 2 if self.reuse is None else self.reuse
-        return [slice(0, reuse), slice(reuse, length)] if 0 < reuse < length else [slice(0, length)]
+    def _halves(self, lengths: np.ndarray) -> Extents:
+        """The two halves of each sequence; the second is empty where it is no longer than the first."""
+        first = lengths // 2 if self.reuse is None else np.minimum(self.reuse, lengths)
+        first = np.where(first > 0, first, lengths)
+        return Extents(np.stack([first, lengths - first], axis=1).ravel())
 
-    def _targets(self, text: Text, halves: list[slice], rng: np.random.Generator) -> np.ndarray:
+    def _targets(self, texts: Texts, sequences: Sequences, halves: Extents, draws: Draws) -> np.ndarray:
         """bool (T,), one place in ``context``; of an odd number of targets the first half has more."""
-        length = halves[-1].stop
-        starts = np.ones(length, dtype=bool)
-        if text.word_starts is not None:
-            first = len(text.tokens)
-            starts[:first] = text.word_starts[:first]
-            starts[first + 1 : -2] = text.word_starts[first:]
-        total = max(1, length // self.context)
-        later = total * (halves[-1].stop - halves[-1].start) // length if len(halves) == 2 else 0
+        lengths = sequences.extents.lengths
+        total = np.maximum(1, lengths // self.context)
+        later = total * halves.lengths[1::2] // lengths
+        counts = np.minimum(np.stack([total - later, later], axis=1).ravel(), halves.lengths)
+        starts = np.ones(sequences.extents.total, dtype=bool)
+        if texts.word_starts is not None:
+            starts = sequences.word_starts(texts, self.name)
+        if not texts.backward.any():
+            return self._spans(starts, halves, counts, draws)
         # Words begin where they begin in the text, whichever way it is read.
-        step = -1 if text.backward else 1
-        targets = [
-            self._spans(starts[half][::step], count, rng)[::step]
-            for half, count in zip(halves, (total - later, later), strict=False)
-        ]
-        return np.concatenate(targets)
+        turned = np.repeat(texts.backward, lengths)
+        ends = np.repeat(halves.starts + halves.stops - 1, halves.lengths)
+        own = np.arange(len(starts))
+        mirrored = np.where(turned, ends - own, own)
+        return self._spans(starts[mirrored], halves, counts, draws)[mirrored]
 
-    def _spans(self, starts: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-        """``count`` places in spans that begin where words do, bool (n,) (published ``_sample_mask``).
+    def _spans(self, starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws) -> np.ndarray:
+        """``counts`` (n,) places of n stretches in spans that begin where words do, bool (T,) (``_sample_mask``).
 
         A span of n tokens is given n x K tokens, of which those before it are uniform; what spans leave is drawn token
         by token.
         """
         size = len(starts)
-        count = min(count, size)
-        lengths = 1 + np.searchsorted(_edges(self.max_span), rng.random(count), side="right")
-        uniforms = rng.random(count)
+        lengths = (1 + _edges(self.max_span).searchsorted(draws.uniforms("lengths", counts), side="right")).tolist()
+        uniforms = draws.uniforms("places", counts).tolist()
         # Where the next word begins, from every place on.
-        next_start = np.minimum.accumulate(np.where(starts, np.arange(size), size)[::-1])[::-1].tolist()
-        taken = np.zeros(size, dtype=bool)
-        place, left = 0, count
-        for length, uniform in zip(lengths.tolist(), uniforms.tolist(), strict=True):
-            length = min(length, left)
-            room = length * self.context
-            before = int(uniform * room)
-            begin = next_start[place + before] if place + before < size else size
-            if left == 0 or begin + length >= size:
-                break
-            taken[begin : begin + length] = True
-            left -= length
-            place = begin + length + room - before
-        taken[rng.permutation(np.flatnonzero(~taken))[:left]] = True
+        next_start = memoryview(np.minimum.accumulate(np.where(starts, np.arange(size), size)[::-1])[::-1])
+        taken, left = bytearray(size), counts.copy()
+        offsets = Extents(counts).offsets.tolist()
+        for one, (place, end) in enumerate(zip(extents.starts.tolist(), extents.stops.tolist(), strict=True)):
+            own = slice(offsets[one], offsets[one + 1])
+            wanted = offsets[one + 1] - offsets[one]
+            for length, uniform in zip(lengths[own], uniforms[own], strict=True):
+                length = min(length, wanted)
+                room = length * self.context
+                before = int(uniform * room)
+                begin = next_start[place + before] if place + before < end else end
+                if wanted == 0 or begin + length >= end:
+                    break
+                taken[begin : begin + length] = b"\1" * length
+                wanted -= length
+                place = begin + length + room - before
+            left[one] = wanted
+        taken = np.frombuffer(taken, dtype=bool)
+        free = np.flatnonzero(~taken)
+        each = Extents(extents.counts(free))
+        taken[free[draws.permutations("single tokens", each.lengths)[each.firsts(left)]]] = True
         return taken
 
-    def _ranks(
-        self, predicted: np.ndarray, functional: np.ndarray, halves: list[slice], rng: np.random.Generator
-    ) -> np.ndarray:
-        """The step at which each place becomes visible, int64 (T,)."""
-        ordered = functional.copy()
-        ordered[predicted] = True
-        ranks, shown = np.empty(len(functional), dtype=np.int64), GIVEN
-        for half in halves:
-            order = self._order(half.stop - half.start, rng)
-            ranks[half] = np.where(ordered[half], shown + 1 + order, shown)
-            shown += 1 + len(order)
-        return ranks
+    def _ranks(self, ordered: np.ndarray, halves: Extents, draws: Draws) -> np.ndarray:
+        """The step at which each place becomes visible, int64 (T,); those not ``ordered`` do before their half."""
+        shown = np.full(len(halves), GIVEN)
+        shown[1::2] += 1 + halves.lengths[::2]
+        shown = np.repeat(shown, halves.lengths)
+        return np.where(ordered, shown + 1 + self._orders(halves, draws), shown)
 
-    def _order(self, length: int, rng: np.random.Generator) -> np.ndarray:
-        """A permutation of ``length`` places, or of ``permutation_size``, one run of them after another."""
-        size = min(self.permutation_size or length, length)
-        permutation = rng.permutation(size)
-        if size == length:
-            return permutation
-        steps = np.arange(length) // size * size + permutation[np.arange(length) % size]
+    def _orders(self, extents: Extents, draws: Draws) -> np.ndarray:
+        """Permutations of each stretch's places, or of ``permutation_size``, one run of them after another."""
+        sizes = np.minimum(self.permutation_size or extents.lengths, extents.lengths)
+        runs = Extents(sizes)
+        permutations = draws.permutations("orders", sizes) - np.repeat(runs.starts, sizes)
+        if self.permutation_size is None:
+            return permutations
+        size = np.repeat(sizes, extents.lengths)
+        run, place = np.divmod(extents.within, size)
+        steps = run * size + permutations[np.repeat(runs.starts, extents.lengths) + place]
         # The last run may be shorter: its steps keep their order without gaps.
-        return np.argsort(np.argsort(steps))
+        order = np.empty_like(steps)
+        order[np.argsort(np.repeat(extents.starts, extents.lengths) * 2 + steps)] = extents.within
+        return order
 
 
 @lru_cache

@@ -9,8 +9,10 @@ import numpy as np
 
 from unified.data import randomness
 from unified.data.example import Example
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
-from unified.objectives.corruption import Cloze, maskable
+from unified.objectives.corruption import Cloze, maskable, prediction_count
 
 #: Share of tokens that are predicted, as in pre-training.
 MASK_SHARE = 0.15
@@ -19,9 +21,10 @@ _CLOZE = Cloze()
 
 def masked(example: Example, special: SpecialTokens, rng: np.random.Generator) -> Example:
     """The example with 15 % of its tokens hidden as UniLM hides them, which are predicted; special symbols are not."""
-    ordinary = maskable(example.tokens, special)
-    places = _CLOZE.hide(ordinary, max(1, round(MASK_SHARE * int(ordinary.sum()))), rng)
-    tokens = _CLOZE.replace(example.tokens, places, special, rng)
+    ordinary, draws = maskable(example.tokens, special), Draws.from_generator(rng)
+    count = prediction_count(MASK_SHARE, ordinary.sum(keepdims=True))
+    places = _CLOZE.hide(ordinary, Extents(np.array([len(ordinary)])), count, draws)
+    tokens = _CLOZE.replace(example.tokens, places, np.array([len(places)]), special, draws)
     return replace(example, tokens=tokens, predicted=places, labels=example.tokens[places])
 
 
