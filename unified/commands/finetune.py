@@ -28,7 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)'")
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the data (the task's published ones)")
     parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
+    parser.add_argument(
+        "--micro-batch", type=int, metavar="N", help="sequences that a card reads at once (its share of an update)"
+    )
     parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
+    parser.add_argument(
+        "--head-rate", type=float, metavar="R", help="learning rate of the head, which is new (as published, or of all)"
+    )
     parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
     parser.add_argument(
         "--auxiliary-masking",
@@ -64,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     from unified.tasks.jobs import job_of
     from unified.tasks.writing import WritingTask
 
+    if args.micro_batch is not None and args.micro_batch < 1:
+        raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
     task = task_named(args.task)
     task = task if args.system is None else task.as_in(args.system)
     if isinstance(task, WritingTask):
@@ -75,11 +83,12 @@ def run(args: argparse.Namespace) -> int:
         epochs=args.epochs,
         batch_size=args.batch_size,
         learning_rate=args.learning_rate,
+        head_rate=args.head_rate,
         longest=args.longest,
     )
     job = job_of(task, training, Start.of(args.init), Path(args.output))
     splits = job.read(Path(args.data))
-    options = job.command(splits, args.seed, torch.cuda.device_count())
+    options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
@@ -95,8 +104,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
-    if args.head is not None:
-        raise UnifiedError(f"--head {args.head}: {name} is a task of writing, which needs no head")
+    for option, value in (("--head", args.head), ("--head-rate", args.head_rate)):
+        if value is not None:
+            raise UnifiedError(f"{option} {value}: {name} is a task of writing, which needs no head")
     if args.auxiliary_masking:
         raise UnifiedError(f"--auxiliary-masking: {name} is a task of writing, which masks its texts anyway")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,9 @@ class Training:
         weight_decay: of all parameters.
         clip: norm of a gradient, at most.
         head_rate: learning rate of the head at its peak, with "adam"; None for that of all.
+
+    Raises:
+        UnifiedError: a number is not positive, or the optimizer has no rate of the head's own.
     """
 
     epochs: int = 3
@@ -35,6 +39,16 @@ class Training:
     weight_decay: float = 0.01
     clip: float = 1.0
     head_rate: float | None = None
+
+    def __post_init__(self):
+        for name in ("epochs", "batch_size", "learning_rate", "longest", "head_rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")
+        if self.head_rate is not None and self.optimizer != "adam":
+            raise UnifiedError(
+                f"--head-rate {self.head_rate}: {self.optimizer} has one rate for all; only Adam has two"
+            )
 
 
 @dataclass(frozen=True)
