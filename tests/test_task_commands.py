@@ -3,6 +3,7 @@
 import io
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS, language_model
 from unified import UnifiedLM
+from unified.checkpoints.trained import find_checkpoint, find_data
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.metrics import score_classification
@@ -130,6 +132,26 @@ def test_prediction_streams_and_goes_on_where_it_stopped(finetuned, monkeypatch,
     assert_same_predictions([json.loads(line) for line in said(capsys, *arguments, "-")], expected)
     one = said(capsys, *arguments, '{"text": "w3 w0 w4", "id": "mine"}')
     assert json.loads(one[0])["id"] == "mine" and json.loads(one[0])["label"] == "yes"
+
+
+def test_a_run_answers_with_the_checkpoint_that_was_scored(finetuned, tmp_path):
+    """Wherever its folder is; what is best on validation may be another one."""
+    folder, _ = finetuned
+    moved = tmp_path / "moved"
+    shutil.copytree(folder / "run", moved)
+    assert find_checkpoint(moved) == moved / "checkpoint_last.pt"
+    content = json.loads((moved / "results.json").read_text())
+    (moved / "results.json").write_text(json.dumps(content | {"checkpoint": "best"}))
+    assert find_checkpoint(moved) == moved / "checkpoint_best.pt"
+    (moved / "checkpoint_best.pt").unlink()
+    assert find_checkpoint(moved) == moved / "checkpoint_last.pt"
+    (moved / "results.json").unlink()
+    shutil.copyfile(moved / "checkpoint_last.pt", moved / "checkpoint_best.pt")
+    assert find_checkpoint(moved) == moved / "checkpoint_best.pt"
+    gone = {"cfg": {"task": {"data": str(tmp_path / "gone")}}}
+    assert find_data(moved / "checkpoint_last.pt", gone) == moved / "data"
+    with pytest.raises(UnifiedError, match="where there is no dictionary now"):
+        find_data(tmp_path / "checkpoint_last.pt", gone)
 
 
 def test_what_cannot_be_predicted_is_refused(finetuned, tmp_path, capsys):

@@ -82,9 +82,10 @@ class UnifiedLM(Answering, Composing):
         """Load a checkpoint of ``fairseq-train --task unified_lm`` or ``unified_understanding``.
 
         Args:
-            path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``.
+            path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``; of a folder of
+                ``unified finetune`` it is the one that was scored.
             data: folder with dictionary and tokenizer; default: the checkpoint's own folder if it has a dictionary,
-                else the data folder it was trained on.
+                else the data folder it was trained on, or ``data`` beside the checkpoint.
 
         Raises:
             UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together.

@@ -111,6 +111,17 @@ def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
         raise UnifiedError(f"--auxiliary-masking: {name} is a task of writing, which masks its texts anyway")
 
 
+def _submit(task, folder: Path) -> None:
+    """Files for the task's server, where there is one and its whole test set was predicted."""
+    try:
+        written = task.submit(folder, folder / "submission") if getattr(task, "submit", None) else []
+    except UnifiedError as problem:
+        print(f"no submission: {problem}", file=sys.stderr)
+        return
+    for path in written:
+        print(f"for the task's server: {path}", file=sys.stderr)
+
+
 def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: float) -> None:
     from unified.hub import UnifiedLM
     from unified.results import write_result
@@ -144,4 +155,5 @@ def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: fl
         seconds=round(seconds, 1),
     )
     print(json.dumps(scores, indent=2))
+    _submit(task, folder)
     print(f"written to {path}; `unified results {folder}` makes a table of it", file=sys.stderr)

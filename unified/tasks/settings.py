@@ -65,6 +65,7 @@ class Task:
         measure: score that chooses a checkpoint; None for the head's first.
         unlabelled: splits without labels, which are predicted and not scored.
         systems: head and settings of other papers, by the name of their system.
+        submit: writes the files that a server takes, of a folder with predictions into another, and returns them.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Task:
     measure: str | None = None
     unlabelled: tuple[str, ...] = ()
     systems: Mapping[str, tuple[str, Training]] = field(default_factory=dict)
+    submit: Callable[[Path, Path], list[Path]] | None = None
 
     def as_in(self, system: str) -> Task:
         """The task with head and settings of another paper.
