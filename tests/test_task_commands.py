@@ -243,6 +243,8 @@ def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
         (["classification", "--learning-rate", "nan"], "--learning-rate must be above 0, got nan"),
         (["classification", "--head-rate", 0], "--head-rate must be above 0, got 0.0"),
         (["sst2", "--system", "unilm", "--head-rate", "1e-3"], "adamax has one rate for all"),
+        (["classification", "--longest", 513], "--longest 513: the model has 512 positions"),
+        (["sst2", "--head", "tagging"], "--head tagging: sst2 is learnt by classification, not by tagging"),
         (["texts", "--head-rate", "1e-3"], "--head-rate 0.001: texts is a task of writing, which needs no head"),
     ):
         assert says in refused(capsys, "finetune", *options, *paths)

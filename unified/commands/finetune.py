@@ -60,12 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from dataclasses import replace
-
     import torch
 
     from unified.commands import plugin_dir
-    from unified.tasks.catalogue import task_named, with_changes
+    from unified.tasks.catalogue import task_named, with_changes, with_head
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
     from unified.tasks.writing import WritingTask
@@ -77,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(task, WritingTask):
         _refuse_for_writing(args, task.name)
     elif args.head is not None:
-        task = replace(task, head=args.head)
+        task = with_head(task, args.head)
     training = with_changes(
         task.training,
         epochs=args.epochs,

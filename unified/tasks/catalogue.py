@@ -10,7 +10,7 @@ from pathlib import Path
 from unified.errors import UnifiedError
 from unified.notation import nearest
 from unified.tasks.formats.questions import read_coqa, read_mrqa, read_squad, read_squad_answers
-from unified.tasks.heads import HEADS
+from unified.tasks.heads import HEADS, parse_head
 from unified.tasks.published import chains, choices, glue, relations, texts, words
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
@@ -94,6 +94,18 @@ def task_named(name: str) -> Task | WritingTask:
         return Task(head, name, partial(_read_items, head))
     known = [*TASKS, *HEADS]
     raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+
+
+def with_head(task: Task, head: str) -> Task:
+    """The task with other settings of its head.
+
+    Raises:
+        UnifiedError: it is another head, which cannot learn from the task's items.
+    """
+    given, own = parse_head(head).kind.name, parse_head(task.head).kind.name
+    if given != own:
+        raise UnifiedError(f"--head {head}: {task.name} is learnt by {own}, not by {given}")
+    return replace(task, head=head)
 
 
 def with_changes(training: Training, **changes: float | int | str | None) -> Training:
