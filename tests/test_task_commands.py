@@ -134,6 +134,16 @@ def test_prediction_streams_and_goes_on_where_it_stopped(finetuned, monkeypatch,
     assert json.loads(one[0])["id"] == "mine" and json.loads(one[0])["label"] == "yes"
 
 
+def test_a_text_that_is_not_read_to_its_end_says_so(finetuned, capsys):
+    """Sequences have 16 tokens, of which CLS and SEP are two."""
+    folder, _ = finetuned
+    long, short = {"text": "w1 " * 30}, {"text": "w1 " * 14}
+    predictor = UnifiedLM.from_pretrained(folder / "run")
+    assert ["cut" in one for one in predictor.classify([long["text"], short["text"]])] == [True, False]
+    printed = said(capsys, "predict", "classification", "--model", folder / "run", json.dumps(long))
+    assert json.loads(printed[0])["cut"] == 30 - 14
+
+
 def test_a_run_answers_with_the_checkpoint_that_was_scored(finetuned, tmp_path):
     """Wherever its folder is; what is best on validation may be another one."""
     folder, _ = finetuned
