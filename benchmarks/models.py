@@ -43,13 +43,13 @@ def our_model(size: Size, attention_dropout: float, device: str = "cpu", **chang
     return LanguageModel(config).train().to(device)
 
 
-def bert(size: Size, device: str = "cpu") -> nn.Module:
-    """transformers' BertForMaskedLM with its defaults: dropout 0.1 everywhere."""
+def bert(size: Size, device: str = "cpu", **changes) -> nn.Module:
+    """transformers' BertForMaskedLM with its defaults, dropout 0.1 everywhere, but for ``changes``."""
     from transformers import BertConfig, BertForMaskedLM
 
     torch.manual_seed(0)
     shape = {"hidden_size": size.width, "num_hidden_layers": size.layers, "num_attention_heads": size.heads}
-    config = BertConfig(vocab_size=VOCABULARY, intermediate_size=4 * size.width, **shape)
+    config = BertConfig(vocab_size=VOCABULARY, intermediate_size=4 * size.width, **shape | changes)
     return BertForMaskedLM(config).train().to(device)
 
 
