@@ -45,7 +45,14 @@ def main() -> None:
         for words in sorted(arguments.words):
             measured = in_own_process(measure, action, words, arguments.head)
             peaks[words] = measured.pop("mebibytes")
-            report(f"coreference: {action}", configuration, [peaks[words]], kind="mebibytes", words=words, **measured)
+            report(
+                f"coreference: {action}",
+                configuration,
+                [peaks[words]],
+                kind="mebibytes",
+                at=("words", words),
+                **measured,
+            )
         short, long = min(peaks), max(peaks)
         report(
             f"coreference: {action}, peak of {long} words / of {short}",

@@ -97,7 +97,7 @@ def main() -> None:
     lengths, wanted = sorted(arguments.lengths), {"size": arguments.size, "rows": 1}
     peaks = [in_own_process(peak_of_length, length, arguments) for length in lengths]
     for length, peak in zip(lengths, peaks, strict=True):
-        report("memory by length", wanted, [peak], kind="megabytes", length=length)
+        report("memory by length", wanted, [peak], kind="megabytes", at=("tokens of a row", length))
     report("memory by length: last stretch / first", wanted, [growth(lengths, peaks)], 1.1, at_most=True)
 
 

@@ -39,7 +39,8 @@ SIZES = {"small": Size(6, 384), "base": Size(12, 768), "large": Size(24, 1024, 1
 def our_model(size: Size, attention_dropout: float, device: str = "cpu", **changes) -> LanguageModel:
     torch.manual_seed(0)
     shape = {"layers": size.layers, "width": size.width, "heads": size.heads, "token_types": 2}
-    config = TransformerConfig(vocabulary_size=VOCABULARY, attention_dropout=attention_dropout, **shape | changes)
+    shape |= {"vocabulary_size": VOCABULARY, "attention_dropout": attention_dropout}
+    config = TransformerConfig(**shape | changes)
     return LanguageModel(config).train().to(device)
 
 

@@ -106,13 +106,13 @@ def main() -> None:
     wanted = {"arch": "unified_lm_tiny", "row": 512}
     for tokens, measured in found.items():
         seconds, megabytes, used = (list(values) for values in zip(*measured, strict=True))
-        more = {"tokens": tokens, "processor_seconds": round(statistics.median(used), 2)}
+        more = {"at": ("tokens of the corpus", tokens), "processor_seconds": round(statistics.median(used), 2)}
         bars = (arguments.seconds, arguments.megabytes) if tokens == most else (None, None)
         for kind, values, bar in (("seconds", seconds, bars[0]), ("megabytes", megabytes, bars[1])):
             report(f"start of training: {kind}", wanted, values, bar, at_most=True, kind=kind, **more)
     added = [large[0] - small[0] for small, large in zip(found[least], found[most], strict=True)]
-    more = {"kind": "seconds", "tokens": most, "rounds": arguments.rounds}
-    report(f"start of training: less that of {least} tokens", wanted, added, **more)
+    wanted |= {"tokens": most, "less_tokens": least}
+    report("start of training: what the corpus adds", wanted, added, kind="seconds", rounds=arguments.rounds)
 
 
 if __name__ == "__main__":
