@@ -62,15 +62,26 @@ def task_of(kind: str, size: Size) -> tuple[list[object], list[object]]:
     return ["--task", "translation"], [*shape, "--criterion", "cross_entropy"]
 
 
-def run(module: str, *words: object) -> str:
-    """What one of fairseq's commands prints."""
+def launch(module: str, *words: object) -> subprocess.Popen:
+    """Start one of fairseq's commands."""
     line = [sys.executable, "-m", f"fairseq_cli.{module}", *map(str, words)]
     # fairseq's checkpoints hold a namespace, which torch refuses to load unless told otherwise; our plug-in tells it.
     environment = os.environ | {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
-    result = subprocess.run(line, capture_output=True, text=True, env=environment)
-    if result.returncode:
-        raise SystemExit(f"{' '.join(line)}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}")
-    return result.stdout + result.stderr
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def finish(process: subprocess.Popen) -> str:
+    """What a command printed, once it has ended."""
+    printed, notes = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(process.args)}\n{printed[-2000:]}\n{notes[-2000:]}")
+    return printed + notes
+
+
+def decoding(printed: str) -> tuple[int, float]:
+    """Tokens that `fairseq-generate` wrote and seconds that it took for them, by its own line."""
+    found = _LOGGED.search(printed)
+    return int(found[2].replace(",", "")), float(found[3])
 
 
 def checkpoint(kind: str, size: Size, data: Path, save: Path) -> Path:
@@ -78,7 +89,7 @@ def checkpoint(kind: str, size: Size, data: Path, save: Path) -> Path:
     task, model = task_of(kind, size)
     saving = ("--save-dir", save, "--no-epoch-checkpoints", "--max-update", 1, "--disable-validation", "--cpu")
     optimizer = ("--optimizer", "sgd", "--lr", 0, "--batch-size", 8, "--seed", 1, "--num-workers", 0)
-    run("train", data, *task, *model, *saving, *optimizer)
+    finish(launch("train", data, *task, *model, *saving, *optimizer))
     return save / "checkpoint_last.pt"
 
 
@@ -96,9 +107,9 @@ class Generation:
     tokens: list[int] = field(default_factory=list)
 
     def __call__(self) -> None:
-        found = _LOGGED.search(run("generate", *self.words))
-        self.tokens.append(int(found[2].replace(",", "")))
-        self.seconds.append(float(found[3]))
+        tokens, seconds = decoding(finish(launch("generate", *self.words)))
+        self.tokens.append(tokens)
+        self.seconds.append(seconds)
 
 
 def main() -> None:
