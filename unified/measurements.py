@@ -57,8 +57,8 @@ def page(lines: Sequence[Line]) -> str:
     missed = sum(line["holds"] is False for line in lines)
     promised = sum(line["holds"] is not None for line in lines)
     figures = [
-        f"<h2>Ratios</h2><p>A stroke is what we want, green where it holds; bars end at {LONGEST_BAR:g}. Between us and a "
-        "peer a ratio above 1 says that ours is faster; of growth and memory less is better.</p>",
+        f"<h2>Ratios</h2><p>A stroke is what we want, green where it holds; bars end at {LONGEST_BAR:g}. Between us "
+        "and a peer a ratio above 1 says that ours is faster; of growth and memory less is better.</p>",
         f"<figure>{bars_svg('ratios', bars, LONGEST_BAR)}</figure>",
         "<h2>Growth</h2>",
         *(f"<figure><figcaption>{escape(chart.title)}</figcaption>{svg(chart)}</figure>" for chart in curves(lines)),
