@@ -114,8 +114,8 @@ def compare(
     operations: float | None = None,
     ceiling: float | None = None,
     **more: Any,
-) -> None:
-    """Measure ours beside each peer and report the ratios.
+) -> dict[str, list[float]]:
+    """Measure ours beside each peer and report the ratios; returns the seconds of all calls.
 
     Args:
         calls: by name, :data:`OURS` among them.
@@ -130,6 +130,7 @@ def compare(
     rounded = {one: round(value, 5) for one, value in medians.items()}
     for peer, bar in bars.items():
         report(f"{name} / {peer}", configuration, ratios(times, peer), bar, seconds=rounded, rounds=rounds, **more)
+    return times
 
 
 def machine() -> dict[str, Any]:

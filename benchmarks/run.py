@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from datetime import date
 from pathlib import Path
 
@@ -35,9 +36,21 @@ CPU = [
     ["decoding.py", "--scheme", "next", "--bar", "2.0"],
     ["masking.py"],
     ["coreference_memory.py"],
+    ["memory.py", "--bar", "3800", "--lengths", "512", "1024", "2048"],
+    ["preparing.py", "--rounds", "2"],
+    ["start.py", "--tokens", "1000000", "20000000", "--rounds", "1"],
+    ["generating.py", "--sentences", "48", "--rounds", "1", "--bar", "1.5"],
+    ["growth.py", "--rounds", "1", "--curves", "beam"],
 ]
 FULL = [
     *CPU,
+    ["memory.py", "--bar", "3800"],
+    ["preparing.py", "--all", "--rounds", "2"],
+    ["start.py"],
+    ["generating.py", "--sentences", "256", "--bar", "1.5"],
+    ["generating.py", "--sentences", "256", "--beam", "1", "--bar", "1.5"],
+    ["growth.py", "--tokens", "4096", "--rows", "512", "1024", "2048", "4096"],
+    ["processes.py"],
     ["decoding.py", "--size", "base", "--scheme", "cloze", "--bar", "1.2"],
     ["decoding.py", "--scheme", "cloze", "--beam", "1", "--bar", "1.5"],
     [*_BASE, "--attention-dropout", "0.1"],
@@ -45,8 +58,15 @@ FULL = [
 SETS = {"cpu": CPU, "full": FULL}
 
 
-def run(command: list[str], file: Path) -> int:
-    """Run a program, show its lines, and keep them; returns how many bars do not hold."""
+def run(command: list[str], file: Path, limit: float | None = None) -> int:
+    """Run a program, show its lines, and keep them; returns how many bars do not hold.
+
+    Args:
+        limit: seconds after which it is ended.
+
+    Raises:
+        SystemExit: it failed, or took too long.
+    """
     say("== " + " ".join(command))
     missed = 0
     with (
@@ -55,11 +75,16 @@ def run(command: list[str], file: Path) -> int:
         ) as process,
         file.open("a", encoding="utf-8") as kept,
     ):
+        clock = threading.Timer(threading.TIMEOUT_MAX if limit is None else max(limit, 0), process.kill)
+        clock.daemon = True
+        clock.start()
         for text in process.stdout:
             if text.startswith("{"):
                 kept.write(text)
                 kept.flush()
                 missed += show(json.loads(text))
+        process.wait()
+        clock.cancel()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: ended with {process.returncode}")
     return missed
