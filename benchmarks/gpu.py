@@ -5,9 +5,9 @@
 
 Correctness: the tables of block masks against dense masks; FlexAttention with them against dense attention in float32,
 values and gradients; losses and gradients of a whole model. ``millionths`` are of the greatest value. A CPU has neither
-a kernel that skips blocks nor a backward of FlexAttention: there its values are compared, and the model by SDPA. If a difference is too large, nothing
-is measured. Then the programs beside this one run one after another, each in a process of its own; what fails or takes
-too long is said, and the others go on.
+a kernel that skips blocks nor a backward of FlexAttention: there its values are compared, and the model by SDPA. If a
+difference is too large, nothing is measured. Then the programs beside this one run one after another, each in a process
+of its own; what fails or takes too long is said, and the others go on.
 """
 
 from __future__ import annotations
