@@ -15,6 +15,7 @@ import statistics
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from models import SIZES, batch_of, example, our_model, our_step
 from paired import OURS, options, report, set_up, take_turns
 
@@ -25,9 +26,11 @@ from unified.tasks.batches import arranged
 LONGEST, MEAN, DEVIATION = 384, 169, 0.45
 
 
-def sequences(count: int, rng: np.random.Generator) -> list[Example]:
+def sequences(count: int, rng: np.random.Generator, arguments: argparse.Namespace) -> list[Example]:
     """Of drawn lengths, each seeing all of itself."""
-    lengths = rng.lognormal(np.log(MEAN) - DEVIATION**2 / 2, DEVIATION, count).astype(int).clip(8, LONGEST)
+    mean, deviation = arguments.mean, arguments.deviation
+    drawn = rng.lognormal(np.log(mean) - deviation**2 / 2, deviation, count)
+    lengths = drawn.astype(int).clip(8, arguments.longest)
     return [example(masks.bidirectional(int(length)), rng) for length in lengths]
 
 
@@ -47,35 +50,47 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=96, help="of all batches together (%(default)s)")
     parser.add_argument("--batch", type=int, default=16, help="sequences of an update (%(default)s)")
     parser.add_argument("--row", type=int, default=512, help="most places of a packed row (%(default)s)")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="places that sequences are cut at (%(default)s)")
+    parser.add_argument("--mean", type=float, default=MEAN, help="of the lengths, before the cut (%(default)s)")
+    parser.add_argument("--deviation", type=float, default=DEVIATION, help="of their logarithm (%(default)s)")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
+    parser.add_argument(
+        "--fixed-shapes", action="store_true", help="batches of as many packed rows, as cards like them"
+    )
     parser.add_argument("--bar", type=float, help="least ratio that is wanted")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)
     rng, size = np.random.default_rng(0), arguments.batch
-    drawn = sequences(arguments.sequences, rng)
+    drawn = sequences(arguments.sequences, rng, arguments)
     alike = sorted(drawn, key=lambda one: len(one.tokens))
     model = our_model(SIZES[arguments.size], 0.0, arguments.device)
     padded = our_model(SIZES[arguments.size], 0.0, arguments.device, attention_backend="sdpa")
     device = arguments.device
     starts = range(0, len(drawn), size)
+    fixed = f"padded to {arguments.longest}"
     batches = {
         OURS: [batch_of(packed(drawn[i : i + size], arguments.row), None, device) for i in starts],
-        f"padded to {LONGEST}": [batch_of(single(drawn[i : i + size]), LONGEST, device) for i in starts],
-        "padded to the longest": [batch_of(single(drawn[i : i + size]), None, device) for i in starts],
-        "padded, like lengths": [batch_of(single(alike[i : i + size]), None, device) for i in starts],
+        fixed: [batch_of(single(drawn[i : i + size]), arguments.longest, device) for i in starts],
     }
-    steps = {
-        name: [our_step(model if name == OURS else padded, batch) for batch in some] for name, some in batches.items()
-    }
+    if arguments.fixed_shapes:
+        rows = packed(drawn, arguments.row)
+        batches[OURS] = [batch_of(rows[i : i + size], arguments.row, device) for i in range(0, len(rows), size)]
+    else:
+        batches["padded to the longest"] = [batch_of(single(drawn[i : i + size]), None, device) for i in starts]
+        batches["padded, like lengths"] = [batch_of(single(alike[i : i + size]), None, device) for i in starts]
+    dtype = torch.bfloat16 if arguments.bf16 else None
+    models = dict.fromkeys(batches, padded) | {OURS: model}
+    steps = {name: [our_step(models[name], batch, dtype) for batch in some] for name, some in batches.items()}
     calls = {name: (lambda some=some: [step() for step in some]) for name, some in steps.items()}
     times = take_turns(calls, arguments.rounds)
     real = sum(len(one.tokens) for one in drawn)
     speeds = {name: round(real / statistics.median(some)) for name, some in times.items()}
-    wanted = {name: getattr(arguments, name) for name in ("size", "sequences", "batch", "row")}
+    wanted = {name: getattr(arguments, name) for name in ("size", "sequences", "batch", "row", "longest", "mean")}
     for name in batches:
         if name != OURS:
             values = [theirs / own for theirs, own in zip(times[name], times[OURS], strict=True)]
-            bar = arguments.bar if name == f"padded to {LONGEST}" else None
+            bar = arguments.bar if name == fixed else None
             report(f"packing / {name}", wanted, values, bar, tokens_per_second=speeds, rounds=arguments.rounds)
 
 
