@@ -29,6 +29,7 @@ CPU = [
     [*_STEP, "--attention-dropout", "0", "--bf16", "--no-fairseq", "--bar", "2.6"],
     [*_BASE, "--attention-dropout", "0", "--no-fairseq", "--bar", "1.38"],
     ["optimizer.py"],
+    ["choices.py", "--rounds", "3"],
     ["mask_cost.py"],
     ["permutation_step.py", "--rounds", "3", "--bar", "2.5"],
     ["packing.py", "--sequences", "48", "--bar", "2.1"],

@@ -242,3 +242,18 @@ def test_the_tables_of_scale_md_are_those_of_the_program(benchmark):
     page = (BENCHMARKS.parent / "docs" / "scale.md").read_text(encoding="utf-8")
     for machine in scale.MACHINES.values():
         assert scale.table(machine) in page and scale.settings(machine) in page
+
+
+def test_choices_measure_each_beside_its_absence(benchmark, lines):
+    found = lines(benchmark("choices"), "--rows", 1, "--length", 32, *SMALLEST)
+    assert len(found) == 5 and all(line["kind"] == "ratio" and line["ratio"] > 0 for line in found.values())
+    choices = benchmark("choices")
+    with choices.torchs_dropout():
+        from unified.dropout import Dropout
+
+        torch.manual_seed(0)
+        ours = Dropout(0.5)(torch.ones(64))
+        torch.manual_seed(0)
+        assert torch.equal(ours, torch.nn.functional.dropout(torch.ones(64), 0.5))
+    torch.manual_seed(0)
+    assert not torch.equal(Dropout(0.5)(torch.ones(64)), ours)

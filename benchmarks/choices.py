@@ -1,0 +1,138 @@
+"""What our own choices for a CPU buy: a training step with each beside the same step without it.
+
+    python benchmarks/choices.py --size small
+
+Attention in blocks of the cache beside one call of torch's attention, where it is what `auto` takes: with dropout on
+its weights, on packed documents, and on relative positions. Dropout of 16 random bits a decision beside torch's. Freed
+memory that stays with the process beside the allocator's defaults, in two processes that take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+import torch
+from mask_cost import mask_kinds
+from models import SIZES, batch_of, example, our_model, our_step
+from paired import OURS, compare, options, set_up
+from permutation_step import permuted
+
+import unified.dropout
+from unified import masks
+from unified.allocator import keep_freed_memory
+
+#: Model settings by what they show, and the row that is trained on.
+ATTENTION = {
+    "attention dropout": ({"attention_dropout": 0.1}, "unmasked"),
+    "packed documents": ({"attention_dropout": 0.0}, "four packed documents"),
+    "relative positions": ({"attention_dropout": 0.1, "positions": "relative", "token_head": "plain"}, "permuted"),
+}
+
+
+def rows_of(kind: str, count: int, length: int) -> list:
+    """Rows of examples of a kind."""
+    rng = np.random.default_rng(0)
+    kinds = {"unmasked": [masks.bidirectional(length)], **mask_kinds(length, rng)}
+    if kind == "permuted":
+        return [[permuted(length, rng)] for _ in range(count)]
+    return [[example(mask, rng) for mask in kinds[kind]] for _ in range(count)]
+
+
+def attention_steps(arguments: argparse.Namespace, kind: str) -> dict[str, Callable[[], None]]:
+    settings, row = ATTENTION[kind]
+    batch = batch_of(rows_of(row, arguments.rows, arguments.length))
+    backends = {OURS: "auto", "one call": "sdpa"}
+    return {
+        name: our_step(our_model(SIZES[arguments.size], attention_backend=backend, **settings), batch)
+        for name, backend in backends.items()
+    }
+
+
+@contextmanager
+def torchs_dropout() -> Iterator[None]:
+    """All of the model's dropout by torch, but for that of attention's weights."""
+    own, unified.dropout.dropout = unified.dropout.dropout, torch.nn.functional.dropout
+    try:
+        yield
+    finally:
+        unified.dropout.dropout = own
+
+
+def plain_step(arguments: argparse.Namespace) -> Callable[[], None]:
+    batch = batch_of(rows_of("unmasked", arguments.rows, arguments.length))
+    return our_step(our_model(SIZES[arguments.size], 0.0), batch)
+
+
+def dropout_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
+    step = plain_step(arguments)
+
+    def by_torch() -> None:
+        with torchs_dropout():
+            step()
+
+    return {OURS: step, "torch's": by_torch}
+
+
+def serve(arguments: argparse.Namespace, keep: bool, pipe) -> None:
+    """Takes a step whenever the pipe says so, and says when it is done."""
+    torch.set_num_threads(arguments.threads)
+    torch.set_flush_denormal(True)
+    if keep:
+        keep_freed_memory()
+    step = plain_step(arguments)
+    pipe.send(None)
+    while pipe.recv():
+        step()
+        pipe.send(None)
+
+
+class Served:
+    """A step in a process of its own, whose allocator is set or not."""
+
+    def __init__(self, arguments: argparse.Namespace, keep: bool):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(arguments, keep, other), daemon=True)
+        self.process.start()
+        self.pipe.recv()
+
+    def __call__(self) -> None:
+        self.pipe.send(True)
+        self.pipe.recv()
+
+    def end(self) -> None:
+        self.pipe.send(False)
+        self.process.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
+    options(parser, rounds=5)
+    arguments = parser.parse_args()
+    set_up(arguments)
+    measure = partial(_measure, arguments)
+    for kind in ATTENTION:
+        measure(f"attention in blocks, {kind}", attention_steps(arguments, kind))
+    measure("dropout of 16 bits", dropout_steps(arguments))
+    served = {OURS: Served(arguments, True), "the allocator's": Served(arguments, False)}
+    measure("freed memory kept", served)
+    for step in served.values():
+        step.end()
+
+
+def _measure(arguments: argparse.Namespace, name: str, steps: dict[str, Callable[[], None]]) -> None:
+    wanted = {one: getattr(arguments, one) for one in ("size", "rows", "length")}
+    (peer,) = set(steps) - {OURS}
+    compare(f"choices: {name}", wanted, steps, arguments.rounds, {peer: None})
+
+
+if __name__ == "__main__":
+    main()
