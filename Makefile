@@ -11,7 +11,7 @@ ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install test lint quickstart quickstart-long bench bench-full
+.PHONY: help install test lint quickstart quickstart-long bench bench-full bench-gpu
 
 help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
@@ -19,6 +19,7 @@ help:
 	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest"
 	@echo "make lint             ruff: rules and format"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
+	@echo "make bench-gpu        the set for a graphics card: correctness, then speed, in under eight minutes"
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
 
 install: $(INSTALLED)
@@ -47,3 +48,6 @@ bench: $(INSTALLED)
 
 bench-full: $(INSTALLED)
 	$(VENV) benchmarks/run.py --set full $(ARGS)
+
+bench-gpu: $(INSTALLED)
+	$(VENV) benchmarks/gpu.py $(ARGS)

@@ -13,14 +13,13 @@ shortest one's is at most the ratio of their lengths predicting, and 1.25 traini
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 from paired import report
+from resident import MEBIBYTE, forget_peak, in_own_process, resident
 
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig
@@ -41,14 +40,19 @@ def main() -> None:
     parser.add_argument("--head", default=HEAD, help="settings of the head (%(default)s)")
     arguments = parser.parse_args()
     configuration = {"head": arguments.head, "layers": LAYERS, "width": WIDTH, "tokens_of_segment": LONGEST}
-    processes = multiprocessing.get_context("spawn")
     for action in ACTIONS:
         peaks = {}
         for words in sorted(arguments.words):
-            with processes.Pool(1) as pool:
-                measured = pool.apply(measure, (action, words, arguments.head))
+            measured = in_own_process(measure, action, words, arguments.head)
             peaks[words] = measured.pop("mebibytes")
-            report(f"coreference: {action}", configuration, [peaks[words]], kind="mebibytes", words=words, **measured)
+            report(
+                f"coreference: {action}",
+                configuration,
+                [peaks[words]],
+                kind="mebibytes",
+                at=("words", words),
+                **measured,
+            )
         short, long = min(peaks), max(peaks)
         report(
             f"coreference: {action}, peak of {long} words / of {short}",
@@ -65,11 +69,11 @@ def measure(action: str, words: int, head: str) -> dict[str, float]:
     predictor = model(head)
     ACTIONS[action](predictor, document(50))
     item = document(words)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    before, began = memory("VmRSS"), time.perf_counter()
+    forget_peak()
+    before, began = resident(), time.perf_counter()
     segments = ACTIONS[action](predictor, item)
     return {
-        "mebibytes": memory("VmHWM") - before,
+        "mebibytes": (resident("VmHWM") - before) / MEBIBYTE,
         "seconds": round(time.perf_counter() - began, 1),
         "segments_read": segments,
     }
@@ -117,12 +121,6 @@ def document(words: int) -> DocumentItem:
     for word in range(0, words, 10):
         chains.setdefault(int(things[word]), []).append((word, word))
     return DocumentItem("d", tuple(sentences), chains=tuple(map(tuple, chains.values())))
-
-
-def memory(name: str) -> float:
-    """Mebibytes: what this process has (VmRSS), or had at most (VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 2**10
 
 
 if __name__ == "__main__":

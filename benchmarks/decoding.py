@@ -87,6 +87,7 @@ def main() -> None:
     parser.add_argument("--written", type=int, default=32, help="tokens to write (%(default)s)")
     parser.add_argument("--beam", type=int, default=5, help="hypotheses kept (%(default)s)")
     parser.add_argument("--bar", type=float, help="least ratio to transformers that is wanted")
+    parser.add_argument("--no-fairseq", action="store_true", help="leave its Transformer out")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)
@@ -94,17 +95,11 @@ def main() -> None:
     sources = torch.randint(10, VOCABULARY - 10, (arguments.sentences, arguments.source), device=arguments.device)
     sources[:, -1] = PAD + 1  # the separator
     wanted = ("size", "scheme", "sentences", "source", "written", "beam")
-    compare(
-        "decoding",
-        {name: getattr(arguments, name) for name in wanted},
-        {
-            OURS: ours(size, sources, arguments),
-            "transformers": encoder_decoder(size, sources, arguments),
-            "fairseq": fairseq_transformer(size, sources, arguments),
-        },
-        arguments.rounds,
-        {"transformers": arguments.bar, "fairseq": None},
-    )
+    calls = {OURS: ours(size, sources, arguments), "transformers": encoder_decoder(size, sources, arguments)}
+    bars: dict[str, float | None] = {"transformers": arguments.bar}
+    if not arguments.no_fairseq:
+        calls["fairseq"], bars["fairseq"] = fairseq_transformer(size, sources, arguments), None
+    compare("decoding", {name: getattr(arguments, name) for name in wanted}, calls, arguments.rounds, bars)
 
 
 if __name__ == "__main__":

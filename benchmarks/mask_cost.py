@@ -3,7 +3,8 @@
     python benchmarks/mask_cost.py --size small
 
 The ratio is the masked step's time over the unmasked one's, both without attention dropout; a mask that shows half of
-the pairs may cost nothing, since the kernels skip at most what a whole block hides.
+the pairs may cost nothing, since the kernels skip at most what a whole block hides. ``--equal-area``, for cards, whose
+kernels do skip: the other step is of documents that see all of themselves, as many pairs in a row as the mask shows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import statistics
 
 import numpy as np
+import torch
 from models import SIZES, batch_of, example, our_model, our_step
 from paired import options, ratios, report, set_up, take_turns
 
@@ -33,35 +35,59 @@ def mask_kinds(length: int, rng: np.random.Generator) -> dict[str, list[masks.At
     }
 
 
+def unmasked_of_area(length: int, area: int) -> list[masks.AttentionMask]:
+    """Documents that fill a row of ``length`` and see all of themselves, together about ``area`` pairs."""
+    share = area / length**2
+    if share >= 0.5:  # two: a^2 + b^2 = area, a + b = length
+        first = round(length * (1 + np.sqrt(2 * share - 1)) / 2)
+        sizes = [first, length - first]
+    else:
+        count = max(1, round(1 / share))
+        sizes = [length * (i + 1) // count - length * i // count for i in range(count)]
+    return [masks.bidirectional(size) for size in sizes if size]
+
+
+def area_of(row: list[masks.AttentionMask]) -> int:
+    """Pairs that the documents of a row may attend to."""
+    return sum(int(mask.dense().sum()) for mask in row)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
     parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
     parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
     parser.add_argument("--bar", type=float, default=1.15, help="most that a mask may cost (%(default)s)")
+    parser.add_argument("--equal-area", action="store_true", help="beside as many pairs without a mask")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)
     rng = np.random.default_rng(0)
     model = our_model(SIZES[arguments.size], 0.0, arguments.device)
+    dtype = torch.bfloat16 if arguments.bf16 else None
     rows = {UNMASKED: [masks.bidirectional(arguments.length)], **mask_kinds(arguments.length, rng)}
+    others = {name: UNMASKED for name in rows if name != UNMASKED}
+    if arguments.equal_area:
+        others = {name: f"{UNMASKED}, the area of {name}" for name in others}
+        length = arguments.length
+        rows |= {other: unmasked_of_area(length, area_of(rows[name])) for name, other in others.items()}
     calls = {}
     for name, row in rows.items():
         batch = batch_of([[example(mask, rng) for mask in row] for _ in range(arguments.rows)], device=arguments.device)
-        calls[name] = our_step(model, batch)
+        calls[name] = our_step(model, batch, dtype)
     times = take_turns(calls, arguments.rounds)
     medians = {name: round(statistics.median(some), 5) for name, some in times.items()}
-    for name in rows:
-        if name != UNMASKED:
-            report(
-                f"mask: {name} / {UNMASKED}",
-                {one: getattr(arguments, one) for one in ("size", "rows", "length")},
-                ratios(times, name, UNMASKED),
-                arguments.bar,
-                at_most=True,
-                seconds=medians,
-                rounds=arguments.rounds,
-            )
+    for name, other in others.items():
+        report(
+            f"mask: {name} / {other}",
+            {one: getattr(arguments, one) for one in ("size", "rows", "length")},
+            ratios(times, name, other),
+            arguments.bar,
+            at_most=True,
+            seconds=medians,
+            rounds=arguments.rounds,
+        )
 
 
 if __name__ == "__main__":

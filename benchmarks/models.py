@@ -39,17 +39,24 @@ SIZES = {"small": Size(6, 384), "base": Size(12, 768), "large": Size(24, 1024, 1
 def our_model(size: Size, attention_dropout: float, device: str = "cpu", **changes) -> LanguageModel:
     torch.manual_seed(0)
     shape = {"layers": size.layers, "width": size.width, "heads": size.heads, "token_types": 2}
-    config = TransformerConfig(vocabulary_size=VOCABULARY, attention_dropout=attention_dropout, **shape | changes)
+    shape |= {"vocabulary_size": VOCABULARY, "attention_dropout": attention_dropout}
+    config = TransformerConfig(**shape | changes)
     return LanguageModel(config).train().to(device)
 
 
-def bert(size: Size, device: str = "cpu") -> nn.Module:
-    """transformers' BertForMaskedLM with its defaults: dropout 0.1 everywhere."""
+def compile_blocks(model: LanguageModel) -> None:
+    """torch.compile of each block, for shapes that do not change."""
+    for block in model.transformer.blocks:
+        block.compile(dynamic=False)
+
+
+def bert(size: Size, device: str = "cpu", **changes) -> nn.Module:
+    """transformers' BertForMaskedLM with its defaults, dropout 0.1 everywhere, but for ``changes``."""
     from transformers import BertConfig, BertForMaskedLM
 
     torch.manual_seed(0)
     shape = {"hidden_size": size.width, "num_hidden_layers": size.layers, "num_attention_heads": size.heads}
-    config = BertConfig(vocab_size=VOCABULARY, intermediate_size=4 * size.width, **shape)
+    config = BertConfig(vocab_size=VOCABULARY, intermediate_size=4 * size.width, **shape | changes)
     return BertForMaskedLM(config).train().to(device)
 
 

@@ -3,8 +3,9 @@
     python benchmarks/packing.py --bar 2.1
 
 Lengths are log-normal with mean 169, cut at 384 (SQuAD's of questions with passages). Both run the same model of ours
-on the same sequences; the ratio is of real tokens per second. Two more columns show padding to the longest of a batch
-of a random order, and of a batch of like lengths, whose composition is not random any more.
+on the same sequences, padded rows by one call of torch's attention; the ratio is of real tokens per second. Two more
+columns show padding to the longest of a batch of a random order, and of a batch of like lengths, whose composition is
+not random any more.
 """
 
 from __future__ import annotations
@@ -14,26 +15,29 @@ import statistics
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from models import SIZES, batch_of, example, our_model, our_step
 from paired import OURS, options, report, set_up, take_turns
 
 from unified import masks
 from unified.data.example import Example
-from unified.data.rows import best_fit_decreasing
+from unified.tasks.batches import arranged
 
 LONGEST, MEAN, DEVIATION = 384, 169, 0.45
 
 
-def sequences(count: int, rng: np.random.Generator) -> list[Example]:
+def sequences(count: int, rng: np.random.Generator, arguments: argparse.Namespace) -> list[Example]:
     """Of drawn lengths, each seeing all of itself."""
-    lengths = rng.lognormal(np.log(MEAN) - DEVIATION**2 / 2, DEVIATION, count).astype(int).clip(8, LONGEST)
+    mean, deviation = arguments.mean, arguments.deviation
+    drawn = rng.lognormal(np.log(mean) - deviation**2 / 2, deviation, count)
+    lengths = drawn.astype(int).clip(8, arguments.longest)
     return [example(masks.bidirectional(int(length)), rng) for length in lengths]
 
 
 def packed(some: Sequence[Example], row_length: int) -> list[list[Example]]:
-    """Rows of several sequences, best fit decreasing."""
-    rows, count = best_fit_decreasing(np.array([len(one.tokens) for one in some]), row_length)
-    return [[one for one, row in zip(some, rows, strict=True) if row == number] for number in range(count)]
+    """As fine-tuning packs a batch."""
+    rows = arranged(np.arange(len(some)), some, row_length, packed=True)
+    return [[some[i] for i in row] for row in rows]
 
 
 def single(some: Sequence[Example]) -> list[list[Example]]:
@@ -45,33 +49,48 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
     parser.add_argument("--sequences", type=int, default=96, help="of all batches together (%(default)s)")
     parser.add_argument("--batch", type=int, default=16, help="sequences of an update (%(default)s)")
-    parser.add_argument("--row", type=int, default=512, help="places of a packed row (%(default)s)")
+    parser.add_argument("--row", type=int, default=512, help="most places of a packed row (%(default)s)")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="places that sequences are cut at (%(default)s)")
+    parser.add_argument("--mean", type=float, default=MEAN, help="of the lengths, before the cut (%(default)s)")
+    parser.add_argument("--deviation", type=float, default=DEVIATION, help="of their logarithm (%(default)s)")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
+    parser.add_argument(
+        "--fixed-shapes", action="store_true", help="batches of as many packed rows, as cards like them"
+    )
     parser.add_argument("--bar", type=float, help="least ratio that is wanted")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)
     rng, size = np.random.default_rng(0), arguments.batch
-    drawn = sequences(arguments.sequences, rng)
+    drawn = sequences(arguments.sequences, rng, arguments)
     alike = sorted(drawn, key=lambda one: len(one.tokens))
     model = our_model(SIZES[arguments.size], 0.0, arguments.device)
+    padded = our_model(SIZES[arguments.size], 0.0, arguments.device, attention_backend="sdpa")
     device = arguments.device
     starts = range(0, len(drawn), size)
+    fixed = f"padded to {arguments.longest}"
     batches = {
-        OURS: [batch_of(packed(drawn[i : i + size], arguments.row), arguments.row, device) for i in starts],
-        f"padded to {LONGEST}": [batch_of(single(drawn[i : i + size]), LONGEST, device) for i in starts],
-        "padded to the longest": [batch_of(single(drawn[i : i + size]), None, device) for i in starts],
-        "padded, like lengths": [batch_of(single(alike[i : i + size]), None, device) for i in starts],
+        OURS: [batch_of(packed(drawn[i : i + size], arguments.row), None, device) for i in starts],
+        fixed: [batch_of(single(drawn[i : i + size]), arguments.longest, device) for i in starts],
     }
-    steps = {name: [our_step(model, batch) for batch in some] for name, some in batches.items()}
+    if arguments.fixed_shapes:
+        rows = packed(drawn, arguments.row)
+        batches[OURS] = [batch_of(rows[i : i + size], arguments.row, device) for i in range(0, len(rows), size)]
+    else:
+        batches["padded to the longest"] = [batch_of(single(drawn[i : i + size]), None, device) for i in starts]
+        batches["padded, like lengths"] = [batch_of(single(alike[i : i + size]), None, device) for i in starts]
+    dtype = torch.bfloat16 if arguments.bf16 else None
+    models = dict.fromkeys(batches, padded) | {OURS: model}
+    steps = {name: [our_step(models[name], batch, dtype) for batch in some] for name, some in batches.items()}
     calls = {name: (lambda some=some: [step() for step in some]) for name, some in steps.items()}
     times = take_turns(calls, arguments.rounds)
     real = sum(len(one.tokens) for one in drawn)
     speeds = {name: round(real / statistics.median(some)) for name, some in times.items()}
-    wanted = {name: getattr(arguments, name) for name in ("size", "sequences", "batch", "row")}
+    wanted = {name: getattr(arguments, name) for name in ("size", "sequences", "batch", "row", "longest", "mean")}
     for name in batches:
         if name != OURS:
             values = [theirs / own for theirs, own in zip(times[name], times[OURS], strict=True)]
-            bar = arguments.bar if name == f"padded to {LONGEST}" else None
+            bar = arguments.bar if name == fixed else None
             report(f"packing / {name}", wanted, values, bar, tokens_per_second=speeds, rounds=arguments.rounds)
 
 

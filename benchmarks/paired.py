@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from unified.allocator import keep_freed_memory
 from unified.results import versions
 
 OURS = "ours"
@@ -32,8 +33,11 @@ def options(parser: argparse.ArgumentParser, rounds: int) -> None:
 
 
 def set_up(arguments: argparse.Namespace) -> None:
-    """Threads and reproducible draws."""
+    """Threads, of programs that are started too, reproducible draws, and an allocator as in our trainings for all."""
     torch.set_num_threads(arguments.threads)
+    os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
+    if arguments.device == "cpu":
+        keep_freed_memory()
     torch.manual_seed(0)
 
 
@@ -51,9 +55,9 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
-def take_turns(calls: Calls, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each call in each round, after one that does not count."""
-    for call in calls.values():
+def take_turns(calls: Calls, rounds: int, warm: bool = True) -> dict[str, list[float]]:
+    """Seconds of each call in each round, after one that does not count, unless ``warm`` is False."""
+    for call in calls.values() if warm else ():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -74,6 +78,7 @@ def report(
     bar: float | None = None,
     at_most: bool = False,
     kind: str = "ratio",
+    at: tuple[str, float] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """Print the line of a measurement.
@@ -82,6 +87,7 @@ def report(
         values: of all rounds.
         bar: what their median is to reach, or with ``at_most`` not to exceed; None where nothing is promised.
         kind: what they are: "ratio", or a unit such as "per_second".
+        at: of a point of a curve what it grows with, and how much of that there is.
         more: anything else worth knowing.
     """
     middle = statistics.median(values)
@@ -93,6 +99,7 @@ def report(
         "spread": [round(min(values), 3), round(max(values), 3)],
         "bar": bar,
         "holds": None if bar is None else bool(middle <= bar if at_most else middle >= bar),
+        **({} if at is None else {"at": {"axis": at[0], "value": at[1]}}),
         **more,
         "machine": machine(),
         "versions": versions(),
@@ -110,8 +117,8 @@ def compare(
     operations: float | None = None,
     ceiling: float | None = None,
     **more: Any,
-) -> None:
-    """Measure ours beside each peer and report the ratios.
+) -> dict[str, list[float]]:
+    """Measure ours beside each peer and report the ratios; returns the seconds of all calls.
 
     Args:
         calls: by name, :data:`OURS` among them.
@@ -126,6 +133,7 @@ def compare(
     rounded = {one: round(value, 5) for one, value in medians.items()}
     for peer, bar in bars.items():
         report(f"{name} / {peer}", configuration, ratios(times, peer), bar, seconds=rounded, rounds=rounds, **more)
+    return times
 
 
 def machine() -> dict[str, Any]:

@@ -14,10 +14,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, example, our_model, our_step, step_of
-from paired import OURS, compare, options, set_up
+from paired import OURS, compare, options, ratios, report, set_up
 
 from unified import masks
 from unified.data.example import Batch, Example
+
+MASKED = "our masked language modelling"
 
 
 def permuted(length: int, rng: np.random.Generator) -> Example:
@@ -36,7 +38,7 @@ def permuted(length: int, rng: np.random.Generator) -> Example:
     )
 
 
-def xlnet(size: Size, examples: list[Example], attention_dropout: float, device: str):
+def xlnet(size: Size, examples: list[Example], attention_dropout: float, device: str, dtype: torch.dtype | None = None):
     """Their step on the same tokens, orders and targets; transformers has one dropout for all."""
     from transformers import XLNetConfig, XLNetLMHeadModel
 
@@ -53,7 +55,7 @@ def xlnet(size: Size, examples: list[Example], attention_dropout: float, device:
         scores = model(input_ids=tokens, perm_mask=hidden, target_mapping=mapping).logits
         return torch.nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
 
-    return step_of(model, loss)
+    return step_of(model, loss, dtype)
 
 
 def _hidden(one: Example) -> torch.Tensor:
@@ -74,6 +76,8 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
     parser.add_argument("--attention-dropout", type=float, default=0.1, help="of both (%(default)s)")
     parser.add_argument("--bar", type=float, help="least ratio that is wanted")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
+    parser.add_argument("--masked-bar", type=float, help="most that it may cost beside our masked language modelling")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)
@@ -82,16 +86,20 @@ def main() -> None:
     shape = {"positions": "relative", "token_head": "plain"}
     model = our_model(size, arguments.attention_dropout, arguments.device, **shape)
     batch: Batch = batch_of([[one] for one in examples], device=arguments.device)
-    compare(
-        "permutation step",
-        {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout")},
-        {
-            OURS: our_step(model, batch),
-            "transformers": xlnet(size, examples, arguments.attention_dropout, arguments.device),
-        },
-        arguments.rounds,
-        {"transformers": arguments.bar},
-    )
+    dtype = torch.bfloat16 if arguments.bf16 else None
+    calls = {
+        OURS: our_step(model, batch, dtype),
+        "transformers": xlnet(size, examples, arguments.attention_dropout, arguments.device, dtype),
+    }
+    if arguments.masked_bar is not None:
+        masked = [[example(masks.bidirectional(arguments.length), rng)] for _ in range(arguments.rows)]
+        plain = our_model(size, arguments.attention_dropout, arguments.device)
+        calls[MASKED] = our_step(plain, batch_of(masked, device=arguments.device), dtype)
+    wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout")}
+    times = compare("permutation step", wanted, calls, arguments.rounds, {"transformers": arguments.bar})
+    if arguments.masked_bar is not None:
+        found = ratios(times, OURS, MASKED)
+        report(f"permutation step / {MASKED}", wanted, found, arguments.masked_bar, at_most=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from datetime import date
 from pathlib import Path
 
@@ -23,21 +24,35 @@ _STEP, _BASE = ["training_step.py"], ["training_step.py", "--size", "base", "--r
 #: Set -> commands. ``cpu`` takes about a quarter of an hour on two cores.
 CPU = [
     ["masks.py"],
-    [*_STEP, "--attention-dropout", "0.1", "--bar", "1.5"],
+    [*_STEP, "--attention-dropout", "0.1", "--rounds", "3", "--bar", "1.5"],
     [*_STEP, "--attention-dropout", "0", "--bar", "2.4"],
     [*_STEP, "--attention-dropout", "0", "--bf16", "--no-fairseq", "--bar", "2.6"],
     [*_BASE, "--attention-dropout", "0", "--no-fairseq", "--bar", "1.38"],
     ["optimizer.py"],
     ["mask_cost.py"],
-    ["permutation_step.py", "--bar", "2.5"],
-    ["packing.py", "--bar", "2.1"],
+    ["permutation_step.py", "--rounds", "3", "--bar", "2.5"],
+    ["packing.py", "--sequences", "48", "--bar", "2.1"],
     ["decoding.py", "--scheme", "cloze", "--bar", "1.5"],
     ["decoding.py", "--scheme", "next", "--bar", "2.0"],
     ["masking.py"],
-    ["coreference_memory.py"],
+    ["coreference_memory.py", "--words", "1000", "4000"],
+    ["memory.py", "--bar", "3800", "--lengths", "256", "512", "1024"],
+    ["preparing.py", "--rounds", "2"],
+    ["start.py", "--tokens", "1000000", "20000000", "--rounds", "1"],
+    ["generating.py", "--sentences", "32", "--rounds", "1", "--bar", "1.5"],
+    ["growth.py", "--rounds", "1", "--curves", "beam"],
 ]
 FULL = [
     *CPU,
+    ["packing.py", "--bar", "2.1"],
+    ["coreference_memory.py"],
+    ["memory.py", "--bar", "3800"],
+    ["preparing.py", "--all", "--rounds", "2"],
+    ["start.py"],
+    ["generating.py", "--sentences", "256", "--bar", "1.5"],
+    ["generating.py", "--sentences", "256", "--beam", "1", "--bar", "1.5"],
+    ["growth.py", "--tokens", "4096", "--rows", "512", "1024", "2048", "4096"],
+    ["processes.py"],
     ["decoding.py", "--size", "base", "--scheme", "cloze", "--bar", "1.2"],
     ["decoding.py", "--scheme", "cloze", "--beam", "1", "--bar", "1.5"],
     [*_BASE, "--attention-dropout", "0.1"],
@@ -45,8 +60,15 @@ FULL = [
 SETS = {"cpu": CPU, "full": FULL}
 
 
-def run(command: list[str], file: Path) -> int:
-    """Run a program, show its lines, and keep them; returns how many bars do not hold."""
+def run(command: list[str], file: Path, limit: float | None = None) -> int:
+    """Run a program, show its lines, and keep them; returns how many bars do not hold.
+
+    Args:
+        limit: seconds after which it is ended.
+
+    Raises:
+        SystemExit: it failed, or took too long.
+    """
     say("== " + " ".join(command))
     missed = 0
     with (
@@ -55,11 +77,16 @@ def run(command: list[str], file: Path) -> int:
         ) as process,
         file.open("a", encoding="utf-8") as kept,
     ):
+        clock = threading.Timer(threading.TIMEOUT_MAX if limit is None else max(limit, 0), process.kill)
+        clock.daemon = True
+        clock.start()
         for text in process.stdout:
             if text.startswith("{"):
                 kept.write(text)
                 kept.flush()
                 missed += show(json.loads(text))
+        process.wait()
+        clock.cancel()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: ended with {process.returncode}")
     return missed

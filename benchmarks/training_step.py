@@ -14,9 +14,22 @@ import statistics
 
 import numpy as np
 import torch
-from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, bert, example, labels_of, our_model, our_step, step_of
+from models import (
+    PREDICTED,
+    SIZES,
+    VOCABULARY,
+    Size,
+    batch_of,
+    bert,
+    compile_blocks,
+    example,
+    labels_of,
+    our_model,
+    our_step,
+    step_of,
+)
 from models import their_step as bert_step
-from paired import OURS, compare, options, seconds_of, set_up
+from paired import OURS, compare, options, report, seconds_of, set_up
 from torch import nn
 
 from unified import masks
@@ -103,25 +116,34 @@ def main() -> None:
     parser.add_argument("--attention-dropout", type=float, default=0.1, help="ours; transformers has 0.1 (%(default)s)")
     parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16, all of them")
     parser.add_argument("--bar", type=float, help="least ratio to transformers that is wanted")
+    parser.add_argument("--compile", action="store_true", help="torch.compile our blocks")
+    parser.add_argument("--ceiling-bar", type=float, help="least share of the rate of a matrix product that is wanted")
     parser.add_argument("--no-fairseq", action="store_true", help="leave RoBERTa out")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)
     size, batch = SIZES[arguments.size], full_rows(arguments.rows, arguments.length, arguments.device)
     dtype = torch.bfloat16 if arguments.bf16 else None
+    model = our_model(size, arguments.attention_dropout, arguments.device)
+    if arguments.compile:
+        compile_blocks(model)
     calls = {
-        OURS: our_step(our_model(size, arguments.attention_dropout, arguments.device), batch, dtype),
+        OURS: our_step(model, batch, dtype),
         "transformers": bert_step(bert(size, arguments.device), batch, dtype),
     }
     bars: dict[str, float | None] = {"transformers": arguments.bar}
     if not arguments.no_fairseq:
         calls["fairseq"], bars["fairseq"] = roberta(size, batch, dtype), None
-    wanted = ("size", "rows", "length", "attention_dropout", "bf16")
+    wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout", "bf16")}
+    if arguments.compile:
+        wanted["compile"] = True
     work = operations(size, arguments.rows, arguments.length)
     top = ceiling(size, arguments.rows * arguments.length, arguments.device, dtype or torch.float32)
-    compare(
-        "training step", {name: getattr(arguments, name) for name in wanted}, calls, arguments.rounds, bars, work, top
-    )
+    times = compare("training step", wanted, calls, arguments.rounds, bars, work, top)[OURS]
+    shares = [work / seconds / top for seconds in times]
+    report("training step: share of the ceiling", wanted, shares, arguments.ceiling_bar)
+    tokens = [arguments.rows * arguments.length / seconds for seconds in times]
+    report("training step: tokens", wanted, tokens, kind="per_second")
 
 
 if __name__ == "__main__":

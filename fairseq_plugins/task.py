@@ -4,6 +4,7 @@ import torch
 from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.folder import fairseq_dictionary
+from unified.allocator import keep_freed_memory
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 
@@ -16,6 +17,8 @@ class DictionaryTask(FairseqTask):
         # A CPU takes many times as long for numbers below 1e-38, such as gradients of antecedents that are ruled out
         # and moments of tokens that were not met for 800 updates.
         torch.set_flush_denormal(True)
+        if not torch.cuda.is_available():
+            keep_freed_memory()
         self.vocabulary = vocabulary
         self.dictionary = fairseq_dictionary(vocabulary)
         self.special = vocabulary.special

@@ -14,6 +14,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = ("--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm")
 MODULES = {name: f"fairseq_cli.{name}" for name in ("train", "validate", "generate", "interactive", "preprocess")}
+MODULES["train_exactly"] = "tests.exact_training"
 TINY = (
     "--arch", "unified_lm_tiny", "--criterion", "unified_lm", "--width", 64, "--tokens-per-sample", 64,
     "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 1e-3, "--log-format", "json",
@@ -48,7 +49,7 @@ def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.
     return run("train", data, *PLUGINS, *TINY, "--save-dir", save, *arguments, check=check)
 
 
-def in_two_processes(*arguments) -> subprocess.CompletedProcess:
+def in_two_processes(*arguments, command: str = "train") -> subprocess.CompletedProcess:
     """fairseq-train in two processes that train together; the result of the first."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -57,8 +58,8 @@ def in_two_processes(*arguments) -> subprocess.CompletedProcess:
         *arguments, "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn",
         "--distributed-world-size", 2, "--distributed-init-method", f"tcp://127.0.0.1:{port}",
     )  # fmt: skip
-    second = start("train", *words, "--distributed-rank", 1)
-    first = finish(start("train", *words, "--distributed-rank", 0))
+    second = start(command, *words, "--distributed-rank", 1)
+    first = finish(start(command, *words, "--distributed-rank", 0))
     finish(second)
     return first
 

@@ -7,10 +7,12 @@ import torch
 
 from unified import masks
 from unified.attention import BACKENDS, attend, choose, prepare
+from unified.attention.bias import ScoreBias
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 
 HEADS, SIZE = 2, 8
+ON_CPU = ["dense", "sdpa", "blocked"]
 STEPS = [GIVEN, 2, 0, GIVEN, 1, 3]
 
 ROWS = {
@@ -75,11 +77,24 @@ def definition(
     return out
 
 
+class TensorBias(ScoreBias):
+    """One number for each pair."""
+
+    def __init__(self, bias: torch.Tensor):
+        self.of_queries, self.of_heads = (bias,), ()
+
+    def dense(self):
+        return self.of_queries[0]
+
+    def within(self, block, of_queries, of_heads):
+        return of_queries[0][..., block.keys]
+
+
 def gradients(out: torch.Tensor, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     return torch.autograd.grad((out * inputs[3]).sum(), inputs[:3])
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ROWS)
 def test_backends_equal_the_definition_in_values_and_gradients(name, backend):
     mask = batch(name)
@@ -93,7 +108,7 @@ def test_backends_equal_the_definition_in_values_and_gradients(name, backend):
         torch.testing.assert_close(mine, reference)
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ROWS)
 def test_a_bias_is_added_to_the_scores_in_values_and_gradients(name, backend):
     mask = batch(name)
@@ -101,7 +116,7 @@ def test_a_bias_is_added_to_the_scores_in_values_and_gradients(name, backend):
     bias = torch.randn(2, HEADS, mask.query_length, mask.key_length, dtype=torch.float64, requires_grad=True)
     expected = definition(*inputs[:3], mask, bias) + 0 * bias.sum()
     prepared = prepare(mask, torch.float64, torch.device("cpu"), backend=backend, needs="bias")
-    out = attend(*inputs[:3], prepared, bias=bias)
+    out = attend(*inputs[:3], prepared, bias=TensorBias(bias))
     torch.testing.assert_close(out, expected)
     wanted = torch.autograd.grad((expected * inputs[3]).sum(), [*inputs[:3], bias])
     found = torch.autograd.grad((out * inputs[3]).sum(), [*inputs[:3], bias])
@@ -110,7 +125,7 @@ def test_a_bias_is_added_to_the_scores_in_values_and_gradients(name, backend):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("name", WITH_EMPTY_ROWS)
 def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, biased, backend, dtype):
@@ -118,7 +133,11 @@ def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, biased, back
     inputs = tensors(mask, dtype)
     bias = torch.randn(2, HEADS, mask.query_length, mask.key_length).to(dtype) if biased else None
     needs = "bias" if biased else None
-    out = attend(*inputs[:3], prepare(mask, dtype, torch.device("cpu"), backend=backend, needs=needs), bias=bias)
+    out = attend(
+        *inputs[:3],
+        prepare(mask, dtype, torch.device("cpu"), backend=backend, needs=needs),
+        bias=TensorBias(bias) if biased else None,
+    )
     empty = ~mask.dense().any(-1)
     assert empty.any()
     assert (out.transpose(1, 2)[empty] == 0).all()
@@ -127,7 +146,7 @@ def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, biased, back
     assert (query.transpose(1, 2)[empty] == 0).all()
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ["full", "causal", "seq2seq", "packed with padding", "without self"])
 def test_dropout_keeps_the_mean(name, backend):
     mask = batch(name)
@@ -146,7 +165,7 @@ def test_what_is_hidden_changes_nothing_at_all(name):
     mask = batch(name)
     query, key, value, _ = (tensor.detach() for tensor in tensors(mask))
     dense = mask.dense()[0]
-    for backend in ("dense", "sdpa"):
+    for backend in ON_CPU:
         prepared = prepare(mask, torch.float32, torch.device("cpu"), backend=backend)
         before = attend(query, key, value, prepared)
         for s in range(mask.key_length):
@@ -185,7 +204,7 @@ def test_backends_say_what_they_cannot_do():
         assert "does not give its weights" in BACKENDS[name].unsupported(mask, gpu, 0.0, needs="weights")
     with pytest.raises(UnifiedError, match="'flex' cannot serve this: FlexAttention has no backward on cpu"):
         prepare(mask, torch.float32, cpu, backend="flex")
-    with pytest.raises(UnifiedError, match=r"must be 'auto' or one of \['dense', 'flex', 'sdpa'\], got 'fast'"):
+    with pytest.raises(UnifiedError, match=r"must be 'auto' or one of .*'blocked', .*, got 'fast'"):
         prepare(mask, torch.float32, cpu, backend="fast")
 
 

@@ -10,7 +10,7 @@ from unified import masks
 from unified.attention import prepare
 from unified.errors import UnifiedError
 from unified.model import Transformer, TransformerConfig
-from unified.model.relations import relate
+from unified.model.relations import Relations
 from unified.model.variants import EntityAttention, RelativeKeyAttention, RelativeValueAttention
 
 HEADS, SIZE, LENGTH, CLIP = 2, 4, 7, 3
@@ -32,7 +32,7 @@ def inputs():
     types = torch.tensor([[0, 1, 1, 0, 2, 1, 0]])  # 2: words, as everything but 1
     mask = masks.batch([masks.pack([masks.seq2seq(3, 2), masks.bidirectional(2)], LENGTH)])
     states = torch.randn(1, LENGTH, WIDTH, dtype=torch.float64)
-    return states, relate(positions, positions, types, types, LENGTH), mask
+    return states, Relations(positions, positions, types, types, LENGTH), mask
 
 
 def built(kind):
@@ -58,7 +58,7 @@ def found(layer, states, relations, mask, backend):
     return layer(states, prepare(mask, torch.float64, states.device, 0.0, backend, layer.needs), relations)[0]
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_relative_keys(inputs, backend):
     """e_ij = q_i (k_j + a_clip(j - i)) / sqrt(K)  (Shaw et al. 2018, equation 4)."""
     states, relations, mask = inputs
@@ -88,7 +88,7 @@ def test_relative_values(inputs):
     torch.testing.assert_close(found(layer, states, relations, mask, "dense"), expected)
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_entity_aware_queries(inputs, backend):
     """One query matrix for each of word to word, word to entity, entity to word, entity to entity (LUKE, 3.3)."""
     states, relations, mask = inputs
@@ -134,6 +134,7 @@ def test_dropout_is_on_embeddings_sublayers_and_weights_and_nowhere_else(kind, m
         return states
 
     monkeypatch.setattr(torch.nn.functional, "dropout", counted)
+    monkeypatch.setattr("unified.dropout.dropout", counted)
     shape = dict(dropout=0.25, attention_dropout=0.5, inner_dropout=0.125, attention_backend="dense")
     model = Transformer(config(sublayers=f"{kind},feed_forward", **shape)).train()
     places, mask = torch.arange(4)[None], masks.batch([masks.bidirectional(4)])

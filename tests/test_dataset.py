@@ -116,6 +116,16 @@ def test_two_processes_see_what_one_sees(documents):
         assert same(shard.values(), (alone[row] for row in shard))
 
 
+def test_packed_rows_give_two_processes_as_many_real_tokens(documents):
+    dataset = RowDataset(documents, UNILM, ROW, seed=7)
+    order = dataset.order()
+    order = order[: len(order) // 8 * 8].reshape(-1, 2, 4)  # updates, processes, rows of a batch
+    tokens = np.vectorize(lambda row: sum(len(example.tokens) for example in dataset[row]))(order).sum(-1)
+    first, second = tokens.T
+    assert abs(first.sum() / second.sum() - 1) < 0.02
+    assert np.abs(first / second - 1).max() < 0.2
+
+
 def test_a_restart_in_mid_epoch_goes_on_where_it_stopped(pairs, documents):
     for texts, mixture in ((pairs, PAIRED), (documents, UNILM), (documents, GROWING), (documents, MIXED)):
         whole = stream(RowDataset(texts, mixture, ROW, seed=3), 0, epochs=(2,))[0]

@@ -326,6 +326,24 @@ def test_every_kind_from_the_command_line(tmp_path, capsys):
     assert json.loads((tmp_path / "scores.json").read_text()) == scores
 
 
+def objects(path, *rows: dict) -> str:
+    return write(path, *(json.dumps(row) for row in rows))
+
+
+def test_files_of_finetune_are_read_as_they_are(tmp_path, capsys):
+    """Items and predictions as JSON lines, matched by id, whatever else stands there."""
+    gold = objects(tmp_path / "g.jsonl", {"id": "a", "text": "x", "label": "yes"}, {"id": "b", "label": "no"})
+    found = objects(tmp_path / "p.jsonl", {"id": "b", "label": "no", "probabilities": {}}, {"id": "a", "label": "no"})
+    assert command(capsys, "classification", gold, found) == score_classification(["yes", "no"], ["no", "no"])
+    plain = write(tmp_path / "p", "a\tno", "b\tno")
+    assert command(capsys, "relation", gold, plain) == score_relations(["yes", "no"], ["no", "no"])
+    numbers = objects(tmp_path / "n.jsonl", {"label": 1}, {"label": 2.5}, {"label": 3})
+    assert command(capsys, "regression", numbers, write(tmp_path / "m", "1", "2.5", "3"))["pearson"] == 100
+    tags = [{"id": "1", "words": ["a", "b"], "tags": ["B-X", "O"]}, {"id": "2", "tags": ["O"]}]
+    key, response = objects(tmp_path / "k.jsonl", *tags), objects(tmp_path / "r.jsonl", *reversed(tags))
+    assert command(capsys, "tagging", key, response)["f1"] == 100
+
+
 def broken(folder) -> dict[str, tuple[list[str], str]]:
     good, short = write(folder / "good", "1", "0"), write(folder / "short", "1")
     return {
@@ -340,11 +358,36 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
         ),
         "tag": (["tagging", good, good], "good, .*good: tag '0': expected O, B-TYPE"),
         "no tags": (["tagging", good, write(folder / "blanks", "", "")], "blanks: no tags"),
+        "no label": (
+            ["classification", objects(folder / "x.jsonl", {"label": "1"}, {"text": "a"}, {"label": True}), good],
+            "x.jsonl, line 2: no object with 'label'; .*line 3: no object",
+        ),
+        "same id": (
+            ["relation", good, objects(folder / "y.jsonl", {"id": 1, "label": "1"}, {"id": "1", "label": "0"})],
+            "y.jsonl, line 2: id '1' was in this file before",
+        ),
+        "mixed": (["tagging", good, objects(folder / "z.jsonl", {"tags": ["O"]})], "good: expected JSON lines"),
         "missing": (["tagging", good, str(folder / "nowhere")], "nowhere"),
     }
 
 
-@pytest.mark.parametrize("case", ["fewer", "blank", "empty", "ids", "twice", "no number", "tag", "no tags", "missing"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "fewer",
+        "blank",
+        "empty",
+        "ids",
+        "twice",
+        "no number",
+        "tag",
+        "no tags",
+        "no label",
+        "same id",
+        "mixed",
+        "missing",
+    ],
+)
 def test_every_unusable_file_is_one_line_of_error(tmp_path, capsys, case):
     arguments, message = broken(tmp_path)[case]
     assert main(["score", *arguments]) == 2

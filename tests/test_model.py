@@ -79,7 +79,7 @@ def translated(bert: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return moved | {mine: bert[other] for mine, other in pairs.items()}
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 @pytest.mark.parametrize("name", ["bidirectional", "left_to_right", "seq2seq", "padded"])
 def test_bert_with_the_same_weights_gives_the_same_numbers_and_gradients(name, backend):
     theirs, ours = bert_pair()
@@ -132,7 +132,7 @@ BUILDERS = {
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 @pytest.mark.parametrize("name", BUILDERS)
 def test_gradients_are_zero_exactly_where_a_token_may_not_look(name, backend, norm):
     mask = BUILDERS[name]

@@ -34,7 +34,7 @@ def prepared(mask, backend="sdpa"):
     return prepare(mask, torch.float64, torch.device("cpu"), backend=backend)
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_weights_are_the_papers_formula(backend):
     """exp(q_i k_j / sqrt d) with zero where i = j, divided by the sum over j, token by token and head by head."""
     layer, states = attention(), torch.randn(1, 6, 16, dtype=torch.float64)
@@ -63,7 +63,7 @@ def test_a_place_does_not_depend_on_its_own_value():
         assert reached.tolist() == [j != i for j in range(5)]
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_what_sees_nothing_passes_through(backend):
     """One token, the first of a left-to-right text, and one-token documents in a packed row: exactly the residual."""
     layer = attention()

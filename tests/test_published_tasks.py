@@ -39,6 +39,10 @@ def test_settings_are_berts_and_spanberts():
         assert task.as_in("spanbert").training.epochs == (4 if name == "CoLA" else 10)
     assert (TASKS["swag"].training.epochs, TASKS["swag"].training.batch_size) == (3, 16)
     assert (TASKS["tacred"].training.epochs, TASKS["tacred"].training.longest) == (10, 128)
+    unilm, spanbert = (task_named("squad2.0").as_in(name) for name in ("unilm", "spanbert"))
+    assert parse_head(unilm.head).task_of([]).design == "unilm" and unilm.training.batch_size == 24
+    assert unilm.training.epochs == 3 and unilm.training.longest == 384
+    assert spanbert.training == Training(4, 32, 2e-5, 512) == task_named("squad1.1").as_in("spanbert").training
     with pytest.raises(UnifiedError, match="no settings of 'unlm' for rte .did you mean unilm.*; known are unilm,"):
         TASKS["rte"].as_in("unlm")
     with pytest.raises(UnifiedError, match="no settings of 'unilm' for swag; only one paper's are known"):

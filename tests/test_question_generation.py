@@ -92,19 +92,6 @@ def test_questions_without_an_answer_in_the_passage_make_no_pair():
     assert (pair.id, pair.source) == ("c", ("Anna Berg.", "Anna"))
 
 
-def test_windows_may_be_cut_from_the_sentence():
-    context = "The town lies here. Its mayor was Anna Berg in 1998. It has 3 bridges."
-    question = SquadQuestion("a", "Who?", (SquadAnswer("Anna Berg", context.index("Anna")),))
-    paragraphs = [SquadParagraph("T", context, (question,))]
-    counter = TokenCounter(str.split)
-    (pair,) = question_pairs(paragraphs, counter, sentence_only=True)
-    assert pair.source == ("Its mayor was Anna Berg in 1998.", "Anna Berg")
-    (pair,) = question_pairs(paragraphs, counter, max_source=3 + 1 + 2, sentence_only=True)
-    assert pair.source == ("was Anna Berg", "Anna Berg") and pair.sentence == "Its mayor was Anna Berg in 1998."
-    (pair,) = question_pairs(paragraphs, counter)
-    assert pair.source == (context, "Anna Berg")
-
-
 @pytest.mark.parametrize(
     ("context", "answer", "sentence"),
     [

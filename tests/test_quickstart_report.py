@@ -7,12 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-import charts
 import pytest
 import report
 import training_log
 
-from unified import masks
+from unified import charts, masks
 
 # --------------------------------------------------------------------- log
 

@@ -9,6 +9,7 @@ import pytest
 
 from unified.data.rows import (
     best_fit_decreasing,
+    even_rows,
     group_rows,
     pack_windows,
     plan_documents,
@@ -166,6 +167,26 @@ def test_best_fit_decreasing_against_its_definition(seed):
     taken = np.bincount(rows, weights=lengths, minlength=count)
     # Which of several equally full rows is taken is free, so rows are compared as a collection.
     assert sorted((row_length - taken).tolist()) == sorted(rooms)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_even_rows_are_as_few_and_no_longer(seed):
+    rng = np.random.default_rng(seed)
+    row_length = int(rng.integers(5, 80))
+    lengths = rng.integers(1, row_length + 1, int(rng.integers(1, 40)))
+    best, fewest = best_fit_decreasing(lengths, row_length)
+    rows, count = even_rows(lengths, row_length)
+    assert count == fewest and rows.min() >= 0 and rows.max() < count
+    assert np.bincount(rows, lengths).max() <= np.bincount(best, lengths).max() <= row_length
+
+
+def test_even_rows_of_a_batch_hold_little_padding_when_cut_to_the_longest():
+    rng, shares = np.random.default_rng(1), []
+    for _ in range(200):
+        lengths = np.clip(rng.lognormal(np.log(169) - 0.1, 0.45, 16).astype(int), 8, 384)
+        rows, count = even_rows(lengths, 512)
+        shares.append(lengths.sum() / (count * np.bincount(rows, lengths).max()))
+    assert np.mean(shares) > 0.93
 
 
 @pytest.mark.parametrize("row_length", [384, 512])

@@ -36,20 +36,21 @@ def test_examples_of_questions(words, design, cls_last):  # noqa: F811
     assert task.labels == ("",)
     codec = Codec(words.tokenizer, words.vocabulary, 16, cls_last)
     encoded = task.encode(items, codec)
-    assert encoded.remarks == (
+    lost = [max(0, len(f"{item.history or ''} {item.question}".split()) - 5) for item in items]
+    assert list(encoded.lost) == lost and 10 < np.count_nonzero(lost) < 60
+    assert encoded.remarks == [
         f"{sum(len(item.answers) > 1 for item in items)} of {sum(len(item.answers) for item in items)} answers cannot "
         f"be learnt ({sum(len(item.answers) > 1 for item in items)}: the answer is not in the passage); 0 of 60 "
         "questions have no other and count in no loss",
-    )
+        f"of {np.count_nonzero(lost)} of 60 items question and history have more than 5 tokens; the rest is not read",
+    ]
     held, divided = Counter(), 0
     for number, item in enumerate(items):
         own = np.flatnonzero(encoded.owners == number)
         divided += len(own) > 1
-        shown = [*(item.history or "").split(), *item.question.split()]
         question, tokens = item.question.split()[:5], item.context.split()
         said = (item.history or "").split()
         query = [*said[len(said) - min(len(said), 5 - len(question)) :], *question]
-        assert len(shown) >= len(query)
         expected = windows(len(tokens), 16 - 3 - len(query), 4)
         assert len(own) == len(expected)
         for member, (first, size) in zip(own, expected, strict=True):

@@ -3,6 +3,7 @@
 import io
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -12,11 +13,17 @@ import pytest
 from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS, language_model
 from unified import UnifiedLM
+from unified.checkpoints.trained import find_checkpoint, find_data
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.metrics import score_classification
 from unified.results import read_results, tables, write_result
+from unified.tasks.catalogue import task_named, with_changes
+from unified.tasks.classification import Classification
+from unified.tasks.finetuning import Start
 from unified.tasks.items import TextItem, write_items
+from unified.tasks.jobs import job_of
+from unified.tasks.settings import Training
 
 LABELS = {True: "yes", False: "no"}
 
@@ -127,6 +134,36 @@ def test_prediction_streams_and_goes_on_where_it_stopped(finetuned, monkeypatch,
     assert json.loads(one[0])["id"] == "mine" and json.loads(one[0])["label"] == "yes"
 
 
+def test_a_text_that_is_not_read_to_its_end_says_so(finetuned, capsys):
+    """Sequences have 16 tokens, of which CLS and SEP are two."""
+    folder, _ = finetuned
+    long, short = {"text": "w1 " * 30}, {"text": "w1 " * 14}
+    predictor = UnifiedLM.from_pretrained(folder / "run")
+    assert ["cut" in one for one in predictor.classify([long["text"], short["text"]])] == [True, False]
+    printed = said(capsys, "predict", "classification", "--model", folder / "run", json.dumps(long))
+    assert json.loads(printed[0])["cut"] == 30 - 14
+
+
+def test_a_run_answers_with_the_checkpoint_that_was_scored(finetuned, tmp_path):
+    """Wherever its folder is; what is best on validation may be another one."""
+    folder, _ = finetuned
+    moved = tmp_path / "moved"
+    shutil.copytree(folder / "run", moved)
+    assert find_checkpoint(moved) == moved / "checkpoint_last.pt"
+    content = json.loads((moved / "results.json").read_text())
+    (moved / "results.json").write_text(json.dumps(content | {"checkpoint": "best"}))
+    assert find_checkpoint(moved) == moved / "checkpoint_best.pt"
+    (moved / "checkpoint_best.pt").unlink()
+    assert find_checkpoint(moved) == moved / "checkpoint_last.pt"
+    (moved / "results.json").unlink()
+    shutil.copyfile(moved / "checkpoint_last.pt", moved / "checkpoint_best.pt")
+    assert find_checkpoint(moved) == moved / "checkpoint_best.pt"
+    gone = {"cfg": {"task": {"data": str(tmp_path / "gone")}}}
+    assert find_data(moved / "checkpoint_last.pt", gone) == moved / "data"
+    with pytest.raises(UnifiedError, match="where there is no dictionary now"):
+        find_data(tmp_path / "checkpoint_last.pt", gone)
+
+
 def test_what_cannot_be_predicted_is_refused(finetuned, tmp_path, capsys):
     folder, _ = finetuned
     model, item = ("--model", folder / "run"), '{"text": "w1"}'
@@ -188,6 +225,56 @@ def test_a_dry_run_trains_nothing_and_repeats(finetuned, tmp_path):
     write_items(tmp_path / "other" / "train.jsonl", [TextItem("1", "w1", None, "yes")])
     missing = finetune(*arguments[:2], "--data", tmp_path / "other", *arguments[4:])
     assert missing.returncode == 2 and "holds no valid split of classification" in missing.stderr
+
+
+def value_of(words: list[str], option: str) -> str:
+    return words[words.index(option) + 1]
+
+
+def test_a_head_with_a_rate_of_its_own_reaches_the_optimizer(finetuned, tmp_path):
+    """Published, changed, and where there is no such rate, refused before anything is read."""
+    folder, _ = finetuned
+    shared = ("--init", folder / "model", "--output", tmp_path / "run", "--dry-run")
+    made = finetune("finetune", "classification", "--data", folder / "data", *shared, "--head-rate", "2e-3")
+    words = shlex.split(made.stdout)
+    assert float(value_of(words, "--head-lr")) == 2e-3 and value_of(words, "--optimizer") == "unified_adam"
+    assert "--head-lr" not in finetune("finetune", "classification", "--data", folder / "data", *shared).stdout
+    changed = with_changes(task_named("conll2012").training, head_rate=1e-3)
+    assert (changed.head_rate, task_named("conll2012").training.head_rate) == (1e-3, 2e-4 / 2)
+
+
+def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
+    folder, _ = finetuned
+    paths = ("--data", tmp_path / "none", "--init", folder / "model", "--output", tmp_path / "run")
+    for options, says in (
+        (["classification", "--epochs", 0], "--epochs must be above 0, got 0"),
+        (["classification", "--batch-size", -1], "--batch-size must be above 0, got -1"),
+        (["classification", "--micro-batch", 0], "--micro-batch must be at least 1, got 0"),
+        (["classification", "--learning-rate", "nan"], "--learning-rate must be above 0, got nan"),
+        (["classification", "--head-rate", 0], "--head-rate must be above 0, got 0.0"),
+        (["sst2", "--system", "unilm", "--head-rate", "1e-3"], "adamax has one rate for all"),
+        (["classification", "--longest", 513], "--longest 513: the model has 512 positions"),
+        (["sst2", "--head", "tagging"], "--head tagging: sst2 is learnt by classification, not by tagging"),
+        (["texts", "--head-rate", "1e-3"], "--head-rate 0.001: texts is a task of writing, which needs no head"),
+    ):
+        assert says in refused(capsys, "finetune", *options, *paths)
+
+
+@pytest.mark.parametrize(
+    ("cards", "most", "expected"),
+    [(0, None, (32, 1, 29)), (1, None, (32, 1, 29)), (8, None, (4, 1, 29)), (8, 2, (2, 2, 29)), (0, 5, (5, 7, 26)),
+     (0, 64, (32, 1, 29)), (5, None, (7, 1, 26))],
+)  # fmt: skip
+def test_an_update_reads_as_many_sequences_on_any_machine(finetuned, tmp_path, cards, most, expected):
+    """Of 900 items in batches of 32, or the next larger number that the cards and their micro-batches divide."""
+    folder, _ = finetuned
+    task, items = task_named("classification"), Classification.read(folder / "data" / "train.jsonl")
+    job = job_of(task, Training(epochs=1), Start.of(folder / "model"), tmp_path)
+    words = job.command({"train": items}, 1, cards, most)
+    found = tuple(int(value_of(words, name)) for name in ("--batch-size", "--update-freq", "--max-update"))
+    assert found == expected and ("--cpu" in words) == (cards == 0)
+    per_update = found[0] * found[1] * max(cards, 1)
+    assert 32 <= per_update <= 35 and (found[2] - 1) * per_update < 900 <= found[2] * per_update
 
 
 def test_tables_of_results(tmp_path):

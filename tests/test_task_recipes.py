@@ -22,10 +22,12 @@ from tests.test_relation import SEMEVAL
 from unified.checkpoints.trained import Trained, write
 from unified.cli import _parser
 from unified.data.vocabulary import Vocabulary
+from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
 from unified.tasks.catalogue import task_named
 from unified.tasks.formats.glue_submission import SUBMISSIONS
+from unified.tasks.writing import Room, WritingTask
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 sys.path.insert(0, str(RECIPES / "common"))
@@ -33,7 +35,8 @@ import task_data  # noqa: E402
 import task_debug  # noqa: E402
 
 SCRIPTS = [RECIPES / path / "finetune.sh" for path in
-           ("bert/glue", "bert/swag", "bert/ner", "unilm/glue", "spanbert/glue", "spanbert/relation")]  # fmt: skip
+           ("bert/glue", "bert/swag", "bert/ner", "unilm/glue", "unilm/summaries", "unilm/squad_qg", "unilm/coqa",
+            "spanbert/glue", "spanbert/relation")]  # fmt: skip
 
 
 def printed(script: Path, *arguments: str) -> list[list[str]]:
@@ -64,8 +67,10 @@ def test_scripts_finetune_every_task_that_they_name(script):
 def test_the_debug_files_are_read(tmp_path):
     task_data.main([str(tmp_path), "debug"])
     for name in task_debug.TASKS:
-        splits = task_named(name).read(tmp_path / name)
-        assert (len(splits["train"]), len(splits["valid"])) == (240, 40)
+        task = task_named(name)
+        if not isinstance(task, WritingTask):
+            splits = task.read(tmp_path / name)
+            assert (len(splits["train"]), len(splits["valid"])) == (240, 40)
 
 
 def test_relations_at_debug_size(tmp_path):
@@ -182,7 +187,28 @@ def test_mrpc_is_divided_as_in_glue(tmp_path, internet):
 def test_every_download_has_a_task():
     for name, sources in task_data.SOURCES.items():
         task_named(name)
-        assert all(source.url.startswith("http") for source in sources)
+        if not isinstance(sources, task_data.Hub):
+            assert all(source.url.startswith("http") for source in sources)
+
+
+@pytest.mark.parametrize("name", ["cnn_dailymail", "gigaword", "xsum"])
+def test_downloads_of_summaries_are_kept(tmp_path, monkeypatch, name):
+    """With a stand-in for the hub: the columns named as there, and more; what was fetched is not fetched again."""
+    asked, (text, summary) = [], task_data.SOURCES[name].fields
+
+    def hub_rows(*wanted):
+        asked.append(wanted)
+        return ({text: f"Text {i} of {wanted[-1]}.", summary: f"text {i}", "id": "x"} for i in range(3))
+
+    monkeypatch.setattr(task_data, "hub_rows", hub_rows)
+    for _ in range(2):
+        task_data.main([str(tmp_path), name])
+    hub = task_data.SOURCES[name]
+    assert asked == [(hub.name, hub.configuration, part) for part in ("train", "validation", "test")]
+    splits = task_named(name).read(tmp_path / name, Room(TokenCounter(str.split), 100))
+    assert [(split, len(items), items[2].source) for split, items in splits.items()] == [
+        ("train", 3, "Text 2 of train."), ("valid", 3, "Text 2 of validation."), ("test", 3, "Text 2 of test.")
+    ]  # fmt: skip
 
 
 def test_submission_of_what_there_is(tmp_path, capsys):
@@ -196,3 +222,8 @@ def test_submission_of_what_there_is(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"WNLI.tsv", "AX.tsv"}
     said = capsys.readouterr().out
     assert all((f"{name} (" in said) == (name not in ("WNLI", "AX")) for name in SUBMISSIONS)
+    # As `unified finetune` does for one task.
+    for task, name in (("wnli", "WNLI.tsv"), ("mnli", "AX.tsv")):
+        (made,) = task_named(task).submit(tmp_path / task, tmp_path / task / "submission")
+        assert made.read_bytes() == (tmp_path / "out" / name).read_bytes()
+    assert task_named("sick").submit(tmp_path / "wnli", tmp_path) == []

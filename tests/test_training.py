@@ -13,7 +13,13 @@ import torch
 from tests import fairseq_runs as fairseq
 from unified import UnifiedLM
 from unified.errors import UnifiedError
+from unified.objectives import parse_objectives
 
+#: All objectives that learned positions and a folder without a tokenizer serve.
+EVERYTHING = (
+    "bidirectional,left_to_right,right_to_left,seq2seq,bert,spanbert(scheme='subword'),random_spans,bert_style,mass_style,"
+    "prefix_lm,deshuffling,replace_spans,drop_tokens"
+)
 MIXTURE = ("--objectives", "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1")
 
 
@@ -162,14 +168,22 @@ def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained,
 
 
 def test_two_processes_equal_one_with_twice_the_update_frequency(data, tmp_path):
-    shared = (*MIXTURE, "--batch-size", 2, "--max-update", 20, "--log-interval", 1, "--disable-validation", "--no-save")
-    one = fairseq.train(data, tmp_path / "one", *shared, "--update-freq", 2)
-    first = fairseq.in_two_processes(data, *fairseq.PLUGINS, *fairseq.TINY, "--save-dir", tmp_path / "two", *shared)
+    shared = (data, *fairseq.PLUGINS, *fairseq.TINY, "--objectives", EVERYTHING, "--batch-size", 2, "--max-update", 50,
+              "--log-interval", 1, "--disable-validation", "--no-save", "--save-dir", tmp_path)  # fmt: skip
+    one = fairseq.run("train_exactly", *shared, "--update-freq", 2)
+    first = fairseq.in_two_processes(*shared, command="train_exactly")
     expected, got = (fairseq.logged(r.stdout + r.stderr, "train_inner") for r in (one, first))
-    assert len(expected) == len(got) == 20
+    assert len(expected) == len(got) == 50
     for a, b in zip(expected, got, strict=True):
-        assert float(b["loss"]) == pytest.approx(float(a["loss"]), abs=1e-3)  # logged with three digits
+        measured = [name for name in a if name.endswith("loss") and a[name] is not None]  # None: no example of it
+        assert len(measured) > 1
+        for name in measured:
+            value = float(a[name])
+            rounding = 1e-4 if value >= 10 else 1e-5  # six digits are logged
+            assert float(b[name]) == pytest.approx(value, abs=1e-4 + rounding), name
         assert float(b["gnorm"]) == pytest.approx(float(a["gnorm"]), rel=1e-3)
+    logged = {name for row in expected for name, value in row.items() if value is not None}
+    assert all(f"{name}_loss" in logged for name in parse_objectives(EVERYTHING).names)
 
 
 def test_validation_gives_the_same_losses_twice(data, pretrained):

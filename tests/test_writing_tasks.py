@@ -261,7 +261,7 @@ def test_turns_of_conversations(unified_data, tmp_path):
     turn = turns[0]
     fields = {"context": turn.passage, "question": turn.question, "history": [list(said) for said in turn.history]}
     assert task_named("coqa_free").item(fields, 1, room).source == items[0].source
-    made = task_named("coqa_free").official([{"id": items[0].id, "text": "red"}])
+    made = task_named("coqa_free").official(items[:1], [{"id": items[0].id, "text": "red"}])
     assert made == {"predictions.json": [{"id": turn.story, "turn_id": turn.number, "answer": "red"}]}
 
 

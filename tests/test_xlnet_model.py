@@ -82,7 +82,7 @@ class Case:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_content_stream_is_that_of_transformers(backend):
     case, model = Case(), theirs()
     found = case.run(ours(model, attention_backend=backend))[:, : case.length]
@@ -90,7 +90,7 @@ def test_content_stream_is_that_of_transformers(backend):
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 @pytest.mark.parametrize("both_directions", [False, True])
 @pytest.mark.parametrize("length, taken", [(11, 6), (4, 7), (35, 15)], ids=["cut", "short", "longer than the text"])
 @torch.no_grad()
@@ -110,7 +110,7 @@ def test_query_stream_and_memory_are_those_of_transformers(backend, both_directi
             assert remembered.untyped_storage().nbytes() == remembered.nbytes, "what is forgotten is freed"
 
 
-@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_gradients_of_all_parameters_are_those_of_transformers(backend):
     case, model = Case(), theirs()
     own, weight = ours(model, attention_backend=backend), torch.randn(4, 3, VOCABULARY)
@@ -141,6 +141,7 @@ def test_dropout_is_where_transformers_has_it(monkeypatch):
         return states * (1 + p) if training else states
 
     monkeypatch.setattr(torch.nn.functional, "dropout", scaled)
+    monkeypatch.setattr("unified.dropout.dropout", scaled)
     case, model = Case(), theirs(dropout=0.3)
     rates = dict.fromkeys(("dropout", "attention_dropout", "inner_dropout"), 0.3)
     own = ours(model, attention_backend="dense", **rates)

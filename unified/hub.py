@@ -59,8 +59,6 @@ class UnifiedLM(Answering, Composing):
         max_source, max_target: tokens that the texts it was fine-tuned on were cut at; 0 where they were not.
     """
 
-    max_source = max_target = 0
-
     def __init__(
         self,
         model: LanguageModel | UnderstandingModel,
@@ -69,9 +67,12 @@ class UnifiedLM(Answering, Composing):
         writes: str,
         folder: Path,
         predictors: Mapping[str, Predictor] = MappingProxyType({}),
+        max_source: int = 0,
+        max_target: int = 0,
     ):
         self.model, self.vocabulary, self.tokenizer = model.eval(), vocabulary, tokenizer
         self.writes, self.folder, self.predictors = writes, folder, predictors
+        self.max_source, self.max_target = max_source, max_target
         self.special = vocabulary.special
 
     @classmethod
@@ -81,9 +82,10 @@ class UnifiedLM(Answering, Composing):
         """Load a checkpoint of ``fairseq-train --task unified_lm`` or ``unified_understanding``.
 
         Args:
-            path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``.
+            path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``; of a folder of
+                ``unified finetune`` it is the one that was scored.
             data: folder with dictionary and tokenizer; default: the checkpoint's own folder if it has a dictionary,
-                else the data folder it was trained on.
+                else the data folder it was trained on, or ``data`` beside the checkpoint.
 
         Raises:
             UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together.
@@ -94,9 +96,10 @@ class UnifiedLM(Answering, Composing):
         tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
         if not heads_of(content):
             model, vocabulary, writes = restore(path, content, folder)
-            handle = cls(model.to(device), vocabulary, tokenizer, writes, folder)
-            handle.max_source, handle.max_target = cut_at(content)
-            return handle
+            max_source, max_target = cut_at(content)
+            return cls(
+                model.to(device), vocabulary, tokenizer, writes, folder, max_source=max_source, max_target=max_target
+            )
         model, tasks, vocabulary = restore_tasks(path, content, folder)
         codec = Codec(tokenizer, vocabulary, sequence_length(content), model.config.relative)
         model.to(device)

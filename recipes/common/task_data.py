@@ -1,9 +1,10 @@
 """Official files of data sets for `unified finetune`, each in a folder called like its task.
 
-    python recipes/common/task_data.py FOLDER rte mnli swag     # downloads into FOLDER/rte, FOLDER/mnli, FOLDER/swag
+    python recipes/common/task_data.py FOLDER rte mnli xsum     # downloads into FOLDER/rte, FOLDER/mnli, FOLDER/xsum
     python recipes/common/task_data.py FOLDER debug             # small generated files for the debug sizes instead
 
-Not here: TACRED, which the LDC distributes (LDC2018T24: train.json, dev.json and test.json); SICK.
+Summaries come from Hugging Face (`pip install datasets`). Not here: TACRED, which the LDC distributes (LDC2018T24:
+train.json, dev.json and test.json); SICK, MRQA, Reuters headlines, SciTLDR.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import task_debug  # noqa: E402
-from sources import fetch  # noqa: E402
+from sources import fetch, hub_rows, write_jsonl  # noqa: E402
 
 from unified.data.streams import numbered_lines  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
@@ -28,6 +29,7 @@ from unified.errors import UnifiedError  # noqa: E402
 _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
 _MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_{}.txt"
 _GITHUB = "https://raw.githubusercontent.com"
+_SQUAD = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,15 @@ class Source:
     members: str | None = None
 
 
+@dataclass(frozen=True)
+class Hub:
+    """A data set of Hugging Face, of whose rows two fields are wanted."""
+
+    name: str
+    configuration: str | None
+    fields: tuple[str, str]
+
+
 def _glue(archive: str) -> tuple[Source, ...]:
     return (Source(f"{_GLUE}/{archive}.zip", r"[^/]+/([^/]+\.tsv)"),)
 
@@ -46,7 +57,12 @@ def _files(url: str, *names: str) -> tuple[Source, ...]:
     return tuple(Source(f"{url}/{name}") for name in names)
 
 
-SOURCES: dict[str, tuple[Source, ...]] = {
+_SQUAD1 = _files(_SQUAD, "train-v1.1.json", "dev-v1.1.json")
+_DU = (*_SQUAD1, *_files(f"{_GITHUB}/xinyadu/nqg/master/data", "doclist-test.txt"))
+_COQA = _files("https://nlp.stanford.edu/data/coqa", "coqa-train-v1.0.json", "coqa-dev-v1.0.json")
+_GIGAWORD = Hub("Harvard/gigaword", None, ("document", "summary"))
+
+SOURCES: dict[str, tuple[Source, ...] | Hub] = {
     "cola": _glue("CoLA"),
     "sst2": _glue("SST-2"),
     "stsb": _glue("STS-B"),
@@ -73,12 +89,27 @@ SOURCES: dict[str, tuple[Source, ...]] = {
             r"(?:.*/)?(TRAIN_FILE\.TXT|TEST_FILE_FULL\.TXT)",
         ),
     ),
+    "squad1.1": _SQUAD1,
+    "squad2.0": _files(_SQUAD, "train-v2.0.json", "dev-v2.0.json"),
+    "squad_qg": _SQUAD1,
+    "squad_qg_du": _DU,
+    "squad_qg_reversed": _DU,
+    "coqa": _COQA,
+    "coqa_free": _COQA,
+    "cnn_dailymail": Hub("abisee/cnn_dailymail", "3.0.0", ("article", "highlights")),
+    "gigaword": _GIGAWORD,
+    "gigaword_10k": _GIGAWORD,
+    "xsum": Hub("EdinburghNLP/xsum", None, ("document", "summary")),
 }
 
 
 def download(name: str, folder: Path) -> None:
     """The files of a task, in ``folder``."""
-    for source in SOURCES[name]:
+    sources = SOURCES[name]
+    if isinstance(sources, Hub):
+        _write_rows(sources, folder)
+        return
+    for source in sources:
         path = fetch(source.url, folder)
         if source.members is None:
             shutil.copyfile(path, folder / path.name)
@@ -88,6 +119,15 @@ def download(name: str, folder: Path) -> None:
             raise UnifiedError(f"{path}: holds none of the files {source.members}; has the archive changed?")
     if name == "mrpc":
         divide_mrpc(folder)
+
+
+def _write_rows(hub: Hub, folder: Path) -> None:
+    """``train.jsonl``, ``validation.jsonl`` and ``test.jsonl``, unless they are there."""
+    for split in ("train", "validation", "test"):
+        path = folder / f"{split}.jsonl"
+        if not path.exists():
+            rows = hub_rows(hub.name, hub.configuration, split)
+            write_jsonl(path, ({field: row[field] for field in hub.fields} for row in rows))
 
 
 def divide_mrpc(folder: Path) -> None:

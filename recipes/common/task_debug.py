@@ -1,7 +1,8 @@
 """Small files of tasks in official formats, made of the debug text's words: the same on every machine.
 
 What is to be learnt is the subject that a sentence's things belong to, which says the label of a text, the ending of a
-context, the tag of a word and the relation of two entities; in documents equal nouns are coreferent.
+context, the tag of a word and the relation of two entities; in documents equal nouns are coreferent. Summaries are
+first sentences, and passages say who moved where.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from debug_text import SUBJECTS
+from debug_text import NAMES, PLACES, SUBJECTS, documents
 
 from unified.metrics.conll import CoreferenceDocument, coreference_text
 
 COUNTS = {"train": 240, "dev": 40}
+#: To write takes longer: so many times fewer articles, passages and stories.
+WRITTEN = 4
 #: Two subjects that share no noun.
 FIRST, SECOND = "harbour", "garden"
 
@@ -95,6 +98,52 @@ def conll2012(rng: random.Random, count: int) -> str:
     return coreference_text(documents)
 
 
+def cnn_dailymail(rng: random.Random, count: int) -> str:
+    """An article's highlights are the first sentences of its paragraphs."""
+    lines = []
+    for document in documents(count // WRITTEN, seed=rng.randrange(1000)):
+        paragraphs = [". ".join(paragraph.split(". ")[:2]) + "." for paragraph in document]
+        firsts = [paragraph.split(". ")[0] + "." for paragraph in paragraphs]
+        lines.append(json.dumps({"article": "\n".join(paragraphs), "highlights": "\n".join(firsts)}) + "\n")
+    return "".join(lines)
+
+
+def squad_qg(rng: random.Random, count: int) -> str:
+    """Questions about the people of passages, an article each."""
+    articles = []
+    for i in range(count // WRITTEN):
+        context, asked = _passage(rng)
+        questions = [
+            {"id": f"{i}.{k}", "question": question, "answers": [{"text": place, "answer_start": start}]}
+            for k, (question, place, start) in enumerate(asked)
+        ]
+        articles.append({"title": f"{i}", "paragraphs": [{"context": context, "qas": questions}]})
+    return json.dumps({"version": "1.1", "data": articles}, indent=1)
+
+
+def coqa_free(rng: random.Random, count: int) -> str:
+    """The same questions, one after another; the last one is not answered."""
+    stories = []
+    for i in range(count // WRITTEN):
+        story, asked = _passage(rng)
+        turns = [*asked, ("How old?", "", -1)]
+        questions = [{"input_text": question, "turn_id": k} for k, (question, *_) in enumerate(turns, 1)]
+        answers = [
+            {"input_text": place, "turn_id": k, "span_start": start, "span_end": start + len(place), "span_text": place}
+            for k, (_, place, start) in enumerate(turns, 1)
+        ]
+        stories.append({"id": f"story{i}", "source": "cnn", "story": story, "questions": questions, "answers": answers})
+    return json.dumps({"version": "1.0", "data": stories}, indent=1)
+
+
+def _passage(rng: random.Random) -> tuple[str, list[tuple[str, str, int]]]:
+    """Who moved where; and questions with the place and its first character."""
+    places = rng.sample(PLACES, 3)
+    facts = list(zip(rng.sample(NAMES, 3), places, strict=True))
+    context = " ".join(f"{name} moved to {place}." for name, place in facts)
+    return context, [(f"Where did {name} move?", place, context.index(place)) for name, place in facts]
+
+
 #: Task -> names of its files for training and development, and what writes them.
 TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str]]] = {
     "sst2": ("train.tsv", "dev.tsv", sst2),
@@ -102,6 +151,9 @@ TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str]]] = {
     "wnut17": ("wnut17train.conll", "emerging.dev.conll", wnut17),
     "tacred": ("train.json", "dev.json", tacred),
     "conll2012": ("train.conll", "dev.conll", conll2012),
+    "cnn_dailymail": ("train.jsonl", "valid.jsonl", cnn_dailymail),
+    "squad_qg": ("train-v1.1.json", "dev-v1.1.json", squad_qg),
+    "coqa_free": ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", coqa_free),
 }
 
 

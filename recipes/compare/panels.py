@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from charts import COLOURS, ticks
 from tables import NEXT_SENTENCE
+
+from unified.charts import COLOURS, ticks
 
 COLUMNS, WIDTH, HEIGHT = 5, 160, 112
 GAP_X, GAP_Y, LEFT, TOP, TITLE = 48, 28, 72, 60, 26

@@ -12,7 +12,7 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from charts import Chart, svg
+from unified.charts import Chart, svg
 
 SHOWN_SAMPLES = 10
 _DISTRIBUTIONS = ("unified", "torch", "fairseq-fixed", "fairseq", "numpy", "sentencepiece", "sacrebleu", "rouge-score")

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from charts import Chart
 from report import SHOWN_SAMPLES, Sample, Task, environment_facts, make_report, score_table
 from steps import ROOT, Run, Step
 from training_log import loss_curves, read_training_log
 
 from unified import masks
+from unified.charts import Chart
 from unified.masks.pictures import svg
 from unified.metrics import folder_unigram_entropy
 from unified.metrics.outputs import read_generate_output, read_lines

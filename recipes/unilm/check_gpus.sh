@@ -4,7 +4,7 @@
 # Two updates of unified_lm_tiny without dropout in float32: once on every card, once on one card with as many micro-batches
 # per update. Prints both columns and ends with status 1 where they differ by more than 0.002 bits. Without DATA it prepares
 # this repository's documentation.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../common/machine.sh"
 count=$(cards)
 [ "$count" -ge 2 ] || { echo "check_gpus: this machine shows $count CUDA cards; the check needs two or more" >&2; exit 2; }
 work=$(mktemp -d)

@@ -13,6 +13,8 @@ from typing import Protocol
 
 import torch
 
+from unified.attention.bias import ScoreBias
+from unified.attention.blocked import BlockedAttention
 from unified.attention.dense import DenseAttention
 from unified.attention.flex import FlexAttention
 from unified.attention.sdpa import SdpaAttention
@@ -43,9 +45,9 @@ class Attention(Protocol):
         key: torch.Tensor,
         value: torch.Tensor,
         dropout: float = 0.0,
-        bias: torch.Tensor | None = None,
+        bias: ScoreBias | None = None,
     ) -> torch.Tensor:
-        """(B, H, T, K), (B, H, S, K) twice, (B, H, T, S) -> (B, H, T, K); rows that see nothing give zero."""
+        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); rows that see nothing give zero."""
 
     def with_weights(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
@@ -53,21 +55,31 @@ class Attention(Protocol):
         """The weights too, (B, H, T, S), where the backend serves who needs them."""
 
 
-BACKENDS: dict[str, type] = {"dense": DenseAttention, "sdpa": SdpaAttention, "flex": FlexAttention}
+BACKENDS: dict[str, type] = {
+    "dense": DenseAttention,
+    "sdpa": SdpaAttention,
+    "blocked": BlockedAttention,
+    "flex": FlexAttention,
+}
 _announced: set[str] = set()
 
 
 def choose(
     mask: AttentionMask, device: torch.device, dropout: float, backend: str = "auto", needs: str | None = None
 ) -> type:
-    """The backend class for these masks; ``auto`` is FlexAttention on a GPU where it can, else SDPA.
+    """The backend class for these masks; ``auto`` is FlexAttention on a GPU where it can, BlockedAttention on
+    a CPU where it pays, else SDPA.
 
     Raises:
         UnifiedError: the backend is unknown, or says it cannot serve the mask.
     """
     if backend == "auto":
         # A whole row without holes is SDPA's own fast case; FlexAttention pays where blocks can be skipped.
-        order = ("flex", "sdpa", "dense") if device.type == "cuda" and mask.structure == "mixed" else ("sdpa", "dense")
+        order = ("sdpa", "dense")
+        if device.type == "cuda" and mask.structure == "mixed":
+            order = ("flex", *order)
+        elif device.type == "cpu" and BlockedAttention.pays(mask, dropout, needs):
+            order = ("blocked", *order)
         reasons = {name: BACKENDS[name].unsupported(mask, device, dropout, needs) for name in order}
         chosen = next(name for name in order if reasons[name] is None)
         refused = "; ".join(f"{name}: {reasons[name]}" for name in order[: order.index(chosen)])
@@ -109,7 +121,7 @@ def attend(
     value: torch.Tensor,
     prepared: Attention,
     dropout: float = 0.0,
-    bias: torch.Tensor | None = None,
+    bias: ScoreBias | None = None,
 ) -> torch.Tensor:
     """softmax(query key^T / sqrt(K) + bias) value under the prepared mask: (B, H, T, K)."""
     return prepared(query, key, value, dropout, bias)

@@ -33,6 +33,6 @@ class DenseAttention:
     def with_weights(self, query, key, value, dropout=0.0, bias=None):
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
         if bias is not None:
-            scores = scores + bias
+            scores = scores + bias.dense()
         weights = functional.dropout(masked_softmax(scores, self.visible), dropout)
         return weights, weights @ value

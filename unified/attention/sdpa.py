@@ -30,7 +30,7 @@ class SdpaAttention:
     def __call__(self, query, key, value, dropout=0.0, bias=None):
         visible, causal = self.visible, self.causal
         if bias is not None:
-            visible, causal = self._biased(bias), False
+            visible, causal = self._biased(bias.dense()), False
         out = scaled_dot_product_attention(query, key, value, visible, dropout_p=dropout, is_causal=causal)
         return out if self.empty is None else out.masked_fill(self.empty, 0.0)
 

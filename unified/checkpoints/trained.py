@@ -22,6 +22,7 @@ from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel
+from unified.results import FILE_NAME, read_results
 from unified.tasks import HEADS, Understanding
 
 #: Looked for in this order where a folder is given instead of a file.
@@ -32,14 +33,21 @@ _FINGERPRINT = "dictionary_fingerprint"
 
 
 def find_checkpoint(path: str | os.PathLike) -> Path:
-    """The checkpoint file that ``path`` is, or holds."""
+    """The checkpoint file that ``path`` is, or holds: of a folder with results the one whose scores these are."""
     path = Path(path)
     if not path.is_dir():
         return path
-    for name in CHECKPOINTS:
+    for name in (*_scored(path), *CHECKPOINTS):
         if (path / name).is_file():
             return path / name
     raise UnifiedError(f"{path}: holds neither {' nor '.join(CHECKPOINTS)}")
+
+
+def _scored(folder: Path) -> list[str]:
+    if not (folder / FILE_NAME).is_file():
+        return []
+    (result,) = read_results([folder / FILE_NAME])
+    return [f"checkpoint_{result['checkpoint']}.pt"] if "checkpoint" in result else []
 
 
 def find_data(path: Path, content: dict, data: str | os.PathLike | None = None) -> Path:
@@ -53,11 +61,10 @@ def find_data(path: Path, content: dict, data: str | os.PathLike | None = None) 
     if not trained_on:
         raise UnifiedError(f"{path}: says nothing of its data folder; name the folder with its dictionary (data=)")
     folder = Path(str(trained_on).split(os.pathsep)[0])
-    if not _dictionaries(folder):
-        raise UnifiedError(
-            f"{path}: was trained on {folder}, where there is no dictionary now; name its folder (data=)"
-        )
-    return folder
+    for found in (folder, path.parent / "data"):  # as `unified finetune` has it, wherever it was moved
+        if _dictionaries(found):
+            return found
+    raise UnifiedError(f"{path}: was trained on {folder}, where there is no dictionary now; name its folder (data=)")
 
 
 def _dictionaries(folder: Path) -> list[Path]:

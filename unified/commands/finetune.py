@@ -28,7 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)'")
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the data (the task's published ones)")
     parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
+    parser.add_argument(
+        "--micro-batch", type=int, metavar="N", help="sequences that a card reads at once (its share of an update)"
+    )
     parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
+    parser.add_argument(
+        "--head-rate", type=float, metavar="R", help="learning rate of the head, which is new (as published, or of all)"
+    )
     parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
     parser.add_argument(
         "--auxiliary-masking",
@@ -54,32 +60,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from dataclasses import replace
-
     import torch
 
     from unified.commands import plugin_dir
-    from unified.tasks.catalogue import task_named, with_changes
+    from unified.tasks.catalogue import task_named, with_changes, with_head
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
     from unified.tasks.writing import WritingTask
 
+    if args.micro_batch is not None and args.micro_batch < 1:
+        raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
     task = task_named(args.task)
     task = task if args.system is None else task.as_in(args.system)
     if isinstance(task, WritingTask):
         _refuse_for_writing(args, task.name)
     elif args.head is not None:
-        task = replace(task, head=args.head)
+        task = with_head(task, args.head)
     training = with_changes(
         task.training,
         epochs=args.epochs,
         batch_size=args.batch_size,
         learning_rate=args.learning_rate,
+        head_rate=args.head_rate,
         longest=args.longest,
     )
     job = job_of(task, training, Start.of(args.init), Path(args.output))
     splits = job.read(Path(args.data))
-    options = job.command(splits, args.seed, torch.cuda.device_count())
+    options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
@@ -95,10 +102,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
-    if args.head is not None:
-        raise UnifiedError(f"--head {args.head}: {name} is a task of writing, which needs no head")
+    for option, value in (("--head", args.head), ("--head-rate", args.head_rate)):
+        if value is not None:
+            raise UnifiedError(f"{option} {value}: {name} is a task of writing, which needs no head")
     if args.auxiliary_masking:
         raise UnifiedError(f"--auxiliary-masking: {name} is a task of writing, which masks its texts anyway")
+
+
+def _submit(task, folder: Path) -> None:
+    """Files for the task's server, where there is one and its whole test set was predicted."""
+    try:
+        written = task.submit(folder, folder / "submission") if getattr(task, "submit", None) else []
+    except UnifiedError as problem:
+        print(f"no submission: {problem}", file=sys.stderr)
+        return
+    for path in written:
+        print(f"for the task's server: {path}", file=sys.stderr)
 
 
 def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: float) -> None:
@@ -134,4 +153,5 @@ def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: fl
         seconds=round(seconds, 1),
     )
     print(json.dumps(scores, indent=2))
+    _submit(task, folder)
     print(f"written to {path}; `unified results {folder}` makes a table of it", file=sys.stderr)

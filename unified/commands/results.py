@@ -1,22 +1,37 @@
-"""``unified results``: tables of results files."""
+"""``unified results``: tables of results files, tables and pictures of measurements."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from unified.errors import UnifiedError
+from unified.measurements import measurement_files, page, read_measurements, table
 from unified.results import read_results, tables
 
 NAME = "results"
-HELP = "print tables of results.json files, runs of several seeds together, published figures below"
+HELP = "print tables of results.json files, runs of several seeds together; or of what `make bench` measured"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="results.json, or a folder that holds some")
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="results.json, a file of `make bench`, or a folder that holds some"
+    )
     parser.add_argument(
         "--measures", nargs="+", default=[], metavar="NAME", help="columns (those that all runs of a task have)"
     )
+    parser.add_argument("--draw", metavar="FILE.html", help="of measurements: draw bars and curves of growth too")
 
 
 def run(args: argparse.Namespace) -> int:
-    print(tables(read_results(args.paths), args.measures))
+    files = measurement_files(args.paths)
+    if not files:
+        if args.draw:
+            raise UnifiedError(f"--draw is for files of `make bench`; {', '.join(args.paths)} holds none")
+        print(tables(read_results(args.paths), args.measures))
+        return 0
+    lines = read_measurements(files)
+    print(table(lines))
+    if args.draw:
+        Path(args.draw).write_text(page(lines), encoding="utf-8")
     return 0

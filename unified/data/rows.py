@@ -7,6 +7,7 @@ without their separators.
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -175,6 +176,22 @@ def best_fit_decreasing(lengths: np.ndarray, row_length: int) -> tuple[np.ndarra
         with_room[left].append(row)
         rooms |= 1 << left
     return rows, count
+
+
+def even_rows(lengths: np.ndarray, row_length: int) -> tuple[np.ndarray, int]:
+    """As few rows as :func:`best_fit_decreasing` finds, filled evenly: cut to the longest they hold less padding.
+
+    Longest first, each into the emptiest row, unless that overfills one.
+    """
+    rows, count = best_fit_decreasing(lengths, row_length)
+    even, emptiest = np.empty_like(rows), [(0, row) for row in range(count)]
+    longest_first = np.argsort(-lengths, kind="stable")
+    for i, length in zip(longest_first.tolist(), lengths[longest_first].tolist(), strict=True):
+        filled, row = emptiest[0]
+        even[i] = row
+        heapq.heapreplace(emptiest, (filled + length, row))
+    fuller = np.bincount(even, lengths).max() > np.bincount(rows, lengths).max()
+    return (rows if fuller else even), count
 
 
 def group_rows(row_of_block: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, PADDING, AttentionMask
 from unified.model.language_model import LanguageModel
-from unified.model.relations import DistanceTable, Relations, relate
+from unified.model.relations import DistanceTable, Relations
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class CachedAttention:
         query = query / math.sqrt(query.size(-1))
         source_scores = split_rows(group_rows(query, beam) @ source.keys[layer].transpose(-1, -2), beam)
         scores = torch.cat([source_scores, query @ self.key.transpose(-1, -2)], dim=-1)
-        scores = scores if bias is None else scores + bias
+        scores = scores if bias is None else scores + bias.dense()
         in_source = source.visible.repeat_interleave(beam, dim=0)[:, None, None, :].expand(-1, 1, query.size(2), -1)
         seen = torch.cat([in_source, self.visible.expand(len(query), 1, -1, -1)], dim=-1)
         weights = masked_softmax(scores, seen)
@@ -232,7 +232,7 @@ class CachedDecoder:
         relations = None
         if self.model.transformer.relates:
             table = self.model.transformer.distances(longest)
-            relations = relate(positions, positions, token_types, token_types, tokens.size(1), table)
+            relations = Relations(positions, positions, token_types, token_types, tokens.size(1), table)
         self.model.transformer.run(tokens, positions, token_types, recorders, relations)
         # Copies: as views of a layer's projection they would keep its queries too, and be gathered anew at every step.
         keys, values = [r.key.contiguous() for r in recorders], [r.value.contiguous() for r in recorders]
@@ -344,7 +344,7 @@ class CachedDecoder:
         key_types = torch.full_like(key_positions, self.scheme.target_type)
         key_types[:, : of_source.size(1)] = self.scheme.source_type
         query_types = torch.full_like(positions, self.scheme.target_type)
-        return relate(positions, key_positions, query_types, key_types, content, state.table)
+        return Relations(positions, key_positions, query_types, key_types, content, state.table)
 
     def _real_places(self, tokens: torch.Tensor) -> torch.Tensor:
         """bool (N, S), False at padding and, behind a prompt, at separators; checks how sources end."""

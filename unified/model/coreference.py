@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.dropout import Dropout
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.ranking import Ranking
@@ -87,14 +88,14 @@ class CoreferenceHead(nn.Module):
         self.mention = MentionScorer(self.vectors, config.width, settings.hidden, settings.dropout)
         self.width_prior = nn.Embedding(settings.max_width, features)
         self.width = nn.Sequential(
-            nn.Linear(features, settings.hidden), nn.ReLU(), nn.Dropout(settings.dropout), nn.Linear(settings.hidden, 1)
+            nn.Linear(features, settings.hidden), nn.ReLU(), Dropout(settings.dropout), nn.Linear(settings.hidden, 1)
         )
         self.coarse = nn.Linear(size, size)
         self.distance_prior = nn.Embedding(len(_BUCKETS) + 1, features)
         self.distance = nn.Linear(features, 1)
         self.pair = _PairScorer(size, settings)
         self.gate = nn.Linear(2 * size, size)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         for module in self.modules():
             initialize(module, config.initializer_range)
 
@@ -200,7 +201,7 @@ class _PairScorer(nn.Module):
         self.genres = nn.Embedding(len(settings.genres) + 1, features)
         self.distances = nn.Embedding(len(_BUCKETS) + 1, features)
         self.segments = nn.Embedding(settings.max_segments, features)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.output = nn.Linear(hidden, 1)
 
     def forward(

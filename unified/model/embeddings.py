@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from unified.dropout import Dropout
 from unified.model.config import TransformerConfig
 
 #: For each token type of UniLM, BERT's that it begins as: 2 and 3 are one-sided text, 4 a source, 5 its target; 6 is a
@@ -23,7 +24,7 @@ class Embeddings(nn.Module):
         self.token_types = nn.Embedding(config.token_types, config.width)
         # A pre-norm stack normalizes inside its blocks and once at the end.
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "post" else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T) three times -> (B, T, D)."""
@@ -41,7 +42,7 @@ class TokenEmbeddings(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(config.vocabulary_size, config.width)
         self.query = nn.Parameter(torch.empty(config.width).normal_(std=config.initializer_range))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T), and as many positions and types as states are wanted, (B, Q) -> (B, Q, D).

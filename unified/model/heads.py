@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.dropout import Dropout
 from unified.model.config import TransformerConfig
 from unified.model.transformer import initialize
 
@@ -93,7 +94,7 @@ class PooledHead(nn.Module):
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
         self.pooler = nn.Linear(config.width, config.width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(config.width, outputs)
         for module in (self.pooler, self.output):
             initialize(module, config.initializer_range)
@@ -108,7 +109,7 @@ class LinearHead(nn.Module):
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(config.width, outputs)
         initialize(self.output, config.initializer_range)
 
@@ -122,7 +123,7 @@ class PairHead(nn.Module):
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(2 * config.width, outputs)
         initialize(self.output, config.initializer_range)
 

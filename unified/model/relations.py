@@ -11,6 +11,8 @@ from functools import cached_property
 import torch
 from torch import nn
 
+from unified.attention.blocks import Block
+
 
 class DistanceTable:
     """(2 x reach + 1, D) sinusoids of the distances -reach to reach, and every layer's projection of them.
@@ -31,40 +33,76 @@ class DistanceTable:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """The relations of one block's queries to its keys.
+
+    Attributes:
+        step: 1 or -1 where positions of queries and of keys go up or down one by one, else 0.
+        rows: of the table that their distances need.
+        columns: int64 (q, k), which of these rows each pair needs.
+        different: float32 (q, k), 1 where token types differ; None where they differ everywhere or nowhere.
+    """
+
+    step: int
+    rows: slice
+    columns: torch.Tensor
+    different: torch.Tensor | None
+
+
+@dataclass(frozen=True)
 class Relations:
     """How every query stands to every key; the same for all layers.
 
     Attributes:
-        distances: int64 (B, Q, S), position of the query less position of the key.
+        query_positions, key_positions: int64 (B, Q) and (B, S).
         query_types, key_types: int64 (B, Q) and (B, S), token types.
         content: how many of the queries are tokens, which are keys too; those after them are a query stream.
         table: what distances are to Transformer-XL's attentions; None where there are none.
     """
 
-    distances: torch.Tensor
+    query_positions: torch.Tensor
+    key_positions: torch.Tensor
     query_types: torch.Tensor
     key_types: torch.Tensor
     content: int
     table: DistanceTable | None = None
 
     @cached_property
+    def distances(self) -> torch.Tensor:
+        """int64 (B, Q, S), position of the query less position of the key; beyond the table it counts as its last."""
+        distances = self.query_positions.unsqueeze(-1) - self.key_positions.unsqueeze(-2)
+        return distances if self.table is None else distances.clamp(-self.table.reach, self.table.reach)
+
+    @cached_property
     def different(self) -> torch.Tensor:
         """bool (B, Q, S), whether the token types of query and key differ."""
         return self.query_types.unsqueeze(-1) != self.key_types.unsqueeze(-2)
 
+    def within(self, block: Block) -> Pairs:
+        """Of one block; found once for all heads and layers."""
+        place = (block.row, block.queries.start, block.queries.stop, block.keys.start, block.keys.stop)
+        if place not in self._pairs:
+            self._pairs[place] = self._found(block)
+        return self._pairs[place]
 
-def relate(
-    query_positions: torch.Tensor,
-    key_positions: torch.Tensor,
-    query_types: torch.Tensor,
-    key_types: torch.Tensor,
-    content: int,
-    table: DistanceTable | None = None,
-) -> Relations:
-    """Relations of int64 (B, Q) and (B, S) positions and token types; distances beyond the table count as its last."""
-    distances = query_positions.unsqueeze(-1) - key_positions.unsqueeze(-2)
-    distances = distances if table is None else distances.clamp(-table.reach, table.reach)
-    return Relations(distances, query_types, key_types, content, table)
+    @cached_property
+    def _pairs(self) -> dict[tuple[int, ...], Pairs]:
+        return {}
+
+    def _found(self, block: Block) -> Pairs:
+        of_queries, of_keys = self.query_positions[block.row, block.queries], self.key_positions[block.row, block.keys]
+        distances = (of_queries.unsqueeze(-1) - of_keys).clamp(-self.table.reach, self.table.reach)
+        least, most = int(distances.min()), int(distances.max())
+        steps = torch.cat([of_queries.diff(), of_keys.diff()])
+        in_a_row = len(steps) > 0 and int(steps[0]) in (-1, 1) and bool((steps == steps[0]).all())
+        in_a_row = in_a_row and most - least == len(of_queries) + len(of_keys) - 2
+        types = self.query_types[block.row, block.queries].unsqueeze(-1) != self.key_types[block.row, block.keys]
+        return Pairs(
+            step=int(steps[0]) if in_a_row else 0,
+            rows=slice(least + self.table.reach, most + self.table.reach + 1),
+            columns=distances - least,
+            different=None if bool((types == types[0, 0]).all()) else types.float(),
+        )
 
 
 def sinusoids(reach: int, width: int, like: torch.Tensor) -> torch.Tensor:

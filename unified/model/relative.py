@@ -13,6 +13,8 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
+from unified.attention.bias import ScoreBias
+from unified.attention.blocks import Block
 from unified.errors import UnifiedError
 from unified.model.attention import join_heads, split_heads
 from unified.model.config import TransformerConfig
@@ -122,13 +124,55 @@ class TransformerXLAttention(nn.Module):
             key, value = nn.functional.linear(sources, of_key_value).chunk(2, dim=-1)
         return split_heads(query, self.heads), split_heads(key, self.heads), split_heads(value, self.heads)
 
-    def bias(self, query: torch.Tensor, relations: Relations) -> torch.Tensor:
-        """(B, H, Q, S): what distances and segments add to the scores of (B, H, Q, K) queries."""
-        # (1, H, 2 reach + 1, K)
-        table = split_heads(relations.table.projected(self.distances).unsqueeze(0), self.heads)
-        by_distance = (query + self.distance_bias.unsqueeze(1)) @ table.transpose(-1, -2)
-        rows = (relations.distances + relations.table.reach).unsqueeze(1).expand(-1, self.heads, -1, -1)
-        by_segment = (query + self.segment_bias.unsqueeze(1)) @ self.segments.permute(1, 2, 0)
-        same, other = by_segment.unbind(-1)
-        segment = torch.where(relations.different.unsqueeze(1), other.unsqueeze(-1), same.unsqueeze(-1))
-        return (by_distance.gather(-1, rows) + segment) / math.sqrt(query.size(-1))
+    def bias(self, query: torch.Tensor, relations: Relations) -> RelativeBias:
+        """Of (B, H, Q, K) queries to all keys."""
+        scale = 1 / math.sqrt(query.size(-1))
+        table = split_heads(relations.table.projected(self.distances).unsqueeze(0), self.heads).squeeze(0)
+        by_distance = (query + self.distance_bias.unsqueeze(1)) * scale
+        by_segment = ((query + self.segment_bias.unsqueeze(1)) * scale) @ self.segments.permute(1, 2, 0)
+        return RelativeBias(relations, by_distance, by_segment, table)
+
+
+class RelativeBias(ScoreBias):
+    """What distances and segments add to scores.
+
+    Args:
+        relations: of the queries to the keys.
+        by_distance: (B, H, Q, K), queries for distances.
+        by_segment: (B, H, Q, 2), scores of keys of the same segment and of others.
+        table: (H, 2 reach + 1, K), keys of the distances -reach to reach.
+    """
+
+    def __init__(self, relations: Relations, by_distance: torch.Tensor, by_segment: torch.Tensor, table: torch.Tensor):
+        self.relations, self.of_queries, self.of_heads = relations, (by_distance, by_segment), (table,)
+
+    def dense(self) -> torch.Tensor:
+        """(B, H, Q, S)."""
+        (by_distance, by_segment), (table,) = self.of_queries, self.of_heads
+        rows = (self.relations.distances + self.relations.table.reach).unsqueeze(1)
+        rows = rows.expand(-1, by_distance.size(1), -1, -1)
+        same, other = by_segment.unsqueeze(-2).unbind(-1)
+        segment = torch.where(self.relations.different.unsqueeze(1), other, same)
+        return (by_distance @ table.transpose(-1, -2)).gather(-1, rows) + segment
+
+    def within(self, block, of_queries, of_heads) -> torch.Tensor:
+        """(h, q, k)."""
+        (by_distance, by_segment), (table,) = of_queries, of_heads
+        added = self._skewed(block, by_distance, table)
+        different = self.relations.within(block).different
+        if different is None:
+            return added
+        same, other = by_segment.unsqueeze(-2).unbind(-1)
+        return added + torch.addcmul(same, other - same, different)
+
+    def _skewed(self, block: Block, by_distance: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        """Scores of distances, (h, q, k); where positions are in a row they are a skewed view, nothing is gathered."""
+        pairs = self.relations.within(block)
+        rows = table[:, pairs.rows]
+        if pairs.step == 0:
+            scores = by_distance @ rows.mT
+            return scores.gather(-1, pairs.columns.expand(len(scores), -1, -1))
+        scores = by_distance @ (rows.flip(1) if pairs.step > 0 else rows).mT
+        heads, queries, width = scores.shape
+        keys = width - queries + 1
+        return scores.as_strided((heads, queries, keys), (queries * width, width - 1, 1), queries - 1)

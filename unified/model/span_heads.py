@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.dropout import Dropout
 from unified.model.config import TransformerConfig
 from unified.model.transformer import initialize
 
@@ -75,7 +76,7 @@ class UnilmSpanHead(nn.Module):
     def __init__(self, config: TransformerConfig, kinds: int):
         super().__init__()
         self.output = nn.Linear(config.width, 2)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.kind = nn.Linear(config.width, kinds)
         for module in (self.output, self.kind):
             initialize(module, config.initializer_range)
@@ -101,7 +102,7 @@ class XlnetSpanHead(nn.Module):
         self.end_norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.end = nn.Linear(config.width, 1)
         self.answer_dense = nn.Linear(2 * config.width, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.answer = nn.Linear(config.width, 1, bias=False)
         for module in (self.start, self.end_dense, self.end, self.answer_dense, self.answer):
             initialize(module, config.initializer_range)

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.dropout import Dropout
+
 
 def candidate_spans(sentences: torch.Tensor, widest: int) -> tuple[torch.Tensor, torch.Tensor]:
     """First and last words, int64 (C,), of all spans of up to ``widest`` words of one sentence, by first, then last.
@@ -60,7 +62,7 @@ class SpanVectors(nn.Module):
         super().__init__()
         self.attention = nn.Linear(states, 1)
         self.widths = nn.Embedding(widest, features)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.size = 3 * states + features
 
     def forward(
@@ -108,7 +110,7 @@ class MentionScorer(nn.Module):
         self.last = nn.Linear(states, hidden, bias=False)
         self.width = nn.Linear(vectors.widths.embedding_dim, hidden, bias=False)
         self.mean = nn.Linear(states, hidden, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(hidden, 1)
 
     def forward(

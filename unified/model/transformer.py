@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, prepare
+from unified.dropout import Dropout
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import Embeddings, TokenEmbeddings
 from unified.model.layers import Block, attention_of
-from unified.model.relations import DistanceTable, Relations, relate, sinusoids
+from unified.model.relations import DistanceTable, Relations, sinusoids
 from unified.model.relative import Memory, TransformerXLAttention
 
 
@@ -30,7 +31,7 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         # Transformer-XL drops at its two ends too: the sinusoids and the last states.
-        self.dropout = nn.Dropout(config.dropout if config.relative else 0.0)
+        self.dropout = Dropout(config.dropout if config.relative else 0.0)
         self.apply(self._initialize)
 
     def _initialize(self, module: nn.Module) -> None:
@@ -109,7 +110,7 @@ class Transformer(nn.Module):
             key_positions = torch.cat([before, key_positions], dim=1)
             key_types = torch.cat([torch.zeros_like(before), key_types], dim=1)
         table = self.distances(filled + tokens)
-        return relate(positions, key_positions, token_types, key_types, tokens, table)
+        return Relations(positions, key_positions, token_types, key_types, tokens, table)
 
     def run(
         self,

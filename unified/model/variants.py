@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
+from unified.attention.bias import ScoreBias
 from unified.model.attention import SelfAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.relations import Relations
@@ -25,10 +26,9 @@ class _Clipped(nn.Module):
         self.reach = config.clip_distance
         self.vectors = nn.Embedding(2 * self.reach + 1, config.width // config.heads)
 
-    def rows(self, relations: Relations, heads: int) -> torch.Tensor:
-        """int64 (B, H, Q, S), the row of each pair; it is the distance of the key from the query."""
-        distances = -relations.distances.clamp(-self.reach, self.reach)
-        return (distances + self.reach).unsqueeze(1).expand(-1, heads, -1, -1)
+    def rows(self, relations: Relations) -> torch.Tensor:
+        """int64 (B, Q, S), the row of each pair; it is the distance of the key from the query."""
+        return self.reach - relations.distances.clamp(-self.reach, self.reach)
 
 
 class RelativeKeyAttention(SelfAttention):
@@ -45,8 +45,24 @@ class RelativeKeyAttention(SelfAttention):
         """(B, T, D) -> (B, T, D)."""
         query, key, value = self.project(states)
         by_distance = query @ self.clipped.vectors.weight.T / math.sqrt(query.size(-1))
-        bias = by_distance.gather(-1, self.clipped.rows(relations, self.heads))
+        bias = _ClippedBias(by_distance, self.clipped.rows(relations))
         return self.output(join_heads(attend(query, key, value, attention, self.rate, bias)))
+
+
+class _ClippedBias(ScoreBias):
+    """Of scores (B, H, Q, 2 k + 1) of distances those that the rows (B, Q, S) name."""
+
+    def __init__(self, by_distance: torch.Tensor, rows: torch.Tensor):
+        self.of_queries, self.of_heads, self.rows = (by_distance,), (), rows
+
+    def dense(self) -> torch.Tensor:
+        (by_distance,) = self.of_queries
+        return by_distance.gather(-1, self.rows.unsqueeze(1).expand(-1, by_distance.size(1), -1, -1))
+
+    def within(self, block, of_queries, of_heads) -> torch.Tensor:
+        (by_distance,) = of_queries
+        rows = self.rows[block.row, block.queries, block.keys]
+        return by_distance.gather(-1, rows.expand(len(by_distance), -1, -1))
 
 
 class RelativeValueAttention(SelfAttention):
@@ -63,8 +79,9 @@ class RelativeValueAttention(SelfAttention):
         """(B, T, D) -> (B, T, D)."""
         weights, read = attention.with_weights(*self.project(states), self.rate)
         vectors = self.clipped.vectors.weight
+        rows = self.clipped.rows(relations).unsqueeze(1).expand_as(weights)
         by_distance = weights.new_zeros(*weights.shape[:-1], len(vectors))
-        by_distance = by_distance.scatter_add(-1, self.clipped.rows(relations, self.heads), weights)
+        by_distance = by_distance.scatter_add(-1, rows, weights)
         return self.output(join_heads(read + by_distance @ vectors))
 
 

@@ -73,6 +73,7 @@ class Encoded:
         owners: int64 (examples,), the item of each, increasing.
         facts: arrays by name, one for each example, that head or loss read; ``targets`` where items have labels.
         cut: items that did not fit as they are.
+        lost: for each item how many tokens nothing reads; none where windows or examples together read all.
         notes: for each example what its predictions take, such as the characters that its tokens stand for.
         remarks: what the log should say about the items, such as how many cannot be learnt from, and why.
     """
@@ -81,6 +82,7 @@ class Encoded:
     owners: np.ndarray
     facts: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
     cut: int = 0
+    lost: Sequence[int] = ()
     notes: Sequence[Any] = ()
     remarks: Sequence[str] = ()
 

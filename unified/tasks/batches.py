@@ -9,7 +9,7 @@ import torch
 
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
-from unified.data.rows import best_fit_decreasing
+from unified.data.rows import even_rows
 from unified.tasks.base import Encoded
 
 
@@ -67,10 +67,10 @@ def assembled(
 
 
 def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, packed: bool) -> list[np.ndarray]:
-    """Members of a batch row by row: several in a row of ``row_length`` places, or each in one of its own."""
+    """Members of a batch row by row: several in a row of at most ``row_length`` places, or each in one of its own."""
     if not packed:
         return [members[i : i + 1] for i in range(len(members))]
     lengths = np.array([len(examples[member].tokens) for member in members])
-    rows, count = best_fit_decreasing(lengths, max(row_length, int(lengths.max())))
+    rows, count = even_rows(lengths, max(row_length, int(lengths.max())))
     order = np.argsort(rows, kind="stable")
     return np.split(members[order], np.cumsum(np.bincount(rows, minlength=count))[:-1])

@@ -22,6 +22,10 @@ from unified.tasks.sequences import sequence
 BLANK = "_"
 
 
+#: CLS, and SEP behind each part.
+_SPECIAL = 3
+
+
 @dataclass(frozen=True)
 class ChoiceItem:
     """A context and what may follow it, or answer a question about it.
@@ -77,16 +81,17 @@ class Choice(Understanding):
         contexts = codec.encode([item.context for item in items])
         seconds = iter(codec.encode([second for item in items for second in item.seconds]))
         owners = np.repeat(np.arange(len(items)), [len(item.choices) for item in items])
-        examples, cut = [], set()
+        examples, lost = [], np.zeros(len(items), dtype=np.int64)
         for owner in owners.tolist():
-            example, fits = _example(contexts[owner], next(seconds), codec)
-            examples.append(example)
-            cut |= set() if fits else {owner}
+            second = next(seconds)
+            examples.append(_example(contexts[owner], second, codec))
+            there = len(contexts[owner]) + len(second) + _SPECIAL
+            lost[owner] = max(lost[owner], there - len(examples[-1].tokens))
         facts = {}
         if all(item.label is not None for item in items):
             right = [number == item.label for item in items for number in range(len(item.choices))]
             facts["targets"] = [np.array([one], dtype=np.int64) for one in right]
-        return Encoded(examples, owners, facts, len(cut))
+        return Encoded(examples, owners, facts, np.count_nonzero(lost), lost)
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return PooledHead(config, 1, self.dropout)
@@ -137,12 +142,11 @@ def log_shares(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
     return shifted - scores.new_zeros(count).index_add(0, owners, shifted.exp()).log()[owners]
 
 
-def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> tuple[Example, bool]:
-    """A sequence and whether it has all of both. A second part without room loses its beginning (XLNet's code)."""
-    room = codec.longest - 3
+def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
+    """A second part without room loses its beginning (XLNet's code)."""
+    room = codec.longest - _SPECIAL
     kept = second[max(0, len(second) - room) :]
-    first = context[: room - len(kept)]
-    return sequence((first, kept), codec), len(first) == len(context) and len(kept) == len(second)
+    return sequence((context[: room - len(kept)], kept), codec)
 
 
 def choice_item(fields: dict, number: int, labelled: bool) -> ChoiceItem:

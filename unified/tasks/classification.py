@@ -61,11 +61,11 @@ class Classification(Understanding):
         return cls(tuple(sorted({item.label for item in items})), **settings)
 
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
-        examples, cut = encode_texts([(item.text, item.second) for item in items], codec)
+        examples, lost = encode_texts([(item.text, item.second) for item in items], codec)
         facts = {}
         if all(item.label is not None for item in items):
             facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
-        return Encoded(examples, np.arange(len(items)), facts, cut)
+        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return PooledHead(config, len(self.labels), self.dropout)
@@ -117,10 +117,10 @@ class Regression(Understanding):
         return cls(**settings)
 
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
-        examples, cut = encode_texts([(item.text, item.second) for item in items], codec)
+        examples, lost = encode_texts([(item.text, item.second) for item in items], codec)
         labels = [item.label for item in items]
         facts = {} if None in labels else {"targets": [np.array([label], dtype=np.float32) for label in labels]}
-        return Encoded(examples, np.arange(len(items)), facts, cut)
+        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return PooledHead(config, 1, self.dropout)

@@ -61,17 +61,17 @@ def role_types(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 def marked(
     sentences: Sequence[Sequence[str]], pairs: Sequence[Pair], codec: Codec
-) -> tuple[list[Example], int, list[np.ndarray]]:
+) -> tuple[list[Example], np.ndarray, list[np.ndarray]]:
     """CLS sentence SEP with a marker before and behind each entity, read at the two that stand before.
 
     Returns:
-        The examples; how many were cut; and for each whether its second entity begins first, int64 (1,).
+        The examples; tokens cut of each, int64; and whether its second entity begins first, int64 (1,).
 
     Raises:
         UnifiedError: the dictionary has too few unused symbols.
     """
     symbols = unused_symbols(codec.vocabulary, 4, "the markers of two entities")
-    examples, cut, turned = [], 0, []
+    examples, lost, turned = [], [], []
     for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
         parts: list[np.ndarray] = []
         begins = {}
@@ -86,18 +86,18 @@ def marked(
                     parts.append(symbols[2 * number : 2 * number + 1])
             parts += words[i : i + 1]
         tokens, kept = _nearest(parts, symbols, codec.longest - 2)
-        cut += not kept.all()
+        lost.append(np.count_nonzero(~kept))
         offsets = np.cumsum([0, *map(len, parts)])
         places = np.cumsum(kept)[offsets[[begins[0], begins[1]]]] - 1 + first_place(codec)
         turned.append(np.array([int(places[1] < places[0])]))
         examples.append(sequence((tokens,), codec, np.sort(places)))
-    return examples, cut, turned
+    return examples, np.array(lost, dtype=np.int64), turned
 
 
 def masked(
     sentences: Sequence[Sequence[str]], pairs: Sequence[Pair], types: Sequence[str], codec: Codec
-) -> tuple[list[Example], int]:
-    """CLS sentence SEP with one symbol for role and type in the place of each entity, read at CLS; how many were cut.
+) -> tuple[list[Example], np.ndarray]:
+    """CLS sentence SEP with one symbol for role and type in the place of each entity, read at CLS; tokens cut of each.
 
     Raises:
         UnifiedError: the dictionary has too few unused symbols, or an entity has a type that is not among ``types``.
@@ -107,7 +107,7 @@ def masked(
     unknown = [name for name in role_types(pairs) if name not in number]
     if unknown:
         raise UnifiedError(f"entities of types that the training items lack: {first_few(unknown)}")
-    examples, cut = [], 0
+    examples, lost = [], []
     for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
         parts = []
         for i, word in enumerate(words):
@@ -117,9 +117,9 @@ def masked(
             if not any(entity.start <= i < entity.stop for entity in pair):
                 parts.append(word)
         tokens, kept = _nearest(parts, symbols, codec.longest - 2)
-        cut += not kept.all()
+        lost.append(np.count_nonzero(~kept))
         examples.append(sequence((tokens,), codec))
-    return examples, cut
+    return examples, np.array(lost, dtype=np.int64)
 
 
 def _pieces(sentences: Sequence[Sequence[str]], codec: Codec):

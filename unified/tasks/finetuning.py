@@ -133,20 +133,25 @@ class Job(ABC):
         write_items_folder(self.items, self.task.name, splits, self.start)
         return splits
 
-    def command(self, splits: Mapping[str, Sequence], seed: int, cards: int) -> list[str]:
+    def command(self, splits: Mapping[str, Sequence], seed: int, cards: int, most: int | None = None) -> list[str]:
         """Arguments of ``fairseq-train``.
 
         Args:
             cards: GPUs, each with a process; 0 trains on the CPU.
+            most: sequences that a process reads at once; None for its share of an update.
         """
-        total = self.updates(splits["train"], max(cards, 1))
+        share = math.ceil(self.training.batch_size / max(cards, 1))
+        micro_batches = math.ceil(share / (most or share))
+        at_once = math.ceil(share / micro_batches)
+        total = self.updates(splits["train"], at_once * micro_batches * max(cards, 1))
         options: dict[str, object] = {
             **self._options(splits["train"]),
             "--arch": "unified_lm",
             **_shape(self.config),
             "--finetune-from-model": self.start.checkpoint,
             "--tokens-per-sample": self.training.longest,
-            "--batch-size": self.training.batch_size,
+            "--batch-size": at_once,
+            "--update-freq": micro_batches,
             "--weight-decay": self.training.weight_decay,
             "--clip-norm": self.training.clip,
             "--lr": self.training.learning_rate,
@@ -163,9 +168,9 @@ class Job(ABC):
         flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", *([] if cards else ["--cpu"])]
         return [str(self.data), *(str(part) for pair in options.items() for part in pair), *flags]
 
-    def updates(self, items: Sequence, cards: int) -> int:
-        """Updates that the epochs over these items take, on ``cards`` processes."""
-        return self.training.epochs * math.ceil(self._units(items) / self.training.batch_size / cards)
+    def updates(self, items: Sequence, batch_size: int) -> int:
+        """Updates of so many sequences that the epochs over these items take."""
+        return self.training.epochs * math.ceil(self._units(items) / batch_size)
 
     @abstractmethod
     def _read(self, source: Path) -> Mapping[str, Sequence]: ...

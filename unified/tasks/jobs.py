@@ -40,10 +40,19 @@ def job_of(task: Task | WritingTask, training: Training, start: Start, folder: P
 
 
 class UnderstandingJob(Job):
-    """Of a task of understanding."""
+    """Of a task of understanding.
+
+    Raises:
+        UnifiedError: the model has too few positions.
+    """
 
     task: Task
     flags = ("--maximize-best-checkpoint-metric",)
+
+    def __post_init__(self):
+        longest, room = self.training.longest, self.start.config.position_limit
+        if longest > room:
+            raise UnifiedError(f"--longest {longest}: the model has {room} positions; give it shorter sequences")
 
     def predictor(self, handle: UnifiedLM) -> Predictor:
         return handle.predictor()

@@ -51,7 +51,8 @@ class Predictor:
         return self.task.official(items, predictions)
 
     def predict(self, items: Iterable) -> Iterator[dict[str, Any]]:
-        """One JSON object for each item, see :meth:`unified.tasks.base.Understanding.predict`."""
+        """One JSON object for each item, see :meth:`unified.tasks.base.Understanding.predict`; ``cut``, how many of its
+        tokens were not read, where some were not."""
         some: list = []
         for item in items:
             group = self.task.group_of(item)
@@ -82,4 +83,7 @@ class Predictor:
             own = [items[i] for i in chosen]
             for i, one in zip(chosen, self.task.predict(own, encoded, members, scores, reading), strict=True):
                 found[i] = one
+        for one, lost in zip(found, encoded.lost, strict=False):
+            if lost:
+                one["cut"] = int(lost)
         return found

@@ -39,17 +39,13 @@ class QuestionPair:
 
 
 def question_pairs(
-    paragraphs: Iterable[SquadParagraph],
-    counter: TokenCounter,
-    max_source: int = MAX_SOURCE,
-    sentence_only: bool = False,
+    paragraphs: Iterable[SquadParagraph], counter: TokenCounter, max_source: int = MAX_SOURCE
 ) -> list[QuestionPair]:
     """A pair for each question that has an answer in its passage, made with the first one.
 
     Args:
         counter: of the model's tokens.
         max_source: tokens of window, separator and answer.
-        sentence_only: cut windows from the sentence around the answer instead of the passage.
 
     Raises:
         UnifiedError: answers are too long to stand in the window and behind it; the first ten questions are named.
@@ -64,11 +60,7 @@ def question_pairs(
             start, end = sentence_around(paragraph.context, answer.start, answer.end)
             sentence = paragraph.context[start:end]
             try:
-                if sentence_only:
-                    moved = SquadAnswer(answer.text, answer.start - start)
-                    source = question_source(Words.of(sentence, counter), moved, max_source, counter)
-                else:
-                    source = question_source(words, answer, max_source, counter)
+                source = question_source(words, answer, max_source, counter)
             except UnifiedError as error:
                 problems.append(f"question {question.id!r}: {error}")
                 continue

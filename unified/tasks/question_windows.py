@@ -30,6 +30,7 @@ class _Read:
     Attributes:
         item: the question.
         query: int64 (q,), what stands in one segment: the question and what was said before.
+        lost: tokens of both that have no room there.
         passage: int64 (p,).
         offsets: int64 (p, 2), characters of each token of the passage.
         windows: first token and number of tokens of each.
@@ -37,6 +38,7 @@ class _Read:
 
     item: QuestionItem
     query: np.ndarray
+    lost: int
     passage: np.ndarray
     offsets: np.ndarray
     windows: list[tuple[int, int]]
@@ -62,7 +64,7 @@ def encode_questions(
         UnifiedError: a question leaves no room for its passage, or has an answer outside it that is no label.
     """
     labelled = all(item.answers is not None for item in items)
-    examples, owners, notes, cut = [], [], [], 0
+    examples, owners, notes, unread, cut = [], [], [], [], 0
     facts: dict[str, list[np.ndarray]] = {name: [] for name in ("cls", *(("targets", "kinds") if labelled else ()))}
     unusable: Counter[str] = Counter()
     lost = 0
@@ -71,6 +73,7 @@ def encode_questions(
         kind = _kind(read.item, labels) if labelled else 0
         lost += labelled and span is None and kind == 0
         cut += len(read.windows) > 1
+        unread.append(read.lost)
         for (first, size), chosen in zip(read.windows, central(read.windows, len(read.passage)), strict=True):
             part = read.passage[first : first + size]
             places, passage_place, cls = _places(len(read.query), size, codec.cls_last, whole)
@@ -83,8 +86,13 @@ def encode_questions(
                 target, here = _target(span, kind, first, size, passage_place, cls)
                 facts["targets"].append(target)
                 facts["kinds"].append(np.array([here]))
-    remarks = _remarks(items, unusable, lost) if labelled else ()
-    return Encoded(examples, np.array(owners), facts, cut, notes, remarks)
+    remarks = [*(_remarks(items, unusable, lost) if labelled else ())]
+    if any(unread):
+        remarks.append(
+            f"of {np.count_nonzero(unread)} of {len(items)} items question and history have more than {max_query} "
+            "tokens; the rest is not read"
+        )
+    return Encoded(examples, np.array(owners), facts, cut, unread, notes, remarks)
 
 
 def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: int) -> Iterator[_Read]:
@@ -93,8 +101,8 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
     questions = codec.encode([item.question for item in items])
     histories = codec.encode([item.history or "" for item in items])
     for item, question, history in zip(items, questions, histories, strict=True):
-        question = question[:max_query]
-        query = np.concatenate([history[len(history) - min(len(history), max_query - len(question)) :], question])
+        asked = question[:max_query]
+        query = np.concatenate([history[len(history) - min(len(history), max_query - len(asked)) :], asked])
         room = codec.longest - len(query) - _SPECIAL
         if room < 1:
             raise UnifiedError(
@@ -102,7 +110,14 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
                 f"of {len(query)}; allow longer sequences, or set a lower max_query"
             )
         passage, offsets = passages[item.context]
-        yield _Read(item, query, passage, offsets, windows(len(passage), room, stride))
+        yield _Read(
+            item,
+            query,
+            len(history) + len(question) - len(query),
+            passage,
+            offsets,
+            windows(len(passage), room, stride),
+        )
 
 
 def _span(read: _Read, unusable: Counter[str]) -> tuple[int, int] | None:

@@ -109,12 +109,12 @@ class Relation(Understanding):
         words, entities = [item.words for item in items], [item.entities for item in items]
         facts = {}
         if self.design == _MARKERS:
-            examples, cut, facts["turned"] = marked(words, entities, codec)
+            examples, lost, facts["turned"] = marked(words, entities, codec)
         else:
-            examples, cut = masked(words, entities, self.types, codec)
+            examples, lost = masked(words, entities, self.types, codec)
         if all(item.label is not None for item in items):
             facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
-        return Encoded(examples, np.arange(len(items)), facts, cut)
+        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
 
     def head(self, config: TransformerConfig) -> nn.Module:
         kind = PairHead if self.design == _MARKERS else PooledHead

@@ -61,7 +61,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
                 facts["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
         before.update({name: int(numbers.max()) + 1 for name, numbers in of_words.items()})
         before["chains"] += len(item.chains) if labelled else 0
-    return Encoded(examples, np.array(owners), facts, cut, notes)
+    return Encoded(examples, np.array(owners), facts, cut, notes=notes)
 
 
 def segment_starts(sizes: np.ndarray, lengths: np.ndarray, room: int) -> tuple[list[int], bool]:

@@ -14,20 +14,20 @@ from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks.base import Codec
 
 
-def encode_texts(texts: Sequence[tuple[str, str | None]], codec: Codec) -> tuple[list[Example], int]:
-    """An example for each text or pair of texts, read at CLS; and how many were cut.
+def encode_texts(texts: Sequence[tuple[str, str | None]], codec: Codec) -> tuple[list[Example], np.ndarray]:
+    """An example for each text or pair of texts, read at CLS; and how many of its tokens were cut, int64 (texts,).
 
     The longer of two texts loses tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
     """
     firsts = codec.encode([first for first, _ in texts])
     seconds = iter(codec.encode([second for _, second in texts if second is not None]))
-    examples, cut = [], 0
+    examples, lost = [], []
     for (_, second), first in zip(texts, firsts, strict=True):
         segments = (first,) if second is None else (first, next(seconds))
         kept = fitting(segments, codec.longest - 1 - len(segments))
-        cut += sum(map(len, kept)) < sum(map(len, segments))
+        lost.append(sum(map(len, segments)) - sum(map(len, kept)))
         examples.append(sequence(kept, codec))
-    return examples, cut
+    return examples, np.array(lost, dtype=np.int64)
 
 
 def encode_words(

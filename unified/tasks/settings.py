@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,9 @@ class Training:
         weight_decay: of all parameters.
         clip: norm of a gradient, at most.
         head_rate: learning rate of the head at its peak, with "adam"; None for that of all.
+
+    Raises:
+        UnifiedError: a number is not positive, or the optimizer has no rate of the head's own.
     """
 
     epochs: int = 3
@@ -35,6 +39,16 @@ class Training:
     weight_decay: float = 0.01
     clip: float = 1.0
     head_rate: float | None = None
+
+    def __post_init__(self):
+        for name in ("epochs", "batch_size", "learning_rate", "longest", "head_rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")
+        if self.head_rate is not None and self.optimizer != "adam":
+            raise UnifiedError(
+                f"--head-rate {self.head_rate}: {self.optimizer} has one rate for all; only Adam has two"
+            )
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,7 @@ class Task:
         measure: score that chooses a checkpoint; None for the head's first.
         unlabelled: splits without labels, which are predicted and not scored.
         systems: head and settings of other papers, by the name of their system.
+        submit: writes the files that a server takes, of a folder with predictions into another, and returns them.
     """
 
     name: str
@@ -62,6 +77,7 @@ class Task:
     measure: str | None = None
     unlabelled: tuple[str, ...] = ()
     systems: Mapping[str, tuple[str, Training]] = field(default_factory=dict)
+    submit: Callable[[Path, Path], list[Path]] | None = None
 
     def as_in(self, system: str) -> Task:
         """The task with head and settings of another paper.

@@ -104,7 +104,8 @@ class WritingTask:
         published: system -> measure -> figure in percent, with full training data.
         source: where settings and figures are published.
         unlabelled: splits without targets.
-        official: predictions as an official program reads them, JSON by file name; None where there is no such program.
+        official: items and predictions as an official program reads them, text or JSON by file name; None where there
+            is no such program.
     """
 
     name: str
@@ -118,7 +119,7 @@ class WritingTask:
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     source: str = ""
     unlabelled: tuple[str, ...] = ()
-    official: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None
+    official: Callable[[Sequence[WritingItem], Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None
 
     def as_in(self, system: str) -> WritingTask:
         """
@@ -183,8 +184,8 @@ class Writer:
         return self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
 
     def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Predictions as an official program reads them: JSON by file name."""
-        return self.task.official(predictions) if self.task.official else {}
+        """Predictions as an official program reads them: text or JSON by file name."""
+        return self.task.official(items, predictions) if self.task.official else {}
 
     def _predict(self, items: list[WritingItem]) -> list[dict[str, Any]]:
         sources = [self.handle.encode_source(item.source) for item in items]

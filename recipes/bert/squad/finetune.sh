@@ -3,7 +3,7 @@
 #
 # DATA is a folder with train-v1.1.json and dev-v1.1.json, or those of 2.0. The published settings are those of
 # `unified finetune`: 3 epochs of 32 sequences for 1.1, 2 of 48 for 2.0, both with 384 tokens and a rate of 5e-5.
-source "$(dirname "${BASH_SOURCE[0]}")/../../common/machine.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../common/finetune.sh"
 [ $# -ge 4 ] || usage "finetune.sh debug|1.1|2.0 DATA CHECKPOINT OUTPUT [options of unified finetune]"
 version=$1 data=$2 checkpoint=$3 output=$4
 shift 4
@@ -12,7 +12,7 @@ case $version in
 debug)
     version=2.0
     set -- --epochs 3 --batch-size 16 --longest 80 --learning-rate 1e-3 --head 'span(stride=32)' \
-        --fairseq '--dropout 0 --attention-dropout 0 --log-format json --num-workers 0' "$@"
+        "${DEBUG_FAIRSEQ[@]}" "$@"
     ;;
 *) usage "finetune.sh debug|1.1|2.0 DATA CHECKPOINT OUTPUT [options of unified finetune], got '$version'" ;;
 esac

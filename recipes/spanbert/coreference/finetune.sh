@@ -3,7 +3,7 @@
 #
 # Coreference (Joshi et al. 2019 and 2020) with the settings of mandarjoshi90/coref for a model of that size. DATA is a folder
 # with train and dev files in the format of CoNLL-2012.
-source "$(dirname "${BASH_SOURCE[0]}")/../../common/machine.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../common/finetune.sh"
 sizes="debug|bert_base|bert_large|spanbert_base|spanbert_large"
 [ $# -ge 4 ] || usage "finetune.sh $sizes DATA CHECKPOINT OUTPUT [options of unified finetune]"
 size=$1 data=$2 checkpoint=$3 output=$4
@@ -12,9 +12,9 @@ case $size in
 spanbert_base) ;;
 bert_base | bert_large | spanbert_large) set -- --system "$size" "$@" ;;
 debug)
-    set -- --epochs 3 --longest 32 --learning-rate 5e-3 \
+    set -- --epochs 3 --longest 32 --learning-rate 5e-3 --head-rate 1e-2 \
         --head 'coreference(max_segments=2,hidden=64,features=8,dropout=0.0,max_width=2,spans_per_word=0.8)' \
-        --fairseq '--head-lr 1e-2 --dropout 0 --attention-dropout 0 --log-format json --num-workers 0' "$@"
+        "${DEBUG_FAIRSEQ[@]}" "$@"
     ;;
 *) usage "finetune.sh $sizes DATA CHECKPOINT OUTPUT [options of unified finetune], got '$size'" ;;
 esac

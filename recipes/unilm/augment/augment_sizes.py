@@ -15,12 +15,9 @@ class Size:
         spans: questions whose answers teach what might be asked for.
         scored: questions of the articles that score.
         baselines: which of ``few`` and ``many`` are run on real questions alone.
-        shape: options of fairseq-train for the model's shape beside its architecture.
-        pairs: options of fairseq-train for the generator of questions.
-        pair_updates: its updates.
-        spans_training, reading, task: options of ``unified finetune`` for the model of answers, the reading model, and
-            SQuAD 2.0.
-        fairseq: options of fairseq-train for these three.
+        spans_training, asking, reading, task: options of ``unified finetune`` for the model of answers, the one
+            that asks, the reading model, and SQuAD 2.0.
+        fairseq: options of fairseq-train for these four.
         augment: options of ``unified augment``.
         corpus: files of passages below UNIFIED_DATA; none where they are made.
         start_shape: of the model to start from, where it is made.
@@ -31,10 +28,8 @@ class Size:
     spans: int
     scored: int
     baselines: tuple[str, ...]
-    shape: tuple[str | int, ...]
-    pairs: tuple[str | int | float, ...]
-    pair_updates: int
     spans_training: tuple[str | int | float, ...]
+    asking: tuple[str | int | float, ...]
     reading: tuple[str | int | float, ...]
     task: tuple[str | int | float, ...]
     fairseq: str
@@ -49,10 +44,8 @@ SMALL = Size(
     spans=800,
     scored=600,
     baselines=("few", "many"),
-    shape=("--layers", 6, "--width", 384, "--heads", 12, "--feed-forward", 1536, "--token-types", 6),
-    pairs=("--tokens-per-sample", 112, "--max-target", 30, "--batch-size", 8, "--lr", 4e-4, "--bf16"),
-    pair_updates=1168,  # two epochs
     spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
+    asking=("--epochs", 2, "--batch-size", 8, "--longest", 115, "--learning-rate", 4e-4),  # sources of 64 tokens
     reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
     task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
     fairseq="--bf16 --log-format json --log-interval 20 --disable-validation",
@@ -67,10 +60,8 @@ DEBUG = Size(
     spans=64,
     scored=40,
     baselines=("few",),
-    shape=("--layers", 2, "--width", 32, "--heads", 2, "--feed-forward", 128, "--token-types", 6),
-    pairs=("--tokens-per-sample", 64, "--max-target", 12, "--batch-size", 16, "--lr", 3e-3),
-    pair_updates=40,
     spans_training=("--epochs", 1, *_DEBUG),
+    asking=("--epochs", 6, "--batch-size", 16, "--longest", 91, "--learning-rate", 3e-3),  # sources of 40 tokens
     reading=("--epochs", 2, *_DEBUG),
     task=_DEBUG,
     fairseq="--log-format json",

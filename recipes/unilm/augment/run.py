@@ -26,15 +26,13 @@ sys.path[:0] = [str(HERE), *(str(HERE.parents[1] / name) for name in ("quickstar
 
 import augment_data  # noqa: E402
 from augment_sizes import SIZES, Size  # noqa: E402
-from steps import ROOT, Run, Step  # noqa: E402
+from steps import Run, Step  # noqa: E402
 
 from unified.augmentation.stages import claim  # noqa: E402
-from unified.checkpoints.trained import find_checkpoint  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
 from unified.results import FILE_NAME, read_results, tables  # noqa: E402
 
 UNIFIED = (sys.executable, "-m", "unified.cli")
-TRAIN = (sys.executable, "-m", "fairseq_cli.train")
 
 
 @dataclass(frozen=True)
@@ -66,29 +64,6 @@ class Work:
             f"--max-update {updates} --total-num-update {updates} --warmup-updates {updates // 10}" if updates else ""
         )
         return Step(name, [*words, "--fairseq", f"{self.size.fairseq} {exact}"], output / FILE_NAME)
-
-    def pairs(self) -> Step:
-        """Makes ``questions/data`` of what ``squad_qg`` makes of SQuAD."""
-        folder = self.run.folder / "questions"
-        max_source = self.size.augment[self.size.augment.index("--max-source") + 1]
-        words = ["bash", HERE.parent / "squad_qg" / "prepare.sh", folder, self.start, "--split", "paper"]
-        words += ["--max-source", max_source, "--local"]
-        words += [self.data("pairs") / f"{part}-v1.1.json" for part in ("train", "dev")]
-        return Step("question pairs", words, folder / "data")
-
-    def asking(self) -> Step:
-        """Makes ``asks`` with a model that asks for an answer."""
-        output = self.run.folder / "asks"
-        words = [*TRAIN, self.run.folder / "questions" / "data", "--user-dir", ROOT / "fairseq_plugins"]
-        words += ["--task", "unified_lm", "--criterion", "unified_lm", "--arch", "unified_lm", *self.size.shape]
-        words += ["--objectives", "target_cloze(mask_probability=0.7)", "--label-smoothing", 0.1]
-        words += ["--finetune-from-model", find_checkpoint(self.start), "--optimizer", "adam"]
-        words += ["--adam-betas", "(0.9, 0.999)", "--adam-eps", 1e-6, "--weight-decay", 0.01, "--clip-norm", 1.0]
-        words += ["--lr-scheduler", "polynomial_decay", "--warmup-updates", 30, "--no-epoch-checkpoints", "--cpu"]
-        words += [part for name in ("--max-update", "--total-num-update") for part in (name, self.size.pair_updates)]
-        words += ["--disable-validation", "--log-format", "json", "--log-interval", 20, "--num-workers", 0]
-        words += ["--seed", self.seed, "--save-dir", output, *self.size.pairs]
-        return Step("asks", words, output / "checkpoint_last.pt")
 
     def augment(self, models: dict[str, Path], init: Path) -> Path:
         """``unified augment`` with both stages of fine-tuning; the folder of the second."""
@@ -159,9 +134,9 @@ def main(words: list[str] | None = None) -> None:
     start, corpus = prepare(size, folder, real and Path(real), arguments.init and arguments.init.resolve())
     work = Work(Run(folder), size, start, corpus, arguments.seed)
     models = {role: folder / role for role in ("answers", "asks", "reads")}
-    work.run.run(work.finetuning("reads", "squad1.1", "answerable", start, size.reading), work.pairs())
-    answers = work.finetuning("answers", "squad-answers", "spans", models["reads"], size.spans_training)
-    work.run.run(answers, work.asking())
+    reading = work.finetuning("reads", "squad1.1", "answerable", start, size.reading)
+    work.run.run(reading, work.finetuning("asks", "squad_qg", "pairs", start, size.asking))
+    work.run.run(work.finetuning("answers", "squad-answers", "spans", models["reads"], size.spans_training))
     augmented = work.augment(models, models["reads"])
     baselines = work.baselines(augmented, models["reads"])
     work.run.run(*baselines)

@@ -6,7 +6,7 @@ import argparse
 
 from unified.commands.scoring import naming
 
-_LABELS = "one label a line, or 'id<tab>label'"
+_LABELS = "one label a line, 'id<tab>label', or JSON lines with 'label' (*.jsonl)"
 
 
 def add_kinds(kinds) -> None:
@@ -17,7 +17,7 @@ def add_kinds(kinds) -> None:
     classification.add_argument("--positive", metavar="LABEL", help="class whose own precision, recall and F1 to give")
     classification.set_defaults(score=_classification)
     regression = kinds.add_parser("regression", help="Pearson and Spearman correlation")
-    _add_files(regression, "one number a line, or 'id<tab>number'")
+    _add_files(regression, "one number a line, 'id<tab>number', or JSON lines with 'label' (*.jsonl)")
     regression.set_defaults(score=_regression)
     relation = kinds.add_parser("relation", help="F1 of relations by the rules of TACRED or SemEval-2010 task 8")
     _add_files(relation, _LABELS)
@@ -32,7 +32,7 @@ def add_kinds(kinds) -> None:
     )
     relation.set_defaults(score=_relation)
     tagging = kinds.add_parser("tagging", help="F1 of entities in BIO or IOB1 tags, by conlleval's rules")
-    _add_files(tagging, "one token a line, the tag in the last column, blank lines between sentences")
+    _add_files(tagging, "one token a line, the tag in the last column, blank lines between; or JSON lines with 'tags'")
     tagging.set_defaults(score=_tagging)
 
 
@@ -70,8 +70,8 @@ def _relation(args: argparse.Namespace) -> dict:
 
 def _tagging(args: argparse.Namespace) -> dict:
     from unified.metrics import score_tagging, score_tagging_by_type
-    from unified.metrics.conll import read_tags
+    from unified.metrics.files import read_tagged
 
-    gold, predicted = read_tags(args.gold), read_tags(args.predictions)
+    gold, predicted = read_tagged(args.gold, args.predictions)
     with naming(args.gold, args.predictions):
         return score_tagging(gold, predicted) | {"types": score_tagging_by_type(gold, predicted)}

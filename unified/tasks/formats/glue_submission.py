@@ -79,6 +79,18 @@ def write_submission(name: str, predictions: str | Path, folder: str | Path) -> 
     return target
 
 
+def write_submissions(task: str, predictions: Path, folder: Path) -> list[Path]:
+    """:func:`write_submission` of each test set of a task for which a folder has ``predictions.<split>.jsonl``.
+
+    Raises:
+        UnifiedError: as there.
+    """
+    files = {
+        name: predictions / f"predictions.{one.split}.jsonl" for name, one in SUBMISSIONS.items() if one.task == task
+    }
+    return [write_submission(name, path, folder) for name, path in files.items() if path.is_file()]
+
+
 def _cells(path: str | Path, task: GlueTask, rows: int) -> dict[int, str]:
     """What stands beside each row."""
     entries, cells = Entries(path), {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from unified.data.coqa import CoqaTurn, read_coqa_file
 from unified.data.parallel import available_cores, ordered_map
@@ -15,12 +17,13 @@ from unified.data.summaries.inputs import Inputs
 from unified.data.summaries.pairs import PairConverter
 from unified.data.windows import Words
 from unified.errors import UnifiedError, first_few
+from unified.metrics.question_generation import penn_treebank
 from unified.tasks.conversation import MAX_HISTORY, answer_pairs, history_text, passage_chunk, unusable
 from unified.tasks.formats.files import split_files
 from unified.tasks.items import are_texts, read_items
 from unified.tasks.question_generation import divide, find_answer, question_pairs, question_source
 from unified.tasks.writing import Room, WritingItem
-from unified.tokenization import single_spaced
+from unified.tokenization import parts_of, single_spaced
 
 _PARTS = {
     "train": (("train.jsonl",),),
@@ -62,7 +65,7 @@ def source_item(fields: dict, number: int, room: Room) -> WritingItem:
 
 
 def read_summaries(
-    folder: Path, room: Room, data_set: str, separator: str = "|", oracle: bool = False
+    folder: Path, room: Room, data_set: str, separator: str = "|", oracle: bool = False, subset: int | None = None
 ) -> dict[str, list[WritingItem]]:
     """Splits of a folder: ``train.jsonl``, ``valid.jsonl`` (``validation.jsonl``, ``dev.jsonl``), ``test.jsonl``.
 
@@ -72,9 +75,13 @@ def read_summaries(
         data_set: whose rows they are, see :data:`unified.data.summaries.formats.FORMATS`.
         separator: between the sentences of a summary.
         oracle: whether sentences of sources are marked for the extractive loss.
+        subset: train on so many pairs, always the same ones, drawn at random; None for all.
     """
     files = split_files(folder, _PARTS)
-    return {split: _summaries(path, data_set, separator, oracle) for split, (path,) in files.items()}
+    splits = {split: _summaries(path, data_set, separator, oracle) for split, (path,) in files.items()}
+    if subset is not None and subset < len(splits["train"]):
+        splits["train"] = random.Random(1).sample(splits["train"], subset)
+    return splits
 
 
 def _summaries(path: Path, data_set: str, separator: str, oracle: bool) -> list[WritingItem]:
@@ -141,6 +148,20 @@ def question_item(fields: dict, number: int, room: Room) -> WritingItem:
     return WritingItem(str(fields.get("id", number)), source)
 
 
+def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What ``unified score question-generation`` reads, one a line: ``questions.txt``, and of the items
+    ``references.txt``, tokenized as Du's files are, ``sentences.txt``, by which Du's program pools questions, and
+    ``sources.txt``, window and answer, by which UniLM's seems to (its default file is called test.pa.txt).
+    """
+    columns = {
+        "questions": [one["text"] for one in predictions],
+        "references": [penn_treebank(item.target or "") for item in items],
+        "sentences": [item.group or item.id for item in items],
+        "sources": [" ".join(parts_of(item.source)) for item in items],
+    }
+    return {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}
+
+
 def read_coqa_answers(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
     """Splits of a folder with ``coqa-train-v1.0.json`` and ``coqa-dev-v1.0.json``."""
     return {split: _answers(split, folder, room) for split in ("train", "valid")}
@@ -151,6 +172,9 @@ def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
     turns = [turn for path in _files(folder, f"coqa-{part}*.json*") for turn in read_coqa_file(path)]
     for reason, count in Counter(filter(None, map(unusable, turns))).items():
         Progress.say(f"{split}: {count:,} turns are left out, {reason}")
+    pairs = list(answer_pairs(turns, room.counter, min(MAX_HISTORY, room.tokens // 2), room.tokens))
+    missed = sum(pair.rationale_shown is False for pair in pairs)
+    Progress.say(f"{split}: the chunk lacks the rationale of {missed:,} of {len(pairs):,} answers")
     right: Mapping[tuple[str, int], CoqaTurn] = {(turn.story, turn.number): turn for turn in turns}
     return [
         WritingItem(
@@ -159,7 +183,7 @@ def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
             pair.target,
             tuple(answer.text for answer in right[pair.story, pair.number].answers),
         )
-        for pair in answer_pairs(turns, room.counter, min(MAX_HISTORY, room.tokens // 2), room.tokens)
+        for pair in pairs
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from unified.tasks.formats.glue import GLUE, GlueTask, glue_splits
+from unified.tasks.formats.glue_submission import write_submissions
 from unified.tasks.settings import Task, Training
 
 _BERT = Training(epochs=3, batch_size=32, learning_rate=2e-5, longest=128)
@@ -82,6 +83,7 @@ def _task(task: GlueTask) -> Task:
         source=_SOURCE,
         measure=task.measures[0],
         unlabelled=task.unlabelled,
+        submit=partial(write_submissions, task.name),
         systems={
             "unilm": (_head(task, _UNILM_DROPOUT.get(task.name, 0.1)), _UNILM),
             "spanbert": (_head(task), spanbert),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from unified.tasks.formats.answers import coqa_files
 from unified.tasks.formats.writing import (
     answer_item,
+    question_files,
     question_item,
     read_coqa_answers,
     read_squad_questions,
@@ -16,12 +18,21 @@ from unified.tasks.formats.writing import (
     read_texts,
     source_item,
 )
-from unified.tasks.writing import WritingTask, WritingTraining
+from unified.tasks.writing import WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_answers, score_questions, score_texts
 
 _PAPER = "Dong et al. 2019"
 _NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram": 3, "length_penalty": "unilm"}
 _QUESTIONS = WritingTraining(epochs=10, learning_rate=2e-5, longest=512, max_source=456, max_target=48)
+_GIGAWORD = WritingTraining(
+    epochs=10,
+    batch_size=128,
+    learning_rate=3e-5,
+    longest=192,
+    max_source=125,
+    max_target=64,
+    objective="target_cloze(mask_probability=0.7,max_predictions=48)",
+)
 #: Short summaries of data sets for which nobody has published settings of this method: Gigaword's rate and epochs.
 _SHORT = WritingTraining(epochs=10, batch_size=32, learning_rate=3e-5, longest=384, max_source=317, max_target=64)
 
@@ -39,11 +50,12 @@ def _questions(split: str, name: str, beam: int, published: dict[str, dict[str, 
     read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
     source = f"{_PAPER}, section 3.4; rates and {split} split of the released code"
     return WritingTask(
-        name, read, question_item, score_questions, _QUESTIONS, decoding, published=published, source=source
-    )
+        name, read, question_item, score_questions, _QUESTIONS, decoding, published=published, source=source,
+        official=question_files,
+    )  # fmt: skip
 
 
-def _coqa_files(predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _coqa_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return coqa_files([{"id": one["id"], "answer": one["text"]} for one in predictions])
 
 
@@ -70,19 +82,21 @@ TASKS = (
     ),
     _summaries(
         "gigaword",
-        WritingTraining(
-            epochs=10,
-            batch_size=128,
-            learning_rate=3e-5,
-            longest=192,
-            max_source=125,
-            max_target=64,
-            objective="target_cloze(mask_probability=0.7,max_predictions=48)",
-        ),
+        _GIGAWORD,
         32,
         0.6,
         score=partial(score_texts, post_processing="gigaword"),
         published={"UniLM large": {"rouge1": 38.90, "rouge2": 20.05, "rougeL": 36.00}},
+        source="the released code of UniLM",
+    ),
+    _summaries(
+        "gigaword_10k",
+        replace(_GIGAWORD, learning_rate=1e-5, objective="target_cloze(mask_probability=0.7,max_predictions=64)"),
+        32,
+        0.0,
+        read=partial(read_summaries, data_set="gigaword", subset=10_000),
+        score=partial(score_texts, post_processing="gigaword"),
+        published={"UniLM large": {"rouge1": 34.21, "rouge2": 15.28, "rougeL": 31.54}},
         source="the released code of UniLM",
     ),
     _summaries(

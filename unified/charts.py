@@ -1,4 +1,4 @@
-"""Line charts as inline SVG, drawn without a library."""
+"""Line charts and bars as inline SVG, drawn without a library."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ HELD_OUT = " (valid)"
 
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 24, 16, 44
+_BARS_WIDTH = 960
+_BAR_COLOURS = {True: "#2a9d5c", False: "#c0392b", None: "#9aa5b5"}
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Chart:
     Attributes:
         curves: name -> (update, value) pairs; a name that ends in ``" (valid)"`` shares the colour of its name without.
         levels: name -> value of a horizontal line to compare with.
+        measured: the points are single measurements: dots on the curves, and the vertical axis begins at 0.
     """
 
     title: str
@@ -31,6 +34,22 @@ class Chart:
     levels: dict[str, float] = field(default_factory=dict)
     x_label: str = "updates"
     y_label: str = "bits per predicted token"
+    measured: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A figure that is drawn as a bar.
+
+    Attributes:
+        mark: what it is compared with, None where there is nothing.
+        holds: whether it is as it should be, None where nothing is promised.
+    """
+
+    name: str
+    value: float
+    mark: float | None = None
+    holds: bool | None = None
 
 
 def svg(chart: Chart) -> str:
@@ -41,19 +60,51 @@ def svg(chart: Chart) -> str:
         return f'<p class="empty">{escape(chart.title)}: nothing was logged.</p>'
     x_high = max(x for points in curves.values() for x, _ in points)
     values = [y for points in curves.values() for _, y in points] + list(chart.levels.values())
-    y_ticks = ticks(min(values), max(values))
+    y_ticks = ticks(0.0 if chart.measured else min(values), max(values))
     frame = _Frame(0, max(x_high, 1), y_ticks[0], y_ticks[-1])
     names = list(dict.fromkeys(name.removesuffix(HELD_OUT) for name in curves))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     parts = [*_grid(frame, ticks(0, frame.x_high), y_ticks), *_labels(chart)]
     parts += [_level(frame, name, value) for name, value in chart.levels.items()]
     for name, points in curves.items():
-        parts.append(_curve(frame, points, colours[name.removesuffix(HELD_OUT)], name.endswith(HELD_OUT)))
+        held_out = name.endswith(HELD_OUT)
+        parts.append(_curve(frame, points, colours[name.removesuffix(HELD_OUT)], held_out, held_out or chart.measured))
     legend, height = _legend(names, colours, any(name.endswith(HELD_OUT) for name in curves))
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + height}" role="img" aria-label="{escape(chart.title)}" '
         f'xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" font-size="12" fill="#465063">'
         f"{''.join(parts)}{legend}</svg>"
+    )
+
+
+def bars_svg(title: str, bars: Sequence[Bar], longest: float) -> str:
+    """Horizontal bars with their figures as one ``<svg>`` element; a stroke stands at what each is compared with.
+
+    Args:
+        longest: value that fills the width; a longer bar is cut there, and its figure tells.
+    """
+    left, right, line = 430, 60, 20
+    height = line * len(bars) + 12
+
+    def x(value: float) -> float:
+        return left + min(value, longest) / longest * (_BARS_WIDTH - left - right)
+
+    parts = []
+    for i, bar in enumerate(bars):
+        y = line * i + 4
+        colour = _BAR_COLOURS[bar.holds]
+        parts.append(_text(left - 8, y + 12, bar.name, "end"))
+        parts.append(
+            f'<rect x="{left}" y="{y}" width="{x(bar.value) - left:.1f}" height="{line - 5}" fill="{colour}"/>'
+        )
+        if bar.mark is not None:
+            at = x(bar.mark)
+            parts.append(f'<line x1="{at:.1f}" y1="{y - 2}" x2="{at:.1f}" y2="{y + line - 3}" stroke="#1f2733"/>')
+        parts.append(_text(x(bar.value) + 6, y + 12, f"{bar.value:.2f}", "start"))
+    return (
+        f'<svg viewBox="0 0 {_BARS_WIDTH} {height}" role="img" aria-label="{escape(title)}" '
+        f'xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" font-size="12" fill="#465063">'
+        f"{''.join(parts)}</svg>"
     )
 
 
@@ -111,11 +162,11 @@ def _level(frame: _Frame, name: str, value: float) -> str:
     return line + _text(_WIDTH - _RIGHT - 4, y - 5, f"{name} ({value:.2f})", "end")
 
 
-def _curve(frame: _Frame, points: list[Point], colour: str, held_out: bool) -> str:
+def _curve(frame: _Frame, points: list[Point], colour: str, held_out: bool, dotted: bool) -> str:
     path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in points)
     style = ' stroke-dasharray="5 4"' if held_out else ""
     line = f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{style}/>'
-    dots = points if held_out or len(points) == 1 else []
+    dots = points if dotted or len(points) == 1 else []
     circles = (f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="3.2" fill="{colour}"/>' for x, y in dots)
     return line + "".join(circles)
 

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# finetune.sh debug|coqa|coqa_free DATA CHECKPOINT OUTPUT [options of unified finetune]: CoQA (S3, sections 3.2, 3.4).
+#
+# DATA is a folder with coqa-train-v1.0.json and coqa-dev-v1.0.json. Extractive (coqa): 2 epochs of 16, 512 tokens. Generative
+# (coqa_free): 10 epochs of 32 pairs, half of the target hidden, smoothing 0.1, sources of 470 tokens, beam 3; the paper names
+# no rate, 2e-5 is that of its question generation.
+source "$(dirname "${BASH_SOURCE[0]}")/../../common/finetune.sh"
+DEBUG_TASK_OPTIONS=(--epochs 1 --batch-size 16 --longest 96 --learning-rate 2e-3 "${DEBUG_FAIRSEQ[@]}")
+finetune_task coqa_free "coqa coqa_free" "" "$@"

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# tune.sh OUTPUT [options of unified generate]: length penalty and least length that suit CNN/DailyMail's validation part best.
+#
+# OUTPUT is a folder of finetune.sh. Decodes that part once, unless that is done, and keeps all hypotheses of the beam, which
+# every setting ranks anew, as the released code's gen_seq_from_trace.py does.
+source "$(dirname "${BASH_SOURCE[0]}")/../../common/machine.sh"
+[ $# -ge 1 ] || usage "tune.sh OUTPUT [options of unified generate]"
+output=$1 decoded=$1/n_best.valid.txt
+shift
+exempt=$(python "$ROOT/recipes/common/sources.py" "$output/data" '|' '.')
+# shellcheck disable=SC2086
+[ -f "$decoded" ] || unified generate "$output/data" --path "$output" --subset valid --output "$decoded" --max-source 640 \
+    --beam 5 --n-best 5 --max-length 125 --no-repeat-ngram 3 --no-repeat-ignore $exempt --length-penalty unilm "$@"
+unified tune-lengths "$decoded" --references "$output/items/valid.jsonl" --sentence-separator '|' --post-process cnndm \
+    --plain-references --min-lengths 0 20 40 60 --output "$output/lengths.json"

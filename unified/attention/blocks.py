@@ -1,0 +1,154 @@
+"""Attention block by block: stretches of a row whose queries see no key outside, so that what is hidden costs nothing.
+
+Letters as in :mod:`unified.attention`; a block has h heads, q queries and k keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from unified.masks import PADDING, AttentionMask
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Queries of one document, and a stretch that holds all its keys.
+
+    Attributes:
+        row: of the batch.
+        queries, keys: places in the row; every query of a row lies in one block.
+        visible: bool (q, k); None where every query sees every key.
+        hidden: the same for scores to add, float32, 0 or the lowest number.
+        seeing: float32 (q, 1), 0 for queries that see nothing; None where there are none.
+        heads: those that are attended with together; all, unless divided.
+    """
+
+    row: int
+    queries: slice
+    keys: slice
+    visible: torch.Tensor | None = None
+    hidden: torch.Tensor | None = None
+    seeing: torch.Tensor | None = None
+    heads: slice = field(default_factory=lambda: slice(None))
+
+    @property
+    def area(self) -> int:
+        """Pairs of a head."""
+        return (self.queries.stop - self.queries.start) * (self.keys.stop - self.keys.start)
+
+    def divided(self, heads: int, scores: int) -> list[Block]:
+        """The same for a few of all heads at a time, so that no more than so many scores (at least a head's) arise."""
+        size = max(1, scores // max(1, self.area))
+        return [replace(self, heads=slice(start, min(start + size, heads))) for start in range(0, heads, size)]
+
+
+def blocks_of(mask: AttentionMask) -> list[Block]:
+    """Of all rows (B, T) in their order; values are read, so the mask should be on the CPU."""
+    rows = zip(mask.query_document.numpy(), mask.key_document.numpy(), strict=True)
+    return [
+        _block(mask, row, slice(*edges), of_key)
+        for row, (of_query, of_key) in enumerate(rows)
+        for edges in pairwise([0, *(np.flatnonzero(np.diff(of_query)) + 1).tolist(), len(of_query)])
+    ]
+
+
+def held_share(mask: AttentionMask) -> tuple[float, int]:
+    """Of all pairs of a batch's rows, the share within documents; and the pairs of a document on average."""
+    rows = torch.arange(len(mask.query_document), device=mask.device).unsqueeze(1)
+    count = 2 + max(int(side.max()) if side.numel() else 0 for side in (mask.query_document, mask.key_document))
+    queries, keys = (
+        torch.bincount((rows * count + side - PADDING).flatten(), minlength=len(rows) * count)
+        for side in (mask.query_document, mask.key_document)
+    )
+    pairs = int((queries * keys).sum())
+    return pairs / max(1, mask.query_document.numel() * mask.key_length), pairs // max(1, int((queries > 0).sum()))
+
+
+def _block(mask: AttentionMask, row: int, queries: slice, of_key: np.ndarray) -> Block:
+    places = np.flatnonzero(of_key == int(mask.query_document[row, queries.start]))
+    keys = slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, 0)
+    visible = AttentionMask.unchecked(
+        query_rank=mask.query_rank[row, queries],
+        key_rank=mask.key_rank[row, keys],
+        query_document=mask.query_document[row, queries],
+        key_document=mask.key_document[row, keys],
+        query_key=mask.query_key[row, queries] - keys.start,
+        exclude_self=mask.exclude_self,
+    ).dense()
+    if bool(visible.all()):
+        return Block(row, queries, keys)
+    seeing = visible.any(-1, keepdim=True)
+    hidden = (~visible).float().mul_(torch.finfo(torch.float32).min)
+    return Block(row, queries, keys, visible, hidden, None if bool(seeing.all()) else seeing.float())
+
+
+#: (block, its parts of all inputs) -> (h, q, K).
+Kernel = Callable[..., torch.Tensor]
+#: Part of an input that belongs to a block.
+Cut = Callable[[torch.Tensor, Block], torch.Tensor]
+
+
+def of_queries(tensor: torch.Tensor, block: Block) -> torch.Tensor:
+    """(B, H, T, any) -> (h, q, any)."""
+    return tensor[block.row, block.heads, block.queries]
+
+
+def of_keys(tensor: torch.Tensor, block: Block) -> torch.Tensor:
+    """(B, H, S, any) -> (h, k, any)."""
+    return tensor[block.row, block.heads, block.keys]
+
+
+def of_heads(tensor: torch.Tensor, block: Block) -> torch.Tensor:
+    """(H, any, any) -> (h, any, any)."""
+    return tensor[block.heads]
+
+
+def attend_in_blocks(
+    kernel: Kernel, blocks: Sequence[Block], inputs: Sequence[torch.Tensor], cuts: Sequence[Cut]
+) -> torch.Tensor:
+    """(B, H, T, K), what the kernel makes of each block's parts of the inputs, zero where a block has no key.
+
+    Args:
+        inputs: query, key and value first.
+        cuts: of each input.
+    """
+    trained = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
+    return _InBlocks.apply(kernel, blocks, cuts, trained, *inputs)
+
+
+class _InBlocks(torch.autograd.Function):
+    """Cuts and joins without autograd, where the gradient of every slice would be as large as the whole."""
+
+    @staticmethod
+    def forward(ctx, kernel, blocks, cuts, trained, *inputs):
+        query, _, value, *_ = inputs
+        rows, heads, places, _ = query.shape
+        out = query.new_zeros(rows, places, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
+        ctx.cuts, ctx.shapes, ctx.made = cuts, [tensor.shape for tensor in inputs], []
+        for block in blocks:
+            if block.area:
+                pairs = zip(cuts, inputs, strict=True)
+                parts = [cut(tensor, block).detach().requires_grad_(trained) for cut, tensor in pairs]
+                with torch.set_grad_enabled(trained):
+                    made = kernel(block, *parts)
+                of_queries(out, block).copy_(made.detach())
+                if trained:
+                    ctx.made.append((block, parts, made))
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        whole = [gradient.new_zeros(shape) for shape in ctx.shapes]
+        for block, parts, made in ctx.made:
+            # Whoever differentiates twice keeps this node, and needs the inner graph again.
+            found = torch.autograd.grad(made, parts, of_queries(gradient, block), retain_graph=True, allow_unused=True)
+            for cut, tensor, part in zip(ctx.cuts, whole, found, strict=True):
+                if part is not None:
+                    cut(tensor, block).add_(part)
+        return None, None, None, None, *whole

@@ -1,0 +1,63 @@
+"""Dropout; on a CPU from 16 random bits a decision, where torch draws a number for each."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+_BITS = 16
+_LEAST = torch.iinfo(torch.int64).min
+
+
+def kept_share(rate: float) -> float:
+    """The probability with which :func:`keep_mask` keeps: 1 - rate, to the nearest 65,536th."""
+    return 1 - round(rate * 2**_BITS) / 2**_BITS
+
+
+def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
+    """uint8 on the CPU, 1 with probability :func:`kept_share`, else 0; drawn by torch's generator.
+
+    torch makes one random word at a time and uses 24 of its bits; here four decisions share a word of 64.
+    """
+    count = math.prod(shape)
+    words = torch.empty(-(-count * _BITS // 64), dtype=torch.int64).random_(_LEAST, None)
+    bits = words.view(torch.int16)[:count]
+    threshold = round(rate * 2**_BITS) - 2 ** (_BITS - 1)
+    return bits.ge_(threshold).to(torch.uint8).view(shape)
+
+
+def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
+    """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept."""
+    return _Dropped.apply(states, rate) if states.device.type == "cpu" else nn.functional.dropout(states, rate)
+
+
+class Dropout(nn.Module):
+    """:func:`dropout` while training."""
+
+    def __init__(self, rate: float):
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return dropout(states, self.rate) if self.training and self.rate else states
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}"
+
+
+class _Dropped(torch.autograd.Function):
+    """The mask is kept in a byte a value."""
+
+    @staticmethod
+    def forward(ctx, states, rate):
+        kept = keep_mask(states.shape, rate)
+        ctx.save_for_backward(kept)
+        ctx.scale = 1 / kept_share(rate)
+        return kept.to(states.dtype).mul_(states).mul_(ctx.scale)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (kept,) = ctx.saved_tensors
+        return kept.to(gradient.dtype).mul_(gradient).mul_(ctx.scale), None

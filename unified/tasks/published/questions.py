@@ -1,0 +1,68 @@
+"""SQuAD, MRQA and CoQA by parts of passages, with published settings; figures are of development sets."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from unified.tasks.formats.questions import read_coqa, read_mrqa, read_squad, read_squad_answers
+from unified.tasks.settings import Task, Training
+
+_BERT = "Devlin et al. 2019, appendix A.3"
+#: Heads and settings of other papers.
+_UNILM = ("span(design='unilm')", Training(epochs=3, batch_size=24, learning_rate=3e-5, longest=384))
+_SPANBERT = ("span", Training(epochs=4, batch_size=32, learning_rate=2e-5, longest=512))
+
+TASKS = (
+    Task(
+        "squad1.1",
+        "span",
+        partial(read_squad, version="1.1"),
+        Training(epochs=3, batch_size=32, learning_rate=5e-5, longest=384),
+        {
+            "BERT base": {"f1": 88.5},
+            "BERT large": {"exact": 84.2, "f1": 91.1},
+            "XLNet large": {"exact": 89.0, "f1": 94.5},
+            "ANNA base": {"exact": 87.0, "f1": 92.8},
+            "ANNA large": {"exact": 90.0, "f1": 95.4},
+        },
+        f"{_BERT}; Joshi et al. 2020; Jun et al. 2022",
+        systems={"spanbert": _SPANBERT},
+    ),
+    Task(
+        "squad2.0",
+        "span",
+        partial(read_squad, version="2.0"),
+        Training(epochs=2, batch_size=48, learning_rate=5e-5, longest=384),
+        {
+            "MiniLM, 22M": {"f1": 75.6},
+            "BERT large": {"exact": 78.9, "f1": 81.8},
+            "UniLM large": {"exact": 80.5, "f1": 83.4},
+            "XLNet large": {"exact": 87.9, "f1": 90.6},
+            "ANNA large": {"exact": 88.4, "f1": 90.8},
+        },
+        f"{_BERT}; Dong et al. 2019, who name no rate (3e-5 here); Joshi et al. 2020; Jun et al. 2022",
+        systems={"unilm": _UNILM, "spanbert": _SPANBERT},
+    ),
+    Task(
+        "squad-answers",
+        "span",
+        read_squad_answers,
+        Training(epochs=2, batch_size=32, learning_rate=5e-5, longest=384),
+        source="Dong et al. 2019, appendix A, which gives no settings of it; these are of SQuAD 1.1, an epoch less",
+    ),
+    Task(
+        "mrqa",
+        "span",
+        read_mrqa,
+        _SPANBERT[1],
+        source="Joshi et al. 2020, section 4 and its published script",
+    ),
+    Task(
+        "coqa",
+        "span(design='unilm', rules='coqa', max_query=96)",
+        read_coqa,
+        Training(epochs=2, batch_size=16, longest=512),
+        {"BERT large": {"f1": 82.7}, "UniLM large": {"f1": 84.9}},
+        "Dong et al. 2019",
+    ),
+)
