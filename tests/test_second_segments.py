@@ -10,6 +10,7 @@ from tests.rates import assert_probabilities, assert_rate, assert_same_distribut
 from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified.data import documents as documents_module
 from unified.data.documents import DocumentTexts
+from unified.data.randomness import Draws
 from unified.data.rows import Room
 from unified.objectives.unilm import Bidirectional
 
@@ -67,10 +68,16 @@ def drawn(corpus, row, packed, objective, count, seed=1):
     """Texts of random planned blocks whose second segments are not empty, with the length of each block."""
     plan = corpus.texts.plan(Room(row, row, objective.special_tokens, packed), 1, 1)
     rng = np.random.default_rng(seed)
-    for block in rng.integers(len(plan.starts), size=count).tolist():
-        text = corpus.texts.text(int(plan.starts[block]), int(plan.lengths[block]), objective, rng)
-        if len(text.second):
-            yield text, int(plan.lengths[block])
+    blocks = rng.integers(len(plan.starts), size=count)
+    draws, lengths = Draws.from_generator(rng, count), plan.lengths[blocks]
+    texts = corpus.texts.texts(plan.starts[blocks], lengths, objective, draws).texts()
+    return [(text, length) for text, length in zip(texts, lengths.tolist(), strict=True) if len(text.second)]
+
+
+def of_one_block(corpus, length, objective, count, rng):
+    """Texts of the first ``length`` places."""
+    starts, lengths = np.zeros(count, dtype=np.int64), np.full(count, length)
+    return corpus.texts.texts(starts, lengths, objective, Draws.from_generator(rng, count)).texts()
 
 
 @pytest.mark.parametrize("mean", [12, 60])
@@ -173,8 +180,7 @@ def test_every_run_of_the_shape_is_equally_likely(tmp_path, backward):
     corpus = Corpus(tmp_path, [[7, 5], *random_sizes(rng, 8, 6, 5)])
     objective = ReadsPairs(both_directions=backward)
     counts = {}
-    for _ in range(8000):
-        text = corpus.texts.text(0, 12, objective, rng)
+    for text in of_one_block(corpus, 12, objective, 8000, rng):
         if not text.is_next and text.backward == backward:
             kinds = corpus.shape(text)[1:]
             counts.setdefault(kinds[::-1] if backward else kinds, Counter())[corpus.span(text)[0]] += 1
@@ -190,8 +196,7 @@ def test_a_part_of_a_sentence_is_replaced_by_a_part_of_a_sentence(tmp_path):
     corpus = Corpus(tmp_path, [[30], [8, 60], [5] * 30, [9, 4, 40], [5] * 30])
     rng = np.random.default_rng(0)
     starts = Counter()
-    for _ in range(400):
-        text = corpus.texts.text(0, 30, ReadsPairs(), rng)
+    for text in of_one_block(corpus, 30, ReadsPairs(), 400, rng):
         if not text.is_next:
             start, stop = corpus.span(text)
             assert stop - start == 30 - len(text.tokens)
@@ -206,8 +211,7 @@ def test_where_nothing_fits_the_length_is_random(tmp_path):
     corpus = Corpus(tmp_path, [[10, 10], [3, 2]])
     rng = np.random.default_rng(0)
     spans = {True: Counter(), False: Counter()}
-    for _ in range(4000):
-        text = corpus.texts.text(0, 20, ReadsPairs(), rng)
+    for text in of_one_block(corpus, 20, ReadsPairs(), 4000, rng):
         spans[text.is_next][corpus.span(text)] += 1
     from_start = {(20, 20 + length): 0.1 for length in range(1, 6)}
     assert_probabilities(spans[False], from_start | {(23, 24): 0.25, (23, 25): 0.25})
