@@ -39,6 +39,7 @@ def job_of(task: Task | WritingTask, training: Training, start: Start, folder: P
     return kind(task, training, start, folder)
 
 
+@dataclass(frozen=True)
 class UnderstandingJob(Job):
     """Of a task of understanding.
 
