@@ -21,8 +21,6 @@ from unified.masks import AttentionMask
 
 #: Scores at once: 2 MiB of float32, what a core's second cache holds.
 _SCORES = 512 * 1024
-
-
 #: Documents are gone through one by one where they hold at most this share of all pairs, and so many on average.
 _SHARE, _PAIRS = 0.75, 32 * 32
 
@@ -101,6 +99,7 @@ class _Cached(torch.autograd.Function):
     """(h, q, K), (h, k, K) twice and parts of the bias -> (h, q, K)."""
 
     @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
     def forward(ctx, block, scored, dropout, query, key, value, *parts):
         weights = scored.weights(block, query, key, scored.added(block, parts))
         ctx.block, ctx.scored, ctx.dropout, ctx.kept = block, scored, dropout, None
@@ -113,6 +112,7 @@ class _Cached(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx, gradient):
         query, key, value, out, *parts = ctx.saved_tensors
         parts = [part.detach().requires_grad_() for part in parts]

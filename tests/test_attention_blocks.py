@@ -1,0 +1,132 @@
+"""Attention in blocks: what blocks are, the gradient of dropout, and training under autocast."""
+
+import math
+
+import pytest
+import torch
+
+from tests.test_attention import ROWS, batch, gradients, tensors
+from unified import masks
+from unified.attention import attend, blocked, choose, prepare
+from unified.attention.blocked import BlockedAttention
+from unified.attention.blocks import blocks_of, held_share
+from unified.dropout import kept_share
+from unified.model import PRESETS
+from unified.model.relations import DistanceTable, Relations
+from unified.model.relative import RelativeBias
+from unified.model.transformer import Transformer
+
+CPU = torch.device("cpu")
+
+
+def different_rows() -> masks.AttentionMask:
+    """Documents of several kinds and lengths, in another order in each row."""
+    kinds = [masks.seq2seq(3, 4), masks.bidirectional(5), masks.left_to_right(2), masks.permutation([1, 0, -1, 2])]
+    return masks.batch([masks.pack(kinds[i:] + kinds[:i], length=20) for i in range(3)])
+
+
+@pytest.mark.parametrize("mask", [*map(batch, ROWS), different_rows()], ids=[*ROWS, "different rows"])
+def test_blocks_hold_every_query_once_and_all_it_sees(mask):
+    dense, found = mask.dense(), torch.zeros_like(mask.dense())
+    met = torch.zeros_like(mask.query_rank)
+    for block in blocks_of(mask):
+        met[block.row, block.queries] += 1
+        visible = torch.tensor(True) if block.visible is None else block.visible
+        found[block.row, block.queries, block.keys] = visible
+        if block.visible is not None:
+            assert not block.visible.all()
+            assert torch.equal(block.hidden == 0, block.visible)
+            seeing = block.visible.any(-1, keepdim=True)
+            assert seeing.all() if block.seeing is None else torch.equal(block.seeing.bool(), seeing)
+    assert torch.equal(found, dense)
+    assert (met == 1).all()
+
+
+def test_the_share_of_pairs_within_documents():
+    mask = different_rows()
+    same = mask.query_document.unsqueeze(-1) == mask.key_document.unsqueeze(-2)
+    share, pairs = held_share(mask)
+    assert share == pytest.approx(same.float().mean().item())
+    assert pairs == same.sum() // 15  # four documents and the padding, three times
+
+
+def test_blocks_are_chosen_for_dropout_biases_and_packed_documents():
+    packed = masks.batch([masks.pack([masks.bidirectional(64)] * 4, length=256)])
+    small = masks.batch([masks.pack([masks.bidirectional(8)] * 4, length=32)])
+    alone = masks.batch([masks.seq2seq(100, 156)])
+    assert choose(packed, CPU, 0.0) is BlockedAttention
+    assert choose(small, CPU, 0.0) is not BlockedAttention
+    assert choose(alone, CPU, 0.0) is not BlockedAttention
+    assert choose(alone, CPU, 0.1) is choose(alone, CPU, 0.0, needs="bias") is BlockedAttention
+    assert choose(packed, CPU, 0.1, needs="weights") is not BlockedAttention
+
+
+@pytest.mark.parametrize("scores", [1, 10**6])
+def test_dropout_is_that_of_the_definition_in_values_and_gradients(scores, monkeypatch):
+    """With the masks that were drawn; heads one by one, or together."""
+    mask, rate, drawn = masks.batch([masks.left_to_right(6), masks.permutation([2, 0, -1, 1, 3, -1])]), 0.25, []
+    keep_mask = blocked.keep_mask
+
+    def recorded(shape, rate):
+        drawn.append(keep_mask(shape, rate))
+        return drawn[-1]
+
+    monkeypatch.setattr(blocked, "keep_mask", recorded)
+    monkeypatch.setattr(blocked, "_SCORES", scores)
+    inputs = tensors(mask, torch.float64)
+    out = attend(*inputs[:3], prepare(mask, torch.float64, CPU, rate, "blocked"), rate)
+    kept = torch.cat(drawn).view(2, 2, 6, 6)
+    assert len(drawn) == (4 if scores == 1 else 2) and 0 < kept.double().mean() < 1
+    query, key, value, _ = inputs
+    weights = (
+        (query @ key.mT / math.sqrt(query.size(-1))).masked_fill(~mask.dense().unsqueeze(1), -math.inf).softmax(-1)
+    )
+    expected = (weights * kept / kept_share(rate)) @ value
+    torch.testing.assert_close(out, expected)
+    for mine, reference in zip(gradients(out, inputs), gradients(expected, inputs), strict=True):
+        torch.testing.assert_close(mine, reference)
+
+
+@pytest.mark.parametrize("preset", ["bert_tiny", "xlnet_tiny"])
+def test_gradients_under_autocast_are_near_those_of_float32(preset):
+    torch.manual_seed(0)
+    mask = different_rows()
+    tokens = torch.randint(0, 50, mask.query_rank.shape)
+    places, weight = torch.arange(20).expand(3, 20), torch.randn(3, 20, 128)
+    found = {}
+    for backend, dtype in (("dense", None), ("blocked", torch.bfloat16)):
+        torch.manual_seed(1)
+        rates = dict(dropout=0.0, attention_dropout=0.0, inner_dropout=0.0)
+        model = Transformer(PRESETS[preset](vocabulary_size=50, attention_backend=backend, **rates))
+        with torch.autocast("cpu", dtype=dtype, enabled=dtype is not None):
+            states = model(tokens, places, places % 2, mask)
+        (states.float() * weight).sum().backward()
+        found[backend] = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for name, exact in found["dense"].items():
+        assert (found["blocked"][name] - exact).norm() <= 0.05 * exact.norm() + 1e-3, name
+
+
+@pytest.mark.parametrize("types", ["one segment", "two segments"])
+@pytest.mark.parametrize("order", ["upwards", "downwards", "mixed", "from different places"])
+def test_relative_biases_by_blocks_are_those_of_all_pairs(order, types):
+    """Views of a skewed table and gathered rows alike; every gradient too."""
+    torch.manual_seed(0)
+    mask = masks.batch([masks.pack([masks.left_to_right(5), masks.bidirectional(4)], length=9)] * 2)
+    up = torch.tensor([*range(5), *range(4)])
+    key_positions = {"upwards": up, "downwards": up.flip(0), "mixed": torch.tensor([3, 0, 2, 1, 4, 9, 5, 7, 1])}.get(
+        order, up
+    )
+    query_positions = key_positions + 3 if order == "from different places" else key_positions
+    second = torch.arange(9) > (2 if types == "two segments" else 9)
+    table = DistanceTable(torch.zeros(2 * 12 + 1, 1))
+    sides = (side.expand(2, 9) for side in (query_positions, key_positions, second.long(), second.long()))
+    relations = Relations(*sides, 9, table)
+    shapes = ((2, 2, 9, 8), (2, 2, 9, 2), (2, 25, 8))
+    parts = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    inputs, found = tensors(mask, torch.float64), {}
+    for backend in ("dense", "blocked"):
+        prepared = prepare(mask, torch.float64, CPU, 0.0, backend, "bias")
+        out = attend(*inputs[:3], prepared, 0.0, RelativeBias(relations, *parts))
+        found[backend] = [out, *torch.autograd.grad((out * inputs[3]).sum(), [*inputs[:3], *parts])]
+    for mine, reference in zip(found["blocked"], found["dense"], strict=True):
+        torch.testing.assert_close(mine, reference)
