@@ -65,7 +65,9 @@ class TransformerConfig:
     norm: str = _option("post", "where LayerNorm stands: 'post' (BERT, UniLM) or 'pre'")
     norm_epsilon: float = _option(1e-12, "epsilon of LayerNorm")
     initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)")
-    attention_backend: str = _option("auto", "'auto', 'dense', 'sdpa', 'blocked' or 'flex'; 'auto' logs its choice once")
+    attention_backend: str = _option(
+        "auto", "'auto', 'dense', 'sdpa', 'blocked' (CPU) or 'flex' (GPU); 'auto' logs its choice once"
+    )
 
     def __post_init__(self) -> None:
         if self.feed_forward == 0:
