@@ -16,7 +16,7 @@ from unified.errors import UnifiedError
 from unified.objectives import Supply, parse_objectives
 from unified.objectives.base import lengths_of, loss_names
 from unified.objectives.bert import Bert
-from unified.objectives.corruption import cover_words
+from unified.objectives.covering import cover_words
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(300)]).special
 

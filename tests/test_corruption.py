@@ -11,7 +11,7 @@ from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.objectives import corruption
+from unified.objectives import corruption, covering
 from unified.objectives.corruption import Cloze, maskable, prediction_count
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(50)]).special
@@ -36,7 +36,7 @@ def draw_ngrams(candidates, share, longest, rng, limit=None):
 
 def cover(starts, lengths, candidates, count, word_starts=None):
     drawn = np.array([len(starts)])
-    return corruption.cover(starts, lengths, drawn, candidates, whole(candidates), np.array([count]), word_starts)
+    return covering.cover(starts, lengths, drawn, candidates, whole(candidates), np.array([count]), word_starts)
 
 
 def replace(tokens, places, special, mask_share, random_share, rng):
@@ -124,13 +124,13 @@ def test_a_batch_is_its_sequences_one_by_one(whole_words, seed):
     counts, draws = rng.integers(0, 20, 12), Draws.from_generator(rng, 12)
     hiding = Hiding(whole_words=whole_words, ngram_share=0.5, ngram_max=5)
     together = hiding.hide(candidates, extents, counts, draws, word_starts)
-    words_together = corruption.cover_words(candidates, word_starts, extents, counts, draws)
+    words_together = covering.cover_words(candidates, word_starts, extents, counts, draws)
     alone, words_alone = [], []
     for i, (start, stop) in enumerate(zip(extents.offsets[:-1], extents.offsets[1:], strict=True)):
         own = candidates[start:stop], word_starts[start:stop]
         one, count, drawn = whole(own[0]), counts[i : i + 1], draws.take([i])
         alone += (start + hiding.hide(own[0], one, count, drawn, own[1])).tolist()
-        words_alone += (start + corruption.cover_words(*own, one, count, drawn)).tolist()
+        words_alone += (start + covering.cover_words(*own, one, count, drawn)).tolist()
     assert together.tolist() == alone and words_together.tolist() == words_alone
     assert len(alone) > 20 and len(words_alone) > 20
 

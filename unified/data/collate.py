@@ -61,9 +61,9 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
 
     key_rank = spread(examples.key_rank, GIVEN)
     query_rank = key_rank if examples.query_rank is examples.key_rank else spread(examples.query_rank, GIVEN)
-    documents = spread(np.repeat(numbers, lengths), PADDING)
+    documents = spread(numbers.repeat(lengths), PADDING)
     labels_each, boundaries_each = examples.predicted_counts, examples.boundary_counts
-    predicted = examples.predicted + np.repeat(starts, labels_each)
+    predicted = examples.predicted + starts.repeat(labels_each)
     predicted[np.repeat(streamed > 0, labels_each)] = stream.rows * stride + width + stream.columns
     group_of_example = _group_numbers(examples, groups)
     asked = np.flatnonzero(examples.is_next != NO_PAIR_LABEL)
@@ -72,22 +72,22 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         "tokens": spread(examples.tokens, pad),
         "positions": stream.behind(spread(examples.positions, 0), stream.positions, 0),
         "token_types": stream.behind(spread(examples.token_types, 0), stream.token_types, 0),
-        "documents": stream.behind(documents, np.repeat(numbers, streamed), PADDING),
+        "documents": stream.behind(documents, numbers.repeat(streamed), PADDING),
         "key_rank": key_rank,
         "query_rank": stream.behind(query_rank, stream.ranks, GIVEN),
         "predicted": predicted,
         "labels": examples.labels,
-        "label_groups": np.repeat(group_of_example, labels_each),
+        "label_groups": group_of_example.repeat(labels_each),
         "pair_places": (starts + examples.pair_place)[asked],
         "pair_labels": examples.is_next[asked],
         "pair_groups": group_of_example[asked],
-        "boundary_places": boundaries[:, :2] + np.repeat(starts, boundaries_each)[:, None],
+        "boundary_places": boundaries[:, :2] + starts.repeat(boundaries_each)[:, None],
         "boundary_offsets": boundaries[:, 2].copy(),
         "boundary_labels": boundaries[:, 3].copy(),
-        "boundary_groups": np.repeat(group_of_example, boundaries_each),
-        "sentence_places": sentences[:, 0] + np.repeat(starts, examples.sentence_counts),
+        "boundary_groups": group_of_example.repeat(boundaries_each),
+        "sentence_places": sentences[:, 0] + starts.repeat(examples.sentence_counts),
         "sentence_labels": sentences[:, 1].copy(),
-        "sentence_groups": np.repeat(group_of_example, examples.sentence_counts),
+        "sentence_groups": group_of_example.repeat(examples.sentence_counts),
     }
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     structure = "mixed" if stream.width else structure_of(key_rank, query_rank, documents)
@@ -114,12 +114,15 @@ class _Stream:
     @classmethod
     def of(cls, examples: Examples, counts: np.ndarray, row_of_example: np.ndarray, row_count: int) -> _Stream:
         """``counts`` (examples,) says how many queries each example has."""
+        if not counts.any():
+            none = np.empty(0, dtype=np.int64)
+            return cls(0, none, none, none, none, none)
         per_row = np.bincount(row_of_example, weights=counts, minlength=row_count).astype(np.int64)
         streamed = np.repeat(counts > 0, examples.predicted_counts)
         own = (examples.predicted + np.repeat(Extents(examples.lengths).starts, examples.predicted_counts))[streamed]
         return cls(
             width=int(per_row.max()),
-            rows=np.repeat(row_of_example, counts),
+            rows=row_of_example.repeat(counts),
             columns=Extents(per_row).within,
             positions=examples.positions[own],
             token_types=examples.token_types[own],

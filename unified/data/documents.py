@@ -194,8 +194,8 @@ class DocumentTexts:
         # An empty segment may lie behind the last sentence; it reads none.
         counts = np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
         sentences = runs(first, counts)
-        begins = np.maximum(self.bounds[sentences], np.repeat(starts, counts))
-        ends = np.minimum(self.bounds[sentences + 1], np.repeat(stops, counts))
+        begins = np.maximum(self.bounds[sentences], starts.repeat(counts))
+        ends = np.minimum(self.bounds[sentences + 1], stops.repeat(counts))
         items = self.items[sentences]  # as many separators lie before each
         require_final_separators(self.file.at(self.bounds[sentences + 1] + items), items, self.special, self.name)
         tokens = self.file.at(runs(begins + items, ends - begins))

@@ -148,7 +148,7 @@ class Examples:
             token_types=token_types,
             key_rank=ranks,
             query_rank=ranks,
-            predicted=places - np.repeat(extents.starts, counts),
+            predicted=places - extents.starts.repeat(counts),
             labels=labels,
             predicted_counts=counts,
             is_next=np.full(count, NO_PAIR_LABEL) if is_next is None else is_next,

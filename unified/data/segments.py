@@ -48,7 +48,7 @@ class Blocks:
     def of(cls, texts: DocumentTexts, starts: np.ndarray, lengths: np.ndarray, backward: np.ndarray) -> Blocks:
         first = texts.bounds.searchsorted(starts, side="right")
         inner = Extents(texts.bounds.searchsorted(starts + lengths) - first)
-        ends = texts.bounds[runs(first, inner.lengths)] - np.repeat(starts, inner.lengths)
+        ends = texts.bounds[runs(first, inner.lengths)] - starts.repeat(inner.lengths)
         return cls(starts, lengths, backward, inner, ends)
 
     def cuts(self, draws: Draws) -> np.ndarray:

@@ -77,8 +77,8 @@ class Texts:
         if self.sampler is not None:
             return self.sampler(counts, draws)
         own = Extents(self.lengths.sum(0))
-        within = draws.integers("own tokens", np.repeat(own.lengths, counts), counts)
-        return self.tokens[np.repeat(own.starts, counts) + within]
+        within = draws.integers("own tokens", own.lengths.repeat(counts), counts)
+        return self.tokens[own.starts.repeat(counts) + within]
 
     def texts(self) -> list[Text]:
         """One after another, as views."""

@@ -1,7 +1,7 @@
 """Which tokens a cloze objective hides, and by what: verbs that several objectives share.
 
 Three steps, each a function: draw n-grams (:func:`draw_ngrams`), let them cover places until enough are covered
-(:func:`cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the hyper-parameters of all three.
+(:func:`unified.objectives.covering.cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the hyper-parameters of all three.
 They work on the sequences of a batch at once, which lie one after another in flat arrays; places count over all.
 The rules are UniLM's (Dong et al. 2019, section 2.4, and the loader published with it).
 """
@@ -18,6 +18,7 @@ from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
+from unified.objectives.covering import cover
 
 
 @dataclass(frozen=True)
@@ -144,149 +145,6 @@ def draw_ngrams(
     return starts, lengths, each
 
 
-def cover(
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    drawn: np.ndarray,
-    candidates: np.ndarray,
-    extents: Extents,
-    counts: np.ndarray,
-    word_starts: np.ndarray | None = None,
-) -> np.ndarray:
-    """Let draws cover places of their sequence, in their order, until enough are covered.
-
-    A draw whose start is covered is skipped. An n-gram ends before the first place that is no candidate; the surplus
-    of the last one is dropped. With ``word_starts`` a draw is widened to whole words on both sides, and the surplus is
-    dropped in whole words: a word that does not fit is left alone and the next draw is tried. If no word fits at all,
-    the first one drawn is covered all the same, so something is always predicted.
-
-    Args:
-        starts, lengths: int64 (C,), the draws of one sequence after another.
-        drawn: int64 (n,), how many draws each sequence has.
-        candidates: bool (T,).
-        extents: of the n sequences.
-        counts: int64 (n,), how many places of each to cover.
-        word_starts: bool (T,), True where a word begins; None where every token counts as a word.
-
-    Returns:
-        int64 (N,), increasing places.
-    """
-    word_of, sizes, is_open = words_of(candidates, word_starts, extents)
-    first = word_of[starts]
-    last = word_of[np.minimum(starts + lengths, np.repeat(extents.stops, drawn)) - 1]
-    each = Extents(drawn)
-    # As long as all words fit, as many draws as places are enough, and words are covered in the order of draws.
-    soon = each.firsts(np.minimum(drawn, counts))
-    draw_of = _first_draws(soon, first, last, is_open)
-    reached = np.flatnonzero(draw_of < len(starts))
-    order = np.sort(draw_of[reached] * len(sizes) + reached)  # draws of one sequence come after those of another
-    word = order % len(sizes)
-    of_each = Extents(_counts_of(reached, word_of, extents, len(sizes)))
-    stops, left = _fitting(sizes[word], of_each, counts)
-    covered = np.zeros(len(sizes), dtype=bool)
-    covered[word[of_each.firsts(stops - of_each.starts)]] = True
-    # Behind the first word that does not fit, the next draw is tried, and so on one by one.
-    stopped = stops < of_each.stops
-    behind = each.starts + np.minimum(drawn, counts)
-    behind[stopped] = draw_of[word[stops[stopped]]] + 1
-    for one in np.flatnonzero(left).tolist():
-        begin, end, most = int(behind[one]), int(each.offsets[one + 1]), int(left[one])
-        if _cover_one_by_one(first[begin:end], last[begin:end], sizes, is_open, covered, most) == counts[one] > 0:
-            covered[first[each.starts[one] : end][:1]] = True
-    return np.flatnonzero(covered[word_of])
-
-
-def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open: np.ndarray) -> np.ndarray:
-    """For each word the draw that covers it, int64 (W,), the number of all draws where none does.
-
-    Args:
-        draws: int64 (C,), increasing, those of ``first`` and ``last`` that count.
-        first, last: int64, first and last word of every draw; none reaches across a word that is not open.
-        is_open: bool (W,).
-    """
-    draw_of = np.full(len(is_open), len(first))
-    draw_of[first[draws[::-1]]] = draws[::-1]  # of several draws of one word the earliest stays
-    longer = draws[last[draws] > first[draws]]
-    earliest, may = memoryview(draw_of), memoryview(is_open)
-    for draw, begin, end in zip(longer.tolist(), first[longer].tolist(), last[longer].tolist(), strict=True):
-        if earliest[begin] < draw:
-            continue
-        for word in range(begin + 1, end + 1):
-            if not may[word]:
-                break
-            if earliest[word] > draw:
-                earliest[word] = draw
-    return draw_of
-
-
-def _cover_one_by_one(
-    first: np.ndarray, last: np.ndarray, sizes: np.ndarray, is_open: np.ndarray, covered: np.ndarray, left: int
-) -> int:
-    """Let draws of words cover ``left`` more places of one sequence; how many remain."""
-    for begin, end in zip(memoryview(first), memoryview(last), strict=True):
-        if not left:
-            break
-        if covered[begin]:
-            continue
-        for word in range(begin, end + 1):
-            if covered[word]:
-                continue
-            if not is_open[word] or sizes[word] > left:
-                break
-            covered[word] = True
-            left -= int(sizes[word])
-    return left
-
-
-def _fitting(sizes: np.ndarray, each: Extents, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of words in order that does not fit into ``counts``, or their end; and what is left, int64 (n,)."""
-    ends = np.append(0, np.cumsum(sizes))
-    room = ends[each.starts] + counts
-    stops = np.minimum(ends.searchsorted(room, side="right") - 1, each.stops)
-    return stops, room - ends[stops]
-
-
-def _counts_of(words: np.ndarray, word_of: np.ndarray, extents: Extents, total: int) -> np.ndarray:
-    """How many of increasing ``words`` each sequence has, int64 (n,)."""
-    return np.diff(words.searchsorted(np.append(word_of[extents.starts], total)))
-
-
-def cover_words(
-    candidates: np.ndarray, word_starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws
-) -> np.ndarray:
-    """Hide words in random order until enough places are hidden; a word too long for what is left is passed over.
-
-    BERT's rule (google-research/bert, create_pretraining_data.py): every word has the same chance, however many tokens
-    it has, and nothing is hidden where no word fits.
-
-    Args:
-        candidates: bool (T,), places that may be hidden; words end where one may not.
-        word_starts: bool (T,), True where a word begins.
-        extents: of n sequences.
-        counts: int64 (n,), how many places of each to hide.
-
-    Returns:
-        int64 (N,), increasing places, at most ``counts`` of each sequence.
-    """
-    word_of, sizes, openings = words_of(candidates, word_starts, extents)
-    words = np.flatnonzero(openings)
-    each = Extents(_counts_of(words, word_of, extents, len(sizes)))
-    words = words[draws.permutations("words", each.lengths)]
-    hidden = np.zeros(len(sizes), dtype=bool)
-    stops, left = _fitting(sizes[words], each, counts)
-    hidden[words[each.firsts(stops - each.starts)]] = True
-    # From the first word that does not fit on, one by one.
-    ordered, sizes_of = memoryview(words), memoryview(sizes)
-    for first, stop, count in zip(stops.tolist(), each.stops.tolist(), left.tolist(), strict=True):
-        for word in ordered[first:stop]:
-            if count == 0:
-                break
-            if sizes_of[word] <= count:
-                hidden[word] = True
-                count -= sizes_of[word]
-    return np.flatnonzero(hidden[word_of])
-
-
 def replace(
     tokens: np.ndarray,
     places: np.ndarray,
@@ -315,23 +173,3 @@ def replace(
     at_random = (uniforms >= mask_share) & (uniforms < mask_share + random_share)
     replaced[places[at_random]] = special.ordinary_start + drawn[at_random]
     return replaced
-
-
-def words_of(
-    candidates: np.ndarray, word_starts: np.ndarray | None, extents: Extents
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of the word that holds each place (T), size of each word (W), bool (W,) whether a word may be covered.
-
-    Without ``word_starts`` every token is a word.
-
-    A place that is no candidate is a word by itself, so words never reach across a special symbol, nor from one
-    sequence into another.
-    """
-    if word_starts is None:
-        return np.arange(extents.total), np.ones(extents.total, dtype=np.int64), candidates
-    begins = word_starts | ~candidates
-    begins[1:] |= ~candidates[:-1]
-    begins[extents.starts] = True
-    firsts = np.flatnonzero(begins)
-    sizes = np.diff(firsts, append=len(begins))
-    return np.repeat(np.arange(len(sizes)), sizes), sizes, candidates[firsts]

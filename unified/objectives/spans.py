@@ -10,7 +10,7 @@ import numpy as np
 
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
-from unified.objectives.corruption import words_of
+from unified.objectives.covering import words_of
 
 #: Spans drawn at once; most texts of 512 tokens need fewer.
 _DRAWS = 32
