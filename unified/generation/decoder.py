@@ -153,28 +153,39 @@ class CachedAttention:
 
     blind = None
 
-    def __init__(self, state: DecodingState, layer: int, visible: torch.Tensor):
-        """``visible`` bool (q, t + q): which written and new places each query sees."""
-        self.state, self.layer, self.visible = state, layer, visible
+    def __init__(self, state: DecodingState, layer: int, seen: torch.Tensor):
+        """``seen`` bool (N, 1, beam x q, S + t + q): which places of source, text and queries each query sees."""
+        self.state, self.layer, self.seen = state, layer, seen
         self.key = self.value = None
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):
-        return self.with_weights(query, key, value, dropout, bias)[1]
+        return self._attend(query, key, value, bias)[1]
 
-    def with_weights(self, query, key, value, dropout=0.0, bias=None):
+    def with_weights(self, query, key, value, dropout=0.0):
+        weights, read = self._attend(query, key, value, None)
+        return split_rows(weights, self.state.beam), read
+
+    def _attend(self, query, key, value, bias):
+        """Weights (N, H, beam x q, S + t + q), and what is read (R, H, q, K)."""
         source, layer, beam = self.state.source, self.layer, self.state.beam
         self.key = torch.cat([self.state.keys[layer], key], dim=2)
         self.value = torch.cat([self.state.values[layer], value], dim=2)
         query = query / math.sqrt(query.size(-1))
-        source_scores = split_rows(group_rows(query, beam) @ source.keys[layer].transpose(-1, -2), beam)
-        scores = torch.cat([source_scores, query @ self.key.transpose(-1, -2)], dim=-1)
-        scores = scores if bias is None else scores + bias.dense()
-        in_source = source.visible.repeat_interleave(beam, dim=0)[:, None, None, :].expand(-1, 1, query.size(2), -1)
-        seen = torch.cat([in_source, self.visible.expand(len(query), 1, -1, -1)], dim=-1)
-        weights = masked_softmax(scores, seen)
-        from_source, from_target = weights.split([source_scores.size(-1), self.key.size(2)], dim=-1)
-        read = split_rows(group_rows(from_source, beam) @ source.values[layer], beam)
-        return weights, read + from_target @ self.value
+        of_source = group_rows(query, beam) @ source.keys[layer].mT
+        scores = torch.cat([of_source, group_rows(query @ self.key.mT, beam)], dim=-1)
+        scores = scores if bias is None else scores + group_rows(bias.dense(), beam)
+        weights = masked_softmax(scores, self.seen)
+        from_source, from_target = weights.split([of_source.size(-1), self.key.size(2)], dim=-1)
+        read = split_rows(from_source @ source.values[layer], beam)
+        return weights, read + split_rows(from_target, beam) @ self.value
+
+
+def seen_places(source: SourceCache, visible: torch.Tensor, beam: int) -> torch.Tensor:
+    """bool (N, 1, beam x q, S + t + q) of ``visible`` bool (q, t + q), which written and new places each query sees."""
+    written = visible.repeat(beam, 1)
+    shape = (len(source.visible), 1, len(written))
+    in_source = source.visible[:, None, None].expand(*shape, -1)
+    return torch.cat([in_source, written.expand(*shape, -1)], dim=-1)
 
 
 def group_rows(rows: torch.Tensor, beam: int) -> torch.Tensor:
@@ -321,10 +332,12 @@ class CachedDecoder:
         token_types = torch.full_like(positions, self.scheme.target_type)
         own = torch.eye(len(visible), tokens.size(1), dtype=torch.bool, device=visible.device)
         others = visible & ~torch.nn.functional.pad(own, (state.length, 0))
-        attentions = [
-            CachedAttention(state, layer, others if kind == "neighbor" else visible)
-            for layer, kind in enumerate(self.model.transformer.attention_kinds)
-        ]
+        kinds = self.model.transformer.attention_kinds
+        seen = {
+            kind: seen_places(state.source, others if kind == "neighbor" else visible, state.beam)
+            for kind in set(kinds)
+        }
+        attentions = [CachedAttention(state, layer, seen[kind]) for layer, kind in enumerate(kinds)]
         relations = self._relations(positions, tokens.size(1), state) if self.model.transformer.relates else None
         states = self.model.transformer.run(tokens, positions, token_types, attentions, relations)
         state.keys = [attention.key[:, :, :keep] for attention in attentions]

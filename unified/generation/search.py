@@ -120,9 +120,10 @@ class _Search:
             allowed = self.blocker(torch.cat([given, self.tokens], dim=1), allowed)
         if step < self.config.min_length:
             allowed[:, self.end] = -torch.inf
-            # Where blocking leaves nothing else, ending early is the lesser evil.
-            stuck = torch.isneginf(allowed).all(-1)
-            allowed[:, self.end] = torch.where(stuck, free[:, self.end], -torch.inf)
+            if self.blocker is not None:
+                # Where blocking leaves nothing else, ending early is the lesser evil.
+                stuck = torch.isneginf(allowed.amax(-1))
+                allowed[:, self.end] = torch.where(stuck, free[:, self.end], -torch.inf)
         if self.prefix is not None and step < self.prefix.size(1):
             given = self.prefix[:, step].repeat_interleave(self.config.beam)
             forced = given != self.decoder.special.pad
