@@ -1,7 +1,8 @@
 """Which tokens a cloze objective hides, and by what: verbs that several objectives share.
 
 Three steps, each a function: draw n-grams (:func:`draw_ngrams`), let them cover places until enough are covered
-(:func:`unified.objectives.covering.cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the hyper-parameters of all three.
+(:func:`unified.objectives.covering.cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the
+hyper-parameters of all three.
 They work on the sequences of a batch at once, which lie one after another in flat arrays; places count over all.
 The rules are UniLM's (Dong et al. 2019, section 2.4, and the loader published with it).
 """
