@@ -33,8 +33,11 @@ class Shown:
     reuse: int | None = None
     both_directions: bool = True
 
-    def __call__(self, text, rng):
-        return text, rng.random()
+
+def shown_in(rows, row):
+    """The text of a row, and a random number of its example."""
+    texts, draws = rows.texts([row])
+    return texts.texts()[0], float(draws.uniforms("any")[0])
 
 
 SIZES = [[4, 7], [5], [12, 3, 6, 2], [9] * 30, [1, 1, 1], [20, 30], [6] * 40]
@@ -101,12 +104,12 @@ def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, stre
     region, begins = len(whole) // forward, set()
     for epoch in (1, 2, 3):
         rows.set_epoch(epoch)
-        begun = rows[0][0][0].tokens.tolist()
+        begun = shown_in(rows, 0)[0].tokens.tolist()
         (start,) = [i for i in range(len(whole)) if (whole + whole)[i : i + len(begun)] == begun]
         begins.add(start)
         for row in range(len(rows)):
             step, stream = divmod(row, streams)
-            shown, backward = rows[row][0][0], stream >= forward
+            shown, backward = shown_in(rows, row)[0], stream >= forward
             behind = start + (stream % forward) * region
             place = behind + region - 37 - step * advance if backward else behind + step * advance
             window = [whole[i % len(whole)] for i in range(place, place + 37)]
@@ -132,7 +135,7 @@ def test_second_segments_stand_as_the_text_does_and_rows_have_draws_of_their_own
     for epoch in range(1, 9):
         rows.set_epoch(epoch)
         for row in range(len(rows)):
-            ((shown, draw),) = rows[row]
+            shown, draw = shown_in(rows, row)
             draws.add(draw)
             known = np.concatenate([shown.tokens, shown.second])
             assert (shown.word_starts == word_starts[known])[known != SEPARATOR].all()

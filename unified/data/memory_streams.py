@@ -160,12 +160,15 @@ class StreamDataset:
 
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, one each, as :meth:`unified.data.dataset.RowDataset.examples` gives them."""
+        return examples_of(self.objective, *self.texts(rows)), np.ones(len(rows), dtype=np.int64)
+
+    def texts(self, rows: Sequence[int]) -> tuple[Texts, Draws]:
+        """The texts of some rows, and the random numbers of their examples."""
         for row in rows:
             if not 0 <= row < len(self):
                 raise IndexError(f"row {row} of {len(self)}")
         draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, np.array(rows))
-        texts = Texts.of([self._text(*one) for one in zip(rows, draws.generators("text"), strict=True)])
-        return examples_of(self.objective, texts, draws), np.ones(len(rows), dtype=np.int64)
+        return Texts.of([self._text(*one) for one in zip(rows, draws.generators("text"), strict=True)]), draws
 
     def _text(self, row: int, rng: np.random.Generator) -> Text:
         step, stream = divmod(row, self.streams)
