@@ -1,6 +1,6 @@
 """Small corpora as token files, and the simplest objectives that read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -76,10 +76,7 @@ class Greedy(Reads):
 
 def equal(one: Example, other: Example) -> bool:
     """True where two examples agree in every field."""
-    return one.group == other.group and all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("tokens", "positions", "token_types", "key_rank", "query_rank", "predicted", "labels", "is_next")
-    )
+    return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(Example))
 
 
 def same(rows, others) -> bool:
