@@ -349,7 +349,7 @@ def test_pretraining_goes_on_from_a_real_checkpoint(minilm, tmp_path):
     assert main(prepared) == 0
     result = fairseq.train(
         tmp_path / "data", tmp_path / "save", "--arch", "bert_base", "--layers", 6, "--width", 384,
-        "--feed-forward", 1536, "--batch-size", 4, "--objectives", "bidirectional", "--max-update", 8,
+        "--feed-forward", 1536, "--batch-size", 4, "--objectives", "bidirectional", "--max-update", 8, "--lr", 3e-4,
         "--log-interval", 1, "--no-save", "--disable-validation",
         "--finetune-from-model", tmp_path / "ours" / "checkpoint_last.pt",
     )  # fmt: skip
