@@ -39,7 +39,8 @@ def build(words):
     with torch.device("meta"):
         model = task.build_model(cfg.model)
     task.load_dataset("train")
-    assert task.datasets["train"][0]
+    rows = task.datasets["train"]
+    assert rows.collater([rows[0]])["ntokens"] > 0
     return {"objectives": str(task.mixture), "memory": cfg.task.memory, "config": asdict(model.core.config)}
 
 answers = []
