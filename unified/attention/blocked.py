@@ -19,8 +19,8 @@ from unified.attention.blocks import Block, attend_in_blocks, blocks_of, held_sh
 from unified.dropout import keep_mask, kept_share
 from unified.masks import AttentionMask
 
-#: Scores at once: 2 MiB of float32, what a core's second cache holds.
-_SCORES = 512 * 1024
+#: Scores at once: 16 MiB of float32, twelve heads of 512 places. Smaller pieces wait for each other's threads.
+_SCORES = 4 * 1024 * 1024
 #: Documents are gone through one by one where they hold at most this share of all pairs, and so many on average.
 _SHARE, _PAIRS = 0.75, 32 * 32
 
