@@ -2,7 +2,7 @@
 
     python benchmarks/choices.py --size small
 
-Attention in blocks of the cache beside one call of torch's attention, where it is what `auto` takes: with dropout on
+Attention in blocks beside one call of torch's attention, where it is what `auto` takes: with dropout on
 its weights, on packed documents, and on relative positions. Dropout of 16 random bits a decision beside torch's. Freed
 memory that stays with the process beside the allocator's defaults, in two processes that take turns.
 """

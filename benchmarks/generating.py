@@ -37,6 +37,7 @@ _LOGGED = re.compile(r"Translated ([\d,]+) sentences \(([\d,]+) tokens\) in ([\d
 
 def write_pairs(folder: Path, sentences: int, longest: int, written: int) -> None:
     """A folder with as many pairs in each part as are to be translated; for training eight are enough."""
+    folder.mkdir(exist_ok=True)
     vocabulary = Vocabulary([f"w{i}" for i in range(VOCABULARY - 105)])
     for side in ("src", "tgt"):
         vocabulary.save(folder / f"dict.{side}.txt")
@@ -112,37 +113,46 @@ class Generation:
         self.seconds.append(seconds)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+#: Options of the file and of how it is translated.
+FILE_OPTIONS = ("size", "sentences", "batch", "longest", "written", "beam")
+
+
+def file_options(parser: argparse.ArgumentParser, sentences: int, batch: int) -> None:
+    """Adds :data:`FILE_OPTIONS`."""
     parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=128, help="of the file (%(default)s)")
-    parser.add_argument("--batch", type=int, default=16, help="sentences together (%(default)s)")
+    parser.add_argument("--sentences", type=int, default=sentences, help="of the file (%(default)s)")
+    parser.add_argument("--batch", type=int, default=batch, help="sentences together (%(default)s)")
     parser.add_argument("--longest", type=int, default=440, help="tokens of a source (%(default)s)")
     parser.add_argument("--written", type=int, default=32, help="tokens to write (%(default)s)")
     parser.add_argument("--beam", type=int, default=5, help="hypotheses kept (%(default)s)")
+
+
+def words_of(kind: str, folder: Path, arguments: argparse.Namespace) -> list[object]:
+    """What `fairseq-generate` is told so as to write the file in ``folder``; makes the checkpoint."""
+    size, data = SIZES[arguments.size], folder / "data"
+    path = checkpoint(kind, size, data, folder / kind)
+    say(f"made the checkpoint of {kind}")
+    length = ("--min-len", arguments.written, "--max-len-a", 0, "--max-len-b", arguments.written)
+    shared = ("--path", path, "--batch-size", arguments.batch, "--beam", arguments.beam, "--cpu", *length)
+    return [data, *task_of(kind, size)[0], *shared, "--num-workers", 0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    file_options(parser, sentences=128, batch=16)
     parser.add_argument("--bar", type=float, help="least ratio to fairseq that is wanted")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)
-    size = SIZES[arguments.size]
     with tempfile.TemporaryDirectory() as name:
-        data = Path(name) / "data"
-        data.mkdir()
-        write_pairs(data, arguments.sentences, arguments.longest, arguments.written)
-        calls = {}
-        length = ("--min-len", arguments.written, "--max-len-a", 0, "--max-len-b", arguments.written)
-        for kind in (OURS, THEIRS):
-            path = checkpoint(kind, size, data, Path(name) / kind)
-            say(f"generating: made the checkpoint of {kind}")
-            shared = ("--path", path, "--batch-size", arguments.batch, "--beam", arguments.beam, "--cpu", *length)
-            calls[kind] = Generation([data, *task_of(kind, size)[0], *shared, "--num-workers", 0])
+        write_pairs(Path(name) / "data", arguments.sentences, arguments.longest, arguments.written)
+        calls = {kind: Generation(words_of(kind, Path(name), arguments)) for kind in (OURS, THEIRS)}
         times = take_turns(calls, arguments.rounds, warm=False)
     require_equal_work(calls)
     own = {kind: call.seconds for kind, call in calls.items()}
-    wanted = ("size", "sentences", "batch", "longest", "written", "beam")
     report(
         f"generating, beam {arguments.beam} / {THEIRS}",
-        {one: getattr(arguments, one) for one in wanted},
+        {one: getattr(arguments, one) for one in FILE_OPTIONS},
         ratios(times, THEIRS),
         arguments.bar,
         of_generation=round(statistics.median(ratios(own, THEIRS)), 3),

@@ -17,8 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from generating import checkpoint, decoding, finish, launch, task_of, write_pairs
-from models import SIZES
+from generating import FILE_OPTIONS, decoding, file_options, finish, launch, words_of, write_pairs
 from paired import OURS, options, report, set_up
 
 
@@ -37,33 +36,22 @@ def decode(words: list[object], processes: int) -> tuple[float, float, list[int]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=256, help="of the file (%(default)s)")
-    parser.add_argument("--batch", type=int, default=8, help="sentences together (%(default)s)")
-    parser.add_argument("--longest", type=int, default=440, help="tokens of a source (%(default)s)")
-    parser.add_argument("--written", type=int, default=32, help="tokens to write (%(default)s)")
-    parser.add_argument("--beam", type=int, default=5, help="hypotheses kept (%(default)s)")
+    file_options(parser, sentences=256, batch=8)
     parser.add_argument("--processes", type=int, default=2, help="beside one (%(default)s)")
     parser.add_argument("--bar", type=float, default=1.8, help="least ratio that is wanted (%(default)s)")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     arguments.threads = 1
     set_up(arguments)
-    size = SIZES[arguments.size]
     with tempfile.TemporaryDirectory() as name:
-        data = Path(name) / "data"
-        data.mkdir()
-        write_pairs(data, arguments.sentences, arguments.longest, arguments.written)
-        path = checkpoint(OURS, size, data, Path(name) / "model")
-        length = ("--min-len", arguments.written, "--max-len-a", 0, "--max-len-b", arguments.written)
-        shared = ("--path", path, "--batch-size", arguments.batch, "--beam", arguments.beam, "--cpu", *length)
-        words = [data, *task_of(OURS, size)[0], *shared, "--num-workers", 0]
+        write_pairs(Path(name) / "data", arguments.sentences, arguments.longest, arguments.written)
+        words = words_of(OURS, Path(name), arguments)
         found = [(decode(words, 1), decode(words, arguments.processes)) for _ in range(arguments.rounds)]
     if any(written != list(range(arguments.sentences)) for pair in found for *_, written in pair):
         raise SystemExit("processes: the sentences that were written are not those of the file")
     report(
         f"decoding by {arguments.processes} processes / one",
-        {one: getattr(arguments, one) for one in ("size", "sentences", "batch", "longest", "written", "beam")},
+        {one: getattr(arguments, one) for one in FILE_OPTIONS},
         [one[0] / several[0] for one, several in found],
         arguments.bar,
         of_commands=round(statistics.median(one[1] / several[1] for one, several in found), 3),

@@ -1,4 +1,4 @@
-"""Attention on a CPU: packed documents one by one, and dropout and biases within its cache.
+"""Attention on a CPU: packed documents one by one, dropout and biases a few heads at a time.
 
 torch's own kernel that never holds all scores knows no dropout there and wants a bias of all pairs, and what serves
 instead passes over (B, H, T, S) scores a dozen times. Here the scores of a few heads at a time are made, used and
@@ -39,7 +39,7 @@ class BlockedAttention:
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
         if device.type != "cpu":
-            return f"attention in blocks of the cache is for the CPU, not for {device.type}; use 'sdpa'"
+            return f"attention in blocks is for the CPU, not for {device.type}; use 'sdpa'"
         if needs == "weights":
             return "attention in blocks does not give its weights, which relative values read; use 'dense'"
         return None
@@ -55,7 +55,7 @@ class BlockedAttention:
         scored = _Scored(bias, len(queries))
 
         def kernel(block, *parts):
-            return _Cached.apply(block, scored, dropout, *parts)
+            return _Attend.apply(block, scored, dropout, *parts)
 
         blocks = [part for block in self.blocks for part in block.divided(query.size(1), _SCORES)]
         return attend_in_blocks(kernel, blocks, (query, key, value, *queries, *heads), cuts)
@@ -95,7 +95,7 @@ class _Scored:
         return scores if block.seeing is None else scores.mul_(block.seeing)
 
 
-class _Cached(torch.autograd.Function):
+class _Attend(torch.autograd.Function):
     """(h, q, K), (h, k, K) twice and parts of the bias -> (h, q, K)."""
 
     @staticmethod

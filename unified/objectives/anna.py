@@ -10,11 +10,12 @@ import numpy as np
 from unified.data.example import Example
 from unified.data.randomness import Draws
 from unified.data.text import Text
+from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 from unified.objectives.base import Supply, require_flag, require_replacements, require_share
 from unified.objectives.corruption import maskable, prediction_count, replace
-from unified.objectives.sequences import joined, sequence_spans, sequence_word_starts
+from unified.objectives.sequences import Sequences, joined, sequence_spans
 from unified.objectives.spans import cover_whole, word_bounds
 
 #: What each masking scheme of the paper's Table 7 reads; "token" is the plain masked language model.
@@ -136,7 +137,9 @@ class Anna:
             spans = sequence_spans(text, SCHEMES[self.scheme], lengths, self.name)
             for_words += cover_whole(rng.permutation(spans), free, for_spans)
         if self._hides_words:
-            words, _ = word_bounds(candidates, sequence_word_starts(text, lengths, self.name))
+            texts = Texts.of([text])
+            starts = Sequences.of(texts, self.segments, self.name).word_starts(texts, self.name)
+            words, _ = word_bounds(candidates, starts)
             left += cover_whole(rng.permutation(words[candidates[words[:, 0]]]), free, for_words)
         free[rng.permutation(np.flatnonzero(free))[:left]] = False
         return candidates & ~free

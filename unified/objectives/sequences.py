@@ -48,23 +48,8 @@ class MayPredictNext:
         if not self.next_sentence:
             return np.full(len(texts), NO_PAIR_LABEL)
         if (texts.is_next == UNASKED).any():
-            raise self._lacks_label()
+            raise UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
         return texts.is_next
-
-    def _lacks_label(self) -> UnifiedError:
-        return UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
-
-    def pair_label(self, text: Text) -> int:
-        """:attr:`Example.is_next` of an example of ``text``.
-
-        Raises:
-            UnifiedError: the text does not say whether its second segment follows.
-        """
-        if not self.next_sentence:
-            return NO_PAIR_LABEL
-        if text.is_next is None:
-            raise self._lacks_label()
-        return int(text.is_next)
 
 
 @dataclass(frozen=True)
@@ -138,7 +123,10 @@ class Sequences:
             UnifiedError: the texts do not say where words begin.
         """
         if texts.word_starts is None:
-            raise _lacks_word_starts(name)
+            raise UnifiedError(
+                f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is "
+                "None); prepare the data with a tokenizer"
+            )
         starts = np.ones(self.extents.total, dtype=bool)
         starts[self.places] = (texts.first_segments() if len(self.blocks) == 1 else texts).word_starts
         return starts
@@ -218,22 +206,3 @@ def sequence_spans(text: Text, kind: str, lengths: list[int], name: str) -> np.n
     if len(lengths) == 1:
         return spans[in_first] + 1
     return spans + np.where(in_first, 1, lengths[0] - first)[:, None]
-
-
-def sequence_word_starts(text: Text, lengths: list[int], name: str) -> np.ndarray:
-    """``Text.word_starts`` along the sequence, bool (T,); special symbols are words by themselves."""
-    if text.word_starts is None:
-        raise _lacks_word_starts(name)
-    starts = np.ones(sum(lengths), dtype=bool)
-    first = lengths[0] - 2
-    starts[1 : 1 + first] = text.word_starts[:first]
-    if len(lengths) == 2:
-        starts[lengths[0] : -1] = text.word_starts[first:]
-    return starts
-
-
-def _lacks_word_starts(name: str) -> UnifiedError:
-    return UnifiedError(
-        f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is None); "
-        "prepare the data with a tokenizer"
-    )

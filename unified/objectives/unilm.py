@@ -283,10 +283,8 @@ def next_token_examples(
         piece for one in zip(sources, targets, strict=True) for piece in (parts[0], one[0], parts[1], one[1], parts[2])
     ]
     # One token too many for each: the SEP that is only predicted.
-    whole, lengths = (
-        np.concatenate(pieces),
-        np.array([[len(s) + 2, len(t) + 1] for s, t in zip(sources, targets, strict=True)]),
-    )
+    whole = np.concatenate(pieces)
+    lengths = np.array([[len(s) + 2, len(t) + 1] for s, t in zip(sources, targets, strict=True)])
     extents = Extents(lengths.sum(1))
     blocks = Extents(lengths.ravel())
     kept = runs(Extents(extents.lengths + 1).starts, extents.lengths)
