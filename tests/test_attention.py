@@ -8,6 +8,7 @@ import torch
 from unified import masks
 from unified.attention import BACKENDS, attend, choose, prepare
 from unified.attention.bias import ScoreBias
+from unified.attention.blocks import of_queries
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 
@@ -81,13 +82,13 @@ class TensorBias(ScoreBias):
     """One number for each pair."""
 
     def __init__(self, bias: torch.Tensor):
-        self.of_queries, self.of_heads = (bias,), ()
+        self.parts = ((bias, of_queries),)
 
     def dense(self):
-        return self.of_queries[0]
+        return self.parts[0][0]
 
-    def within(self, block, of_queries, of_heads):
-        return of_queries[0][..., block.keys]
+    def within(self, block, bias):
+        return bias[..., block.keys]
 
 
 def gradients(out: torch.Tensor, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:

@@ -1,6 +1,7 @@
 """Attention in blocks: what blocks are, the gradient of dropout, and training under autocast."""
 
 import math
+import weakref
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def test_blocks_are_chosen_for_dropout_biases_and_packed_documents():
 
 @pytest.mark.parametrize("scores", [1, 10**6])
 def test_dropout_is_that_of_the_definition_in_values_and_gradients(scores, monkeypatch):
-    """With the masks that were drawn; heads one by one, or together."""
+    """With the masks that were drawn; queries one by one, or together."""
     mask, rate, drawn = masks.batch([masks.left_to_right(6), masks.permutation([2, 0, -1, 1, 3, -1])]), 0.25, []
     keep_mask = blocked.keep_mask
 
@@ -75,8 +76,8 @@ def test_dropout_is_that_of_the_definition_in_values_and_gradients(scores, monke
     monkeypatch.setattr(blocked, "_SCORES", scores)
     inputs = tensors(mask, torch.float64)
     out = attend(*inputs[:3], prepare(mask, torch.float64, CPU, rate, "blocked"), rate)
-    kept = torch.cat(drawn).view(2, 2, 6, 6)
-    assert len(drawn) == (4 if scores == 1 else 2) and 0 < kept.double().mean() < 1
+    kept = torch.cat(drawn, dim=1).view(2, 2, 6, 6).transpose(0, 1)
+    assert len(drawn) == (12 if scores == 1 else 2) and 0 < kept.double().mean() < 1
     query, key, value, _ = inputs
     weights = (
         (query @ key.mT / math.sqrt(query.size(-1))).masked_fill(~mask.dense().unsqueeze(1), -math.inf).softmax(-1)
@@ -106,11 +107,13 @@ def test_gradients_under_autocast_are_near_those_of_float32(preset):
         assert (found["blocked"][name] - exact).norm() <= 0.05 * exact.norm() + 1e-3, name
 
 
+@pytest.mark.parametrize("pairs", [10**6, 18], ids=["at once", "in pieces"])
 @pytest.mark.parametrize("types", ["one segment", "two segments"])
 @pytest.mark.parametrize("order", ["upwards", "downwards", "mixed", "from different places"])
-def test_relative_biases_by_blocks_are_those_of_all_pairs(order, types):
-    """Views of a skewed table and gathered rows alike; every gradient too."""
+def test_relative_biases_by_blocks_are_those_of_all_pairs(order, types, pairs, monkeypatch):
+    """Views of a skewed table and gathered rows alike; every gradient too, and nothing is held when they are gone."""
     torch.manual_seed(0)
+    monkeypatch.setattr(blocked, "_BIASED", pairs)
     mask = masks.batch([masks.pack([masks.left_to_right(5), masks.bidirectional(4)], length=9)] * 2)
     up = torch.tensor([*range(5), *range(4)])
     key_positions = {"upwards": up, "downwards": up.flip(0), "mixed": torch.tensor([3, 0, 2, 1, 4, 9, 5, 7, 1])}.get(
@@ -126,7 +129,11 @@ def test_relative_biases_by_blocks_are_those_of_all_pairs(order, types):
     inputs, found = tensors(mask, torch.float64), {}
     for backend in ("dense", "blocked"):
         prepared = prepare(mask, torch.float64, CPU, 0.0, backend, "bias")
-        out = attend(*inputs[:3], prepared, 0.0, RelativeBias(relations, *parts))
-        found[backend] = [out, *torch.autograd.grad((out * inputs[3]).sum(), [*inputs[:3], *parts])]
+        bias = RelativeBias(relations, *parts)
+        out = attend(*inputs[:3], prepared, 0.0, bias)
+        found[backend] = [out.detach(), *torch.autograd.grad((out * inputs[3]).sum(), [*inputs[:3], *parts])]
+        held = weakref.ref(bias)
+        del out, bias
+        assert held() is None  # no cycle, which would keep a step's tensors
     for mine, reference in zip(found["blocked"], found["dense"], strict=True):
         torch.testing.assert_close(mine, reference)

@@ -7,27 +7,24 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 if TYPE_CHECKING:
-    from unified.attention.blocks import Block
+    from unified.attention.blocks import Block, Cut
 
 
 class ScoreBias(Protocol):
-    """A function of queries and of tables of the heads.
+    """A function of tensors.
 
     Attributes:
-        of_queries: tensors (B, H, T, any) that it is made of; gradients flow into them.
-        of_heads: tensors (H, any, any), likewise.
+        parts: what it is made of, such as queries (B, H, T, any), each with the cut that takes a block's part of it;
+            gradients flow into the tensors.
     """
 
-    of_queries: tuple[torch.Tensor, ...]
-    of_heads: tuple[torch.Tensor, ...]
+    parts: tuple[tuple[torch.Tensor, Cut], ...]
 
     def dense(self) -> torch.Tensor:
         """The definition: (B, H, T, S)."""
 
-    def within(
-        self, block: Block, of_queries: tuple[torch.Tensor, ...], of_heads: tuple[torch.Tensor, ...]
-    ) -> torch.Tensor:
-        """(h, q, k) of one block's pairs, from its part (h, q, any) and (h, any, any) of the tensors.
+    def within(self, block: Block, *parts: torch.Tensor) -> torch.Tensor:
+        """(H, q, k) of one block's pairs, from what was cut for it.
 
         Where queries see the whole block, what is the same for all keys of a query may be left out: no softmax sees it.
         """

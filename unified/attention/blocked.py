@@ -1,26 +1,25 @@
-"""Attention on a CPU: packed documents one by one, dropout and biases a few heads at a time.
+"""Attention on a CPU: packed documents one by one, dropout and biases a few queries at a time.
 
 torch's own kernel that never holds all scores knows no dropout there and wants a bias of all pairs, and what serves
-instead passes over (B, H, T, S) scores a dozen times. Here the scores of a few heads at a time are made, used and
+instead passes over (B, H, T, S) scores a dozen times. Here the scores of a few queries at a time are made, used and
 forgotten, and made again for the gradient.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from unified.attention.bias import ScoreBias
-from unified.attention.blocks import Block, attend_in_blocks, blocks_of, held_share, of_heads, of_keys, of_queries
+from unified.attention.blocks import Block, attend_in_blocks, blocks_of, held_share, of_keys, of_queries
 from unified.dropout import keep_mask, kept_share
 from unified.masks import AttentionMask
 
 #: Scores at once: 16 MiB of float32, twelve heads of 512 places. Smaller pieces wait for each other's threads.
 _SCORES = 4 * 1024 * 1024
+#: The same with a bias: the fewer queries, the fewer distances lie between them and all keys (1.04 of a step).
+_BIASED = 1536 * 1024
 #: Documents are gone through one by one where they hold at most this share of all pairs, and so many on average.
 _SHARE, _PAIRS = 0.75, 32 * 32
 
@@ -50,15 +49,14 @@ class BlockedAttention:
     def __call__(self, query, key, value, dropout=0.0, bias=None):
         if not dropout and bias is None:
             return attend_in_blocks(_at_once, self.blocks, (query, key, value), (of_queries, of_keys, of_keys))
-        queries, heads = ((), ()) if bias is None else (bias.of_queries, bias.of_heads)
-        cuts = (of_queries, of_keys, of_keys, *[of_queries] * len(queries), *[of_heads] * len(heads))
-        scored = _Scored(bias, len(queries))
+        inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.parts)]
 
         def kernel(block, *parts):
-            return _Attend.apply(block, scored, dropout, *parts)
+            return _Attend.apply(block, bias, dropout, *parts)
 
-        blocks = [part for block in self.blocks for part in block.divided(query.size(1), _SCORES)]
-        return attend_in_blocks(kernel, blocks, (query, key, value, *queries, *heads), cuts)
+        pairs = (_SCORES if bias is None else _BIASED) // query.size(1)
+        blocks = [part for block in self.blocks for part in block.divided(pairs)]
+        return attend_in_blocks(kernel, blocks, *zip(*inputs, strict=True))
 
 
 def _at_once(block: Block, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
@@ -67,46 +65,25 @@ def _at_once(block: Block, query: torch.Tensor, key: torch.Tensor, value: torch.
     return out if block.seeing is None else out * block.seeing
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """How the scores of a block arise.
-
-    Attributes:
-        bias: None where there is none.
-        queries: how many of its parts belong to queries; the others are of the heads.
-    """
-
-    bias: ScoreBias | None
-    queries: int
-
-    def added(self, block: Block, parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        """The bias (h, q, k) from its parts."""
-        if self.bias is None:
-            return None
-        return self.bias.within(block, tuple(parts[: self.queries]), tuple(parts[self.queries :]))
-
-    def weights(self, block: Block, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        """Softmax of the scores, (h, q, k), float32."""
-        scores = _widened(torch.bmm(query, key.mT)).mul_(1 / math.sqrt(query.size(-1)))
-        for added in (bias, block.hidden):
-            if added is not None:
-                scores.add_(added)
-        torch.softmax(scores, dim=-1, out=scores)
-        return scores if block.seeing is None else scores.mul_(block.seeing)
+def _weights(block: Block, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """Softmax of the scores, (H, q, k), at least float32."""
+    scores = _scores(query, key, _added(bias, block.hidden, len(query)))
+    torch.softmax(scores, dim=-1, out=scores)
+    return scores if block.seeing is None else scores.mul_(block.seeing)
 
 
 class _Attend(torch.autograd.Function):
-    """(h, q, K), (h, k, K) twice and parts of the bias -> (h, q, K)."""
+    """(H, q, K), (H, k, K) twice and parts of the bias -> (H, q, K)."""
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cpu")
-    def forward(ctx, block, scored, dropout, query, key, value, *parts):
-        weights = scored.weights(block, query, key, scored.added(block, parts))
-        ctx.block, ctx.scored, ctx.dropout, ctx.kept = block, scored, dropout, None
+    def forward(ctx, block, bias, dropout, query, key, value, *parts):
+        weights = _weights(block, query, key, None if bias is None else bias.within(block, *parts))
+        ctx.block, ctx.bias, ctx.dropout, ctx.kept = block, bias, dropout, None
         if dropout:
             ctx.kept = keep_mask(weights.shape, dropout)
-            weights.mul_(_scaled(ctx.kept, dropout, weights.dtype))
-        out = torch.bmm(weights.to(value.dtype), value)
+            weights.mul_(ctx.kept.to(weights.dtype))
+        out = torch.bmm(weights.to(value.dtype), value).mul_(1 / kept_share(dropout))
         ctx.save_for_backward(query, key, value, out, *parts)
         return out
 
@@ -117,16 +94,18 @@ class _Attend(torch.autograd.Function):
         query, key, value, out, *parts = ctx.saved_tensors
         parts = [part.detach().requires_grad_() for part in parts]
         with torch.enable_grad():
-            bias = ctx.scored.added(ctx.block, parts)
-        weights = ctx.scored.weights(ctx.block, query, key, None if bias is None else bias.detach())
+            bias = None if ctx.bias is None else ctx.bias.within(ctx.block, *parts)
+        weights = _weights(ctx.block, query, key, None if bias is None else bias.detach())
+        # The softmax's gradient needs the sum over keys of dP x P, which is that over K of dO x O.
+        shared = (_widened(gradient) * _widened(out)).sum(-1, keepdim=True)
+        gradient = gradient * (1 / kept_share(ctx.dropout))
         of_scores, read = _widened(torch.bmm(gradient, value.mT)), weights
         if ctx.kept is not None:
-            kept = _scaled(ctx.kept, ctx.dropout, weights.dtype)
+            kept = ctx.kept.to(weights.dtype)
             of_scores.mul_(kept)
             read = kept.mul_(weights)
         of_value = torch.bmm(read.to(value.dtype).mT, gradient)
-        # The softmax's gradient needs the sum over keys of dP x P, which is that over K of dO x O.
-        of_scores.sub_((_widened(gradient) * _widened(out)).sum(-1, keepdim=True)).mul_(weights)
+        of_scores.sub_(shared).mul_(weights)
         of_parts = () if bias is None else torch.autograd.grad(bias, parts, of_scores.to(bias.dtype), allow_unused=True)
         of_scores, scale = of_scores.to(query.dtype), 1 / math.sqrt(query.size(-1))
         of_query, of_key = torch.bmm(of_scores, key).mul_(scale), torch.bmm(of_scores.mT, query).mul_(scale)
@@ -138,5 +117,17 @@ def _widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
-def _scaled(kept: torch.Tensor, dropout: float, dtype: torch.dtype) -> torch.Tensor:
-    return kept.to(dtype).mul_(1 / kept_share(dropout))
+def _added(bias: torch.Tensor | None, hidden: torch.Tensor | None, heads: int) -> torch.Tensor | None:
+    """What is added to scores, (H, q, k), a tensor of its own."""
+    if hidden is None:
+        return None if bias is None else bias.clone()
+    return hidden.expand(heads, -1, -1).clone() if bias is None else bias + hidden
+
+
+def _scores(query: torch.Tensor, key: torch.Tensor, added: torch.Tensor | None) -> torch.Tensor:
+    """Products over the square root of K, plus ``added``, (H, q, k), at least float32."""
+    scale = 1 / math.sqrt(query.size(-1))
+    if added is not None and added.dtype == query.dtype and not torch.is_autocast_enabled("cpu"):
+        return added.baddbmm_(query, key.mT, alpha=scale)  # one pass instead of three
+    scores = _widened(torch.bmm(query, key.mT)).mul_(scale)
+    return scores if added is None else scores.add_(added)

@@ -1,18 +1,18 @@
 """Attention block by block: stretches of a row whose queries see no key outside, so that what is hidden costs nothing.
 
-Letters as in :mod:`unified.attention`; a block has h heads, q queries and k keys.
+Letters as in :mod:`unified.attention`; a block has q queries and k keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import torch
 
-from unified.masks import PADDING, AttentionMask
+from unified.masks import NO_KEY, PADDING, AttentionMask
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,6 @@ class Block:
         visible: bool (q, k); None where every query sees every key.
         hidden: the same for scores to add, float32, 0 or the lowest number.
         seeing: float32 (q, 1), 0 for queries that see nothing; None where there are none.
-        heads: those that are attended with together; all, unless divided.
     """
 
     row: int
@@ -34,27 +33,41 @@ class Block:
     visible: torch.Tensor | None = None
     hidden: torch.Tensor | None = None
     seeing: torch.Tensor | None = None
-    heads: slice = field(default_factory=lambda: slice(None))
 
     @property
     def area(self) -> int:
         """Pairs of a head."""
         return (self.queries.stop - self.queries.start) * (self.keys.stop - self.keys.start)
 
-    def divided(self, heads: int, scores: int) -> list[Block]:
-        """The same for a few of all heads at a time, so that no more than so many scores (at least a head's) arise."""
-        size = max(1, scores // max(1, self.area))
-        return [replace(self, heads=slice(start, min(start + size, heads))) for start in range(0, heads, size)]
+    def divided(self, pairs: int) -> list[Block]:
+        """The same in stretches of queries that have at most so many pairs, but at least one query."""
+        size = max(1, pairs // max(1, self.keys.stop - self.keys.start))
+        return [self._stretch(start, size) for start in range(0, self.queries.stop - self.queries.start, size)]
+
+    def _stretch(self, start: int, size: int) -> Block:
+        first = self.queries.start + start
+        parts = {name: getattr(self, name) for name in ("visible", "hidden", "seeing")}
+        return replace(
+            self,
+            queries=slice(first, min(first + size, self.queries.stop)),
+            **{name: None if part is None else part[start : start + size] for name, part in parts.items()},
+        )
 
 
 def blocks_of(mask: AttentionMask) -> list[Block]:
     """Of all rows (B, T) in their order; values are read, so the mask should be on the CPU."""
-    rows = zip(mask.query_document.numpy(), mask.key_document.numpy(), strict=True)
+    rows = zip(mask.query_document.numpy(), mask.key_document.numpy(), mask.query_key.numpy(), strict=True)
     return [
         _block(mask, row, slice(*edges), of_key)
-        for row, (of_query, of_key) in enumerate(rows)
-        for edges in pairwise([0, *(np.flatnonzero(np.diff(of_query)) + 1).tolist(), len(of_query)])
+        for row, (of_query, of_key, own) in enumerate(rows)
+        for edges in pairwise([0, *_edges(of_query, own), len(of_query)])
     ]
+
+
+def _edges(of_query: np.ndarray, own: np.ndarray) -> list[int]:
+    """Where another document begins, or after its tokens a stream of queries: those have their own positions."""
+    begins = (np.diff(of_query) != 0) | ((own[:-1] != NO_KEY) & (own[1:] == NO_KEY))
+    return (np.flatnonzero(begins) + 1).tolist()
 
 
 def held_share(mask: AttentionMask) -> tuple[float, int]:
@@ -87,25 +100,20 @@ def _block(mask: AttentionMask, row: int, queries: slice, of_key: np.ndarray) ->
     return Block(row, queries, keys, visible, hidden, None if bool(seeing.all()) else seeing.float())
 
 
-#: (block, its parts of all inputs) -> (h, q, K).
+#: (block, its parts of all inputs) -> (H, q, K).
 Kernel = Callable[..., torch.Tensor]
 #: Part of an input that belongs to a block.
 Cut = Callable[[torch.Tensor, Block], torch.Tensor]
 
 
 def of_queries(tensor: torch.Tensor, block: Block) -> torch.Tensor:
-    """(B, H, T, any) -> (h, q, any)."""
-    return tensor[block.row, block.heads, block.queries]
+    """(B, H, T, any) -> (H, q, any)."""
+    return tensor[block.row, :, block.queries]
 
 
 def of_keys(tensor: torch.Tensor, block: Block) -> torch.Tensor:
-    """(B, H, S, any) -> (h, k, any)."""
-    return tensor[block.row, block.heads, block.keys]
-
-
-def of_heads(tensor: torch.Tensor, block: Block) -> torch.Tensor:
-    """(H, any, any) -> (h, any, any)."""
-    return tensor[block.heads]
+    """(B, H, S, any) -> (H, k, any)."""
+    return tensor[block.row, :, block.keys]
 
 
 def attend_in_blocks(

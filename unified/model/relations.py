@@ -15,7 +15,7 @@ from unified.attention.blocks import Block
 
 
 class DistanceTable:
-    """(2 x reach + 1, D) sinusoids of the distances -reach to reach, and every layer's projection of them.
+    """(2 x reach + 1, D) sinusoids of the distances reach to -reach, and every layer's projection of them.
 
     A projection is made once; while decoding, one table serves all steps.
     """
@@ -99,18 +99,18 @@ class Relations:
         types = self.query_types[block.row, block.queries].unsqueeze(-1) != self.key_types[block.row, block.keys]
         return Pairs(
             step=int(steps[0]) if in_a_row else 0,
-            rows=slice(least + self.table.reach, most + self.table.reach + 1),
-            columns=distances - least,
+            rows=slice(self.table.reach - most, self.table.reach - least + 1),
+            columns=most - distances,
             different=None if bool((types == types[0, 0]).all()) else types.float(),
         )
 
 
 def sinusoids(reach: int, width: int, like: torch.Tensor) -> torch.Tensor:
-    """(2 x reach + 1, D): sines, then cosines, of the distances -reach to reach (Dai et al. 2019, section 3.3).
+    """(2 x reach + 1, D): sines, then cosines, of the distances reach to -reach (Dai et al. 2019, section 3.3).
 
     ``like`` gives dtype and device.
     """
-    distances = torch.arange(-reach, reach + 1, dtype=torch.float32, device=like.device)
+    distances = torch.arange(reach, -reach - 1, -1, dtype=torch.float32, device=like.device)
     frequencies = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float32, device=like.device) / width)
     angles = distances.unsqueeze(1) * frequencies
     return torch.cat([angles.sin(), angles.cos()], dim=1).to(like.dtype)

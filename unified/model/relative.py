@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from torch import nn
 
 from unified.attention import Attention, attend
 from unified.attention.bias import ScoreBias
-from unified.attention.blocks import Block
+from unified.attention.blocks import Block, of_queries
 from unified.errors import UnifiedError
 from unified.model.attention import join_heads, split_heads
 from unified.model.config import TransformerConfig
@@ -127,7 +128,7 @@ class TransformerXLAttention(nn.Module):
     def bias(self, query: torch.Tensor, relations: Relations) -> RelativeBias:
         """Of (B, H, Q, K) queries to all keys."""
         scale = 1 / math.sqrt(query.size(-1))
-        table = split_heads(relations.table.projected(self.distances).unsqueeze(0), self.heads).squeeze(0)
+        table = split_heads(relations.table.projected(self.distances).unsqueeze(0), self.heads)[0].contiguous()
         by_distance = (query + self.distance_bias.unsqueeze(1)) * scale
         by_segment = ((query + self.segment_bias.unsqueeze(1)) * scale) @ self.segments.permute(1, 2, 0)
         return RelativeBias(relations, by_distance, by_segment, table)
@@ -140,39 +141,63 @@ class RelativeBias(ScoreBias):
         relations: of the queries to the keys.
         by_distance: (B, H, Q, K), queries for distances.
         by_segment: (B, H, Q, 2), scores of keys of the same segment and of others.
-        table: (H, 2 reach + 1, K), keys of the distances -reach to reach.
+        table: (H, 2 reach + 1, K), keys of the distances reach to -reach.
     """
 
     def __init__(self, relations: Relations, by_distance: torch.Tensor, by_segment: torch.Tensor, table: torch.Tensor):
-        self.relations, self.of_queries, self.of_heads = relations, (by_distance, by_segment), (table,)
+        self.relations = relations
+        # Not a method of this object: what refers to itself would hold its tensors until Python looks for such cycles.
+        self.parts = ((by_distance, of_queries), (by_segment, of_queries), (table, partial(_rows_of, relations)))
 
     def dense(self) -> torch.Tensor:
         """(B, H, Q, S)."""
-        (by_distance, by_segment), (table,) = self.of_queries, self.of_heads
-        rows = (self.relations.distances + self.relations.table.reach).unsqueeze(1)
+        (by_distance, _), (by_segment, _), (table, _) = self.parts
+        rows = (self.relations.table.reach - self.relations.distances).unsqueeze(1)
         rows = rows.expand(-1, by_distance.size(1), -1, -1)
         same, other = by_segment.unsqueeze(-2).unbind(-1)
         segment = torch.where(self.relations.different.unsqueeze(1), other, same)
         return (by_distance @ table.transpose(-1, -2)).gather(-1, rows) + segment
 
-    def within(self, block, of_queries, of_heads) -> torch.Tensor:
-        """(h, q, k)."""
-        (by_distance, by_segment), (table,) = of_queries, of_heads
-        added = self._skewed(block, by_distance, table)
-        different = self.relations.within(block).different
-        if different is None:
-            return added
-        same, other = by_segment.unsqueeze(-2).unbind(-1)
-        return added + torch.addcmul(same, other - same, different)
-
-    def _skewed(self, block: Block, by_distance: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """Scores of distances, (h, q, k); where positions are in a row they are a skewed view, nothing is gathered."""
+    def within(self, block, by_distance, by_segment, rows) -> torch.Tensor:
+        """(H, q, k)."""
         pairs = self.relations.within(block)
-        rows = table[:, pairs.rows]
         if pairs.step == 0:
             scores = by_distance @ rows.mT
-            return scores.gather(-1, pairs.columns.expand(len(scores), -1, -1))
-        scores = by_distance @ (rows.flip(1) if pairs.step > 0 else rows).mT
-        heads, queries, width = scores.shape
-        keys = width - queries + 1
-        return scores.as_strided((heads, queries, keys), (queries * width, width - 1, 1), queries - 1)
+            added = scores.gather(-1, pairs.columns.expand(len(scores), -1, -1))
+        else:
+            added = _Skewed.apply(by_distance, rows if pairs.step > 0 else rows.flip(1))
+        if pairs.different is None:
+            return added
+        same, other = by_segment.unsqueeze(-2).unbind(-1)
+        return added + torch.addcmul(same, other - same, pairs.different)
+
+
+def _rows_of(relations: Relations, table: torch.Tensor, block: Block) -> torch.Tensor:
+    """(H, any, K), those of the distances in the block."""
+    return table[:, relations.within(block).rows]
+
+
+class _Skewed(torch.autograd.Function):
+    """(H, q, K) queries and (H, q + k - 1, K) distances -> (H, q, k): each query reads one distance before the last's.
+
+    A view of all products; nothing is gathered.
+    """
+
+    @staticmethod
+    def forward(ctx, by_distance, rows):
+        ctx.save_for_backward(by_distance, rows)
+        return _skewed(torch.bmm(by_distance, rows.mT))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        by_distance, rows = ctx.saved_tensors
+        of_products = gradient.new_zeros(*by_distance.shape[:2], rows.size(1))
+        _skewed(of_products).copy_(gradient)
+        return torch.bmm(of_products, rows), torch.bmm(of_products.mT, by_distance)
+
+
+def _skewed(products: torch.Tensor) -> torch.Tensor:
+    """(H, q, q + k - 1) -> (H, q, k), of the last query the first k."""
+    heads, queries, width = products.shape
+    return products.as_strided((heads, queries, width - queries + 1), (queries * width, width - 1, 1), queries - 1)

@@ -10,6 +10,7 @@ from torch import nn
 
 from unified.attention import Attention, attend
 from unified.attention.bias import ScoreBias
+from unified.attention.blocks import of_queries
 from unified.model.attention import SelfAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.relations import Relations
@@ -53,14 +54,13 @@ class _ClippedBias(ScoreBias):
     """Of scores (B, H, Q, 2 k + 1) of distances those that the rows (B, Q, S) name."""
 
     def __init__(self, by_distance: torch.Tensor, rows: torch.Tensor):
-        self.of_queries, self.of_heads, self.rows = (by_distance,), (), rows
+        self.parts, self.rows = ((by_distance, of_queries),), rows
 
     def dense(self) -> torch.Tensor:
-        (by_distance,) = self.of_queries
+        ((by_distance, _),) = self.parts
         return by_distance.gather(-1, self.rows.unsqueeze(1).expand(-1, by_distance.size(1), -1, -1))
 
-    def within(self, block, of_queries, of_heads) -> torch.Tensor:
-        (by_distance,) = of_queries
+    def within(self, block, by_distance) -> torch.Tensor:
         rows = self.rows[block.row, block.queries, block.keys]
         return by_distance.gather(-1, rows.expand(len(by_distance), -1, -1))
 
