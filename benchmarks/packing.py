@@ -21,7 +21,7 @@ from paired import OURS, options, report, set_up, take_turns
 
 from unified import masks
 from unified.data.example import Example
-from unified.tasks.batches import arranged
+from unified.tasks.batches import arranged, packed_length
 
 LONGEST, MEAN, DEVIATION = 384, 169, 0.45
 
@@ -35,7 +35,7 @@ def sequences(count: int, rng: np.random.Generator, arguments: argparse.Namespac
 
 
 def packed(some: Sequence[Example], row_length: int) -> list[list[Example]]:
-    """As fine-tuning packs a batch."""
+    """As fine-tuning packs a batch: on a CPU into one row of any length."""
     rows = arranged(np.arange(len(some)), some, row_length, packed=True)
     return [[some[i] for i in row] for row in rows]
 
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
     parser.add_argument("--sequences", type=int, default=96, help="of all batches together (%(default)s)")
     parser.add_argument("--batch", type=int, default=16, help="sequences of an update (%(default)s)")
-    parser.add_argument("--row", type=int, default=512, help="most places of a packed row (%(default)s)")
+    parser.add_argument("--row", type=int, default=512, help="most places of a packed row on a card (%(default)s)")
     parser.add_argument("--longest", type=int, default=LONGEST, help="places that sequences are cut at (%(default)s)")
     parser.add_argument("--mean", type=float, default=MEAN, help="of the lengths, before the cut (%(default)s)")
     parser.add_argument("--deviation", type=float, default=DEVIATION, help="of their logarithm (%(default)s)")
@@ -67,10 +67,10 @@ def main() -> None:
     model = our_model(SIZES[arguments.size], 0.0, arguments.device)
     padded = our_model(SIZES[arguments.size], 0.0, arguments.device, attention_backend="sdpa")
     device = arguments.device
-    starts = range(0, len(drawn), size)
+    starts, row = range(0, len(drawn), size), packed_length(model.transformer, arguments.row, torch.device(device))
     fixed = f"padded to {arguments.longest}"
     batches = {
-        OURS: [batch_of(packed(drawn[i : i + size], arguments.row), None, device) for i in starts],
+        OURS: [batch_of(packed(drawn[i : i + size], row), None, device) for i in starts],
         fixed: [batch_of(single(drawn[i : i + size]), arguments.longest, device) for i in starts],
     }
     if arguments.fixed_shapes:

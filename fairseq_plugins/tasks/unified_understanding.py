@@ -18,6 +18,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import HEADS, Codec, Encoded, HeadEntry, Understanding, parse_heads
+from unified.tasks.batches import packed_length
 from unified.tokenization import load_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         return ItemFairseqDataset(
             self._encoded(head, split),
             together=task.together or training is None,
-            row_length=None if self.cfg.padded else self.cfg.tokens_per_sample,
+            row_length=None if self.cfg.padded else self.row_length,
             special=self.special,
             split=split,
             head=head,
@@ -138,7 +139,10 @@ class UnifiedUnderstandingTask(DictionaryTask):
     def build_core(self, config) -> UnderstandingModel:
         """The Transformer with the heads of all tasks."""
         heads = {name: task.head(config) for name, task in self.understandings.items()}
-        return UnderstandingModel(config, heads, predicts_tokens=self.masked)
+        core = UnderstandingModel(config, heads, predicts_tokens=self.masked)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.row_length = packed_length(core.transformer, self.cfg.tokens_per_sample, device)
+        return core
 
     def begin_valid_epoch(self, epoch, model):
         super().begin_valid_epoch(epoch, model)

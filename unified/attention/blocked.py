@@ -12,7 +12,7 @@ import math
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from unified.attention.blocks import Block, attend_in_blocks, blocks_of, held_share, of_keys, of_queries
+from unified.attention.blocks import Block, attend_in_blocks, blocks_of, hidden_pairs, of_keys, of_queries
 from unified.dropout import keep_mask, kept_share
 from unified.masks import AttentionMask
 
@@ -20,8 +20,8 @@ from unified.masks import AttentionMask
 _SCORES = 4 * 1024 * 1024
 #: The same with a bias: the fewer queries, the fewer distances lie between them and all keys (1.04 of a step).
 _BIASED = 1536 * 1024
-#: Documents are gone through one by one where they hold at most this share of all pairs, and so many on average.
-_SHARE, _PAIRS = 0.75, 32 * 32
+#: Documents are gone through one by one where each spares so many pairs: below, a block costs more than it saves.
+_SPARED = 6 * 1024
 
 
 class BlockedAttention:
@@ -32,8 +32,7 @@ class BlockedAttention:
         """Whether it is faster than one call of torch's own attention."""
         if dropout or needs == "bias":
             return True
-        share, pairs = held_share(mask) if mask.structure == "mixed" else (1.0, 0)
-        return share <= _SHARE and pairs >= _PAIRS
+        return mask.structure == "mixed" and hidden_pairs(mask) >= _SPARED
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:

@@ -70,16 +70,16 @@ def _edges(of_query: np.ndarray, own: np.ndarray) -> list[int]:
     return (np.flatnonzero(begins) + 1).tolist()
 
 
-def held_share(mask: AttentionMask) -> tuple[float, int]:
-    """Of all pairs of a batch's rows, the share within documents; and the pairs of a document on average."""
+def hidden_pairs(mask: AttentionMask) -> float:
+    """How many pairs of a batch's rows lie in no document, for each document."""
     rows = torch.arange(len(mask.query_document), device=mask.device).unsqueeze(1)
     count = 2 + max(int(side.max()) if side.numel() else 0 for side in (mask.query_document, mask.key_document))
     queries, keys = (
         torch.bincount((rows * count + side - PADDING).flatten(), minlength=len(rows) * count)
         for side in (mask.query_document, mask.key_document)
     )
-    pairs = int((queries * keys).sum())
-    return pairs / max(1, mask.query_document.numel() * mask.key_length), pairs // max(1, int((queries > 0).sum()))
+    hidden = mask.query_document.numel() * mask.key_length - int((queries * keys).sum())
+    return hidden / max(1, int((queries > 0).sum()))
 
 
 def _block(mask: AttentionMask, row: int, queries: slice, of_key: np.ndarray) -> Block:

@@ -77,6 +77,10 @@ class Transformer(nn.Module):
         """Kinds of the attentions of all blocks, in the order in which :meth:`run` takes them."""
         return self._kinds_per_block * len(self.blocks)
 
+    def goes_by_documents(self, device: torch.device) -> bool:
+        """Whether packed rows may be of any length: on a CPU, in blocks, without distances, whose tables grow."""
+        return device.type == "cpu" and self.config.attention_backend in ("auto", "blocked") and not self.relates
+
     def needs(self, kind: str) -> str | None:
         """What attentions of a kind need of a backend, see :func:`unified.attention.prepare`."""
         return attention_of(kind, self.config).needs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,16 @@ import torch
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
 from unified.data.rows import even_rows
+from unified.model.transformer import Transformer
 from unified.tasks.base import Encoded
+
+#: Length of rows that hold whatever comes.
+ANY_LENGTH = sys.maxsize
+
+
+def packed_length(transformer: Transformer, longest: int, device: torch.device) -> int:
+    """Most places of packed rows: those of the longest example; where length is free any, so that nothing is padded."""
+    return ANY_LENGTH if transformer.goes_by_documents(device) else longest
 
 
 def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
@@ -54,7 +64,7 @@ def assembled(
 
     Args:
         members: int64 (E,), their numbers.
-        row_length: places of the rows in which they are packed; None gives each a row of its own.
+        row_length: most places of the rows in which they are packed; None gives each a row of its own.
         pad: id of the padding symbol.
 
     Returns:
@@ -71,6 +81,8 @@ def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, 
     if not packed:
         return [members[i : i + 1] for i in range(len(members))]
     lengths = np.array([len(examples[member].tokens) for member in members])
+    if lengths.sum() <= row_length:
+        return [members]
     rows, count = even_rows(lengths, max(row_length, int(lengths.max())))
     order = np.argsort(rows, kind="stable")
     return np.split(members[order], np.cumsum(np.bincount(rows, minlength=count))[:-1])

@@ -11,7 +11,7 @@ import torch
 
 from unified.model.understanding import UnderstandingModel
 from unified.tasks.base import Codec, Understanding
-from unified.tasks.batches import assembled, batches_of, units_of
+from unified.tasks.batches import assembled, batches_of, packed_length, units_of
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,11 @@ class Predictor:
         units = units_of(encoded.owners, together=True)
         places = np.array([sum(len(encoded.examples[member].tokens) for member in unit) for unit in units])
         device = next(self.model.parameters()).device
+        row_length = packed_length(self.model.transformer, self.codec.longest, device)
         found: list[dict[str, Any]] = [{} for _ in items]
         for some in batches_of(np.argsort(-places, kind="stable"), places, None, self.most_places):
             chosen, pad = np.sort(some), self.codec.vocabulary.special.pad
-            members, batch, reading = assembled(
-                encoded, np.concatenate([units[i] for i in chosen]), self.codec.longest, pad
-            )
+            members, batch, reading = assembled(encoded, np.concatenate([units[i] for i in chosen]), row_length, pad)
             reading = {name: tensor.to(device) for name, tensor in reading.items()}
             scores = self.model(batch.to(device), reading, self.head)
             own = [items[i] for i in chosen]
