@@ -162,7 +162,7 @@ def test_as_many_updates_as_ours(model, peers, tmp_path):
     data = data_folder(tmp_path / "data", "classification", np.random.default_rng(1))
     items = Classification.read(data / "train.jsonl")
     task, start = task_named("classification"), Start.of(tmp_path / "start")
-    planned = job_of(task, Training(batch_size=4, longest=16), start, tmp_path).updates(items, 4)
+    planned = job_of(task, Training(batch_size=4, longest=16), start, tmp_path).updates({"train": items}, 4)
     words = ["--data", str(data), "--model", str(model), "--output", str(tmp_path / "run")]
     peers.main(["classification", *words, "--batch-size", "4"])
     assert read_results([tmp_path / "run"])[0]["updates"] == planned == 18

@@ -57,6 +57,7 @@ def _predictor(args: argparse.Namespace, handle):
     """What answers, or writes."""
     from unified.tasks import parse_head
     from unified.tasks.catalogue import task_named
+    from unified.tasks.several import head_name
     from unified.tasks.writing import Writer, WritingTask
 
     task = task_named(args.task)
@@ -65,8 +66,10 @@ def _predictor(args: argparse.Namespace, handle):
             raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")
         handle.decoder(prompt=False)  # refuses models that do not write, before anything is read
         return Writer(handle, task)
+    own = head_name(task.name)  # of a model of several tasks
+    head = args.head or (own if own in handle.predictors else None)
     kinds = () if args.head else (parse_head(task.head).kind.name,)
-    return replace(handle.predictor(*kinds, head=args.head), most_places=args.max_tokens)
+    return replace(handle.predictor(*kinds, head=head), most_places=args.max_tokens)
 
 
 def _items(args: argparse.Namespace, predictor) -> Iterator[Any]:

@@ -13,6 +13,11 @@ from unified.data.rows import even_rows
 from unified.tasks.base import Encoded
 
 
+def drawn(weight: float, units: int) -> int:
+    """How many of so many units an epoch reads that reads each ``weight`` times."""
+    return max(1, round(weight * units))
+
+
 def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
     """Numbers of the examples that must be in one batch: those of each item, or each by itself.
 
