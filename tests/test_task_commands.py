@@ -235,10 +235,13 @@ def test_a_head_with_a_rate_of_its_own_reaches_the_optimizer(finetuned, tmp_path
     """Published, changed, and where there is no such rate, refused before anything is read."""
     folder, _ = finetuned
     shared = ("--init", folder / "model", "--output", tmp_path / "run", "--dry-run")
-    made = finetune("finetune", "classification", "--data", folder / "data", *shared, "--head-rate", "2e-3")
+    rates = ("--head-rate", "2e-3", "--layer-decay", "0.75")
+    made = finetune("finetune", "classification", "--data", folder / "data", *shared, *rates)
     words = shlex.split(made.stdout)
+    assert value_of(words, "--layer-decay") == "0.75"
     assert float(value_of(words, "--head-lr")) == 2e-3 and value_of(words, "--optimizer") == "unified_adam"
-    assert "--head-lr" not in finetune("finetune", "classification", "--data", folder / "data", *shared).stdout
+    plain = finetune("finetune", "classification", "--data", folder / "data", *shared).stdout
+    assert "--head-lr" not in plain and "--layer-decay" not in plain
     changed = with_changes(task_named("conll2012").training, head_rate=1e-3)
     assert (changed.head_rate, task_named("conll2012").training.head_rate) == (1e-3, 2e-4 / 2)
 
@@ -253,6 +256,8 @@ def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
         (["classification", "--learning-rate", "nan"], "--learning-rate must be above 0, got nan"),
         (["classification", "--head-rate", 0], "--head-rate must be above 0, got 0.0"),
         (["sst2", "--system", "unilm", "--head-rate", "1e-3"], "adamax has one rate for all"),
+        (["sst2", "--system", "unilm", "--layer-decay", 0.5], "--layer-decay 0.5: adamax has one rate for all"),
+        (["sst2", "--layer-decay", 1.5], "--layer-decay must be above 0 and at most 1, got 1.5"),
         (["classification", "--longest", 513], "--longest 513: the model has 512 positions"),
         (["sst2", "--head", "tagging"], "--head tagging: sst2 is learnt by classification, not by tagging"),
         (["texts", "--head-rate", "1e-3"], "--head-rate 0.001: texts is a task of writing, which needs no head"),

@@ -42,6 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--head-rate", type=float, metavar="R", help="learning rate of the head, which is new (as published, or of all)"
     )
+    parser.add_argument(
+        "--layer-decay",
+        type=float,
+        metavar="R",
+        help="a layer's learning rate as a share of the one above's (as published)",
+    )
     parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
     parser.add_argument(
         "--auxiliary-masking",
@@ -92,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         learning_rate=args.learning_rate,
         head_rate=args.head_rate,
+        layer_decay=args.layer_decay,
         longest=args.longest,
     )
     job = job_of(task, training, Start.of(args.init), Path(args.output))

@@ -223,9 +223,13 @@ class Job(ABC):
         """Options that belong to the task."""
 
 
-def _optimizer(training: Training) -> list[object]:
+def _optimizer(training: Training) -> list[str]:
     own = list(_OPTIMIZERS[training.optimizer])
-    return own if training.head_rate is None else [*own, "--head-lr", str(training.head_rate)]
+    if training.head_rate is not None:
+        own += ["--head-lr", str(training.head_rate)]
+    if training.layer_decay != 1:
+        own += ["--layer-decay", str(training.layer_decay)]
+    return own
 
 
 def _shape(config: TransformerConfig) -> dict[str, object]:
