@@ -170,12 +170,13 @@ def test_what_cannot_be_predicted_is_refused(finetuned, tmp_path, capsys):
     assert "was fine-tuned for classification, not for tagging" in refused(capsys, "predict", "tagging", *model, item)
     nearest = "no task 'classificaton' (did you mean classification?)"
     assert nearest in refused(capsys, "predict", "classificaton", *model, item)
-    assert "No such file" in refused(capsys, "predict", "classification", *model, tmp_path / "none")
+    assert f"{tmp_path / 'none'}: no such file" in refused(
+        capsys, "predict", "classification", *model, tmp_path / "none"
+    )
+    assert f"{tmp_path}: not a file" in refused(capsys, "predict", "classification", *model, tmp_path)
     language_model = ("--model", folder / "model")
     assert "is a language model" in refused(capsys, "predict", "classification", *language_model, item)
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"text": "w1"}\n\n{"words": ["w1"]}\n')
-    assert f"{bad}: line 3: 'text' must be a text" in refused(capsys, "predict", "classification", *model, bad)
+    assert "the item: line 1: 'text' must be a text" in refused(capsys, "predict", "classification", *model, '{"t": 1}')
 
 
 def test_the_handle_answers_what_it_was_fine_tuned_for(finetuned):
