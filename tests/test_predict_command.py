@@ -76,5 +76,7 @@ def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_pa
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=('{"text": "w1"}\n{"text": ""}\n',))
     writer.start()
-    assert f"{pipe}: line 2: 'text' must be" in refused(capsys, *arguments, pipe)
+    assert main([*arguments, str(pipe)]) == 2
     writer.join()
+    captured = capsys.readouterr()
+    assert f"{pipe}: line 2: 'text' must be" in captured.err and json.loads(captured.out)["id"] == "1"

@@ -17,7 +17,6 @@ from unified.checkpoints.trained import find_checkpoint, find_data
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.metrics import score_classification
-from unified.results import read_results, tables, write_result
 from unified.tasks.catalogue import task_named, with_changes
 from unified.tasks.classification import Classification
 from unified.tasks.finetuning import Start
@@ -281,24 +280,3 @@ def test_an_update_reads_as_many_sequences_on_any_machine(finetuned, tmp_path, c
     assert found == expected and ("--cpu" in words) == (cards == 0)
     per_update = found[0] * found[1] * max(cards, 1)
     assert 32 <= per_update <= 35 and (found[2] - 1) * per_update < 900 <= found[2] * per_update
-
-
-def test_tables_of_results(tmp_path):
-    shared = {"command": ["fairseq-train"], "data": {}, "published": {"BERT": {"accuracy": 93.5}}}
-    for seed, accuracy in ((1, 90.0), (2, 92.0)):
-        (tmp_path / f"run{seed}").mkdir()
-        scores = {"valid": {"accuracy": accuracy, "matthews": 50.0, "total": 10}}
-        write_result(tmp_path / f"run{seed}", task="sst2", run="ours", scores=scores, seed=seed, **shared)
-    (tmp_path / "peer").mkdir()
-    peer = {"valid": {"accuracy": 89.125, "total": 10}}
-    write_result(tmp_path / "peer", task="sst2", run="peer", scores=peer, seed=1, **shared)
-    assert tables(read_results([tmp_path])) == (
-        "### sst2, valid\n\n| run | seeds | accuracy |\n|---|---|---|\n| peer | 1 | 89.12 |\n"
-        "| ours | 1, 2 | 91.00 ± 1.41 |\n| BERT (published) | | 93.50 |"
-    )
-    own = tables(read_results([tmp_path / "run1"]), ["matthews"])
-    assert own.splitlines()[-2:] == ["| ours | 1 | 50.00 |", "| BERT (published) | |  |"]
-    (tmp_path / "bad.json").write_text('{"task": "sst2"}')
-    for path, says in ((tmp_path / "bad.json", "run is missing"), (tmp_path / "none", "cannot be read")):
-        with pytest.raises(UnifiedError, match=says):
-            read_results([path])
