@@ -15,7 +15,7 @@ from unified.data.collate import collate
 from unified.data.vocabulary import SpecialTokens
 from unified.tasks.auxiliary import masked_all
 from unified.tasks.base import Encoded
-from unified.tasks.batches import arranged, assembled, batches_of, runs_of, units_of
+from unified.tasks.batches import arranged, assembled, batches_of, drawn, runs_of, units_of
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ItemFairseqDataset(Planned):
             return np.argsort(-self.places, kind="stable")
         rng = randomness.generator(self.training.seed, self.epoch, randomness.ORDER)
         rounds = [rng.permutation(len(self)) for _ in range(math.ceil(self.training.weight))]
-        return np.concatenate(rounds)[: max(1, round(self.training.weight * len(self)))]
+        return np.concatenate(rounds)[: drawn(self.training.weight, len(self))]
 
     def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
         return batches_of(np.asarray(indices), self.places, max_sentences, max_tokens)

@@ -7,7 +7,10 @@ import torch
 from fairseq.optim.adam import Adam
 from omegaconf import OmegaConf
 
-from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamConfig
+from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamConfig, mark_heads, mark_layers
+from unified.model import TransformerConfig
+from unified.model.understanding import UnderstandingModel
+from unified.tasks import Regression
 
 SHAPES = ((7, 3), (5,), (2, 2, 2))
 
@@ -83,3 +86,42 @@ def test_one_rate_for_all_and_flat_copies():
     assert len(optimizer.param_groups) == 1 and optimizer.supports_flat_params
     optimizer.set_lr(0.5)
     assert optimizer.get_lr() == 0.5 and not optimizer.supports_memory_efficient_fp16
+
+
+@pytest.mark.parametrize("positions", ["learned", "relative"])
+@pytest.mark.parametrize("head_lr", [None, 5e-2])
+def test_a_layer_moves_by_its_share_of_the_rate(positions, head_lr):
+    """Equal gradients move every element by its rate: ``--lr`` times decay ** (depth - 1 - layer), heads by theirs."""
+    config = TransformerConfig(vocabulary_size=20, layers=4, width=8, heads=2, token_types=3, positions=positions)
+    model = UnderstandingModel(config, {"task": Regression().head(config)}, predicts_tokens=True)
+    mark_layers(model.transformer)
+    mark_heads(model.heads.parameters())
+    optimizer = build(list(model.parameters()), layer_decay=0.75, head_lr=head_lr)
+    for rate in (2e-2, 1e-2):  # what a schedule does
+        optimizer.set_lr(rate)
+        assert optimizer.get_lr() == rate
+        before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+        seen = set()
+        for name, parameter in model.named_parameters():
+            kind, *rest = name.split(".")
+            layer = int(rest[1]) if rest[0] == "blocks" else 0
+            expected = rate * 0.75 ** (4 - 1 - layer) if kind == "transformer" else rate
+            if kind == "heads" and head_lr:
+                expected = rate * 5
+            torch.testing.assert_close(
+                before[name] - parameter, torch.full_like(parameter, expected), rtol=1e-3, atol=0
+            )
+            seen.add((kind, rest[0], layer))
+        assert {("transformer", "blocks", layer) for layer in range(4)} < seen
+        assert {one[0] for one in seen} == {"transformer", "heads", "token_head"}
+
+
+def test_layers_without_marks_or_with_senseless_shares_are_refused():
+    with pytest.raises(SystemExit, match="--layer-decay: no parameters of layers; .*--fp16-no-flatten-grads"):
+        build(parameters(0), layer_decay=0.5)
+    for share in (0.0, -1.0, 1.5, float("nan")):
+        with pytest.raises(SystemExit, match="--layer-decay must be above 0 and at most 1"):
+            build(parameters(0), layer_decay=share)

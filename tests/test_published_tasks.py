@@ -43,6 +43,11 @@ def test_settings_are_berts_and_spanberts():
     assert parse_head(unilm.head).task_of([]).design == "unilm" and unilm.training.batch_size == 24
     assert unilm.training.epochs == 3 and unilm.training.longest == 384
     assert spanbert.training == Training(4, 32, 2e-5, 512) == task_named("squad1.1").as_in("spanbert").training
+    for name, epochs in (("squad1.1", 4), ("squad2.0", 3)):
+        xlnet = task_named(name).as_in("xlnet")
+        task, training = parse_head(xlnet.head).task_of([]), xlnet.training
+        assert (task.design, task.max_query, task.stride, task.max_answer) == ("xlnet", 64, 128, 64)
+        assert training == Training(epochs, 48, 3e-5, 512, 1000 / 8000, "adam", 0.0, layer_decay=0.75)
     with pytest.raises(UnifiedError, match="no settings of 'unlm' for rte .did you mean unilm.*; known are unilm,"):
         TASKS["rte"].as_in("unlm")
     with pytest.raises(UnifiedError, match="no settings of 'unilm' for swag; only one paper's are known"):

@@ -17,7 +17,6 @@ from unified.checkpoints.trained import find_checkpoint, find_data
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.metrics import score_classification
-from unified.results import read_results, tables, write_result
 from unified.tasks.catalogue import task_named, with_changes
 from unified.tasks.classification import Classification
 from unified.tasks.finetuning import Start
@@ -170,12 +169,13 @@ def test_what_cannot_be_predicted_is_refused(finetuned, tmp_path, capsys):
     assert "was fine-tuned for classification, not for tagging" in refused(capsys, "predict", "tagging", *model, item)
     nearest = "no task 'classificaton' (did you mean classification?)"
     assert nearest in refused(capsys, "predict", "classificaton", *model, item)
-    assert "No such file" in refused(capsys, "predict", "classification", *model, tmp_path / "none")
+    assert f"{tmp_path / 'none'}: no such file" in refused(
+        capsys, "predict", "classification", *model, tmp_path / "none"
+    )
+    assert f"{tmp_path}: not a file" in refused(capsys, "predict", "classification", *model, tmp_path)
     language_model = ("--model", folder / "model")
     assert "is a language model" in refused(capsys, "predict", "classification", *language_model, item)
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"text": "w1"}\n\n{"words": ["w1"]}\n')
-    assert f"{bad}: line 3: 'text' must be a text" in refused(capsys, "predict", "classification", *model, bad)
+    assert "the item: line 1: 'text' must be a text" in refused(capsys, "predict", "classification", *model, '{"t": 1}')
 
 
 def test_the_handle_answers_what_it_was_fine_tuned_for(finetuned):
@@ -235,10 +235,13 @@ def test_a_head_with_a_rate_of_its_own_reaches_the_optimizer(finetuned, tmp_path
     """Published, changed, and where there is no such rate, refused before anything is read."""
     folder, _ = finetuned
     shared = ("--init", folder / "model", "--output", tmp_path / "run", "--dry-run")
-    made = finetune("finetune", "classification", "--data", folder / "data", *shared, "--head-rate", "2e-3")
+    rates = ("--head-rate", "2e-3", "--layer-decay", "0.75")
+    made = finetune("finetune", "classification", "--data", folder / "data", *shared, *rates)
     words = shlex.split(made.stdout)
+    assert value_of(words, "--layer-decay") == "0.75"
     assert float(value_of(words, "--head-lr")) == 2e-3 and value_of(words, "--optimizer") == "unified_adam"
-    assert "--head-lr" not in finetune("finetune", "classification", "--data", folder / "data", *shared).stdout
+    plain = finetune("finetune", "classification", "--data", folder / "data", *shared).stdout
+    assert "--head-lr" not in plain and "--layer-decay" not in plain
     changed = with_changes(task_named("conll2012").training, head_rate=1e-3)
     assert (changed.head_rate, task_named("conll2012").training.head_rate) == (1e-3, 2e-4 / 2)
 
@@ -253,6 +256,8 @@ def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
         (["classification", "--learning-rate", "nan"], "--learning-rate must be above 0, got nan"),
         (["classification", "--head-rate", 0], "--head-rate must be above 0, got 0.0"),
         (["sst2", "--system", "unilm", "--head-rate", "1e-3"], "adamax has one rate for all"),
+        (["sst2", "--system", "unilm", "--layer-decay", 0.5], "--layer-decay 0.5: adamax has one rate for all"),
+        (["sst2", "--layer-decay", 1.5], "--layer-decay must be above 0 and at most 1, got 1.5"),
         (["classification", "--longest", 513], "--longest 513: the model has 512 positions"),
         (["sst2", "--head", "tagging"], "--head tagging: sst2 is learnt by classification, not by tagging"),
         (["texts", "--head-rate", "1e-3"], "--head-rate 0.001: texts is a task of writing, which needs no head"),
@@ -275,24 +280,3 @@ def test_an_update_reads_as_many_sequences_on_any_machine(finetuned, tmp_path, c
     assert found == expected and ("--cpu" in words) == (cards == 0)
     per_update = found[0] * found[1] * max(cards, 1)
     assert 32 <= per_update <= 35 and (found[2] - 1) * per_update < 900 <= found[2] * per_update
-
-
-def test_tables_of_results(tmp_path):
-    shared = {"command": ["fairseq-train"], "data": {}, "published": {"BERT": {"accuracy": 93.5}}}
-    for seed, accuracy in ((1, 90.0), (2, 92.0)):
-        (tmp_path / f"run{seed}").mkdir()
-        scores = {"valid": {"accuracy": accuracy, "matthews": 50.0, "total": 10}}
-        write_result(tmp_path / f"run{seed}", task="sst2", run="ours", scores=scores, seed=seed, **shared)
-    (tmp_path / "peer").mkdir()
-    peer = {"valid": {"accuracy": 89.125, "total": 10}}
-    write_result(tmp_path / "peer", task="sst2", run="peer", scores=peer, seed=1, **shared)
-    assert tables(read_results([tmp_path])) == (
-        "### sst2, valid\n\n| run | seeds | accuracy |\n|---|---|---|\n| peer | 1 | 89.12 |\n"
-        "| ours | 1, 2 | 91.00 ± 1.41 |\n| BERT (published) | | 93.50 |"
-    )
-    own = tables(read_results([tmp_path / "run1"]), ["matthews"])
-    assert own.splitlines()[-2:] == ["| ours | 1 | 50.00 |", "| BERT (published) | |  |"]
-    (tmp_path / "bad.json").write_text('{"task": "sst2"}')
-    for path, says in ((tmp_path / "bad.json", "run is missing"), (tmp_path / "none", "cannot be read")):
-        with pytest.raises(UnifiedError, match=says):
-            read_results([path])

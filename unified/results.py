@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
@@ -91,6 +92,8 @@ def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
 def tables(results: list[dict[str, Any]], measures: Iterable[str] = ()) -> str:
     """Markdown: one table for each task and split, a row for each run, means and deviations over seeds, then others'.
 
+    Results of one run with the same seed are no independent ones: their mean counts once, and a note says so.
+
     Args:
         measures: columns; by default those that every run of the task has, counts and signatures left out.
     """
@@ -111,18 +114,36 @@ def _table(task: str, split: str, runs: list[dict[str, Any]], measures: list[str
         f"| run | seeds | {' | '.join(columns)} |",
         "|---|---|" + "---|" * len(columns),
     ]
+    repeated = False
     for name in dict.fromkeys(run["run"] for run in runs):
         own = [run for run in runs if run["run"] == name]
-        cells = [_cell([run["scores"][split].get(column) for run in own]) for column in columns]
-        seeds = ", ".join(str(seed) for seed in sorted({run["seed"] for run in own}))
+        cells = [_cell(_by_seed(own, split, column)) for column in columns]
+        counts = sorted(Counter(run["seed"] for run in own).items())
+        seeds = ", ".join(f"{seed} ({count} times)" if count > 1 else str(seed) for seed, count in counts)
         lines.append(f"| {name} | {seeds} | {' | '.join(cells)} |")
+        repeated = repeated or len(counts) < len(own)
     published: dict[str, Mapping[str, float]] = {}
     for run in runs:
         published |= run.get("published", {})
     for system, figures in published.items():
         cells = [_cell([figures.get(column)]) for column in columns]
         lines.append(f"| {system} (published) | | {' | '.join(cells)} |")
+    if repeated:
+        lines += [
+            "",
+            "Several results of one run and seed count as one, their mean; other names (--run) keep them apart.",
+        ]
     return "\n".join(lines)
+
+
+def _by_seed(runs: list[dict[str, Any]], split: str, measure: str) -> list[float | None]:
+    """The score of each seed; the mean where there are several results of it, None where none has the measure."""
+    found: dict[Any, list[float]] = {run["seed"]: [] for run in runs}
+    for run in runs:
+        value = run["scores"][split].get(measure)
+        if value is not None:
+            found[run["seed"]].append(float(value))
+    return [statistics.mean(values) if values else None for values in found.values()]
 
 
 def _common(scores: Iterable[Mapping[str, Any]]) -> list[str]:

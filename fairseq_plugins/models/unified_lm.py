@@ -18,7 +18,7 @@ from fairseq.models import (
 )
 
 from fairseq_plugins.config import mirror, restore
-from fairseq_plugins.optimizer import mark_heads
+from fairseq_plugins.optimizer import mark_heads, mark_layers
 from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
 from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
@@ -64,6 +64,7 @@ class UnifiedLMModel(BaseFairseqModel):
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
         core = getattr(task, "build_core", LanguageModel)(config)  # of a task of understanding
+        mark_layers(core.transformer)
         if isinstance(core, UnderstandingModel):
             mark_heads(core.heads.parameters())
         return cls(core, task, cfg.writes)

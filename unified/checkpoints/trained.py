@@ -44,10 +44,12 @@ def find_checkpoint(path: str | os.PathLike) -> Path:
 
 
 def _scored(folder: Path) -> list[str]:
-    if not (folder / FILE_NAME).is_file():
-        return []
-    (result,) = read_results([folder / FILE_NAME])
-    return [f"checkpoint_{result['checkpoint']}.pt"] if "checkpoint" in result else []
+    """Results are beside the checkpoints, or of several tasks in a folder for each."""
+    own = folder / FILE_NAME
+    results = read_results([own]) if own.is_file() else []
+    for path in () if results else sorted(folder.glob(f"*/{FILE_NAME}")):
+        results += [result for result in read_results([path]) if "together" in result]
+    return [f"checkpoint_{result['checkpoint']}.pt" for result in results if "checkpoint" in result]
 
 
 def find_data(path: Path, content: dict, data: str | os.PathLike | None = None) -> Path:

@@ -17,8 +17,15 @@ HELP = "fine-tune a model for a task with fairseq-train, then score it; prints t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="a task by name, or a head for data in its own format")
-    parser.add_argument("--data", required=True, metavar="PATH", help="folder with the task's official files")
+    parser.add_argument(
+        "task",
+        metavar="TASK",
+        help="a task by name, or a head for data in its own format; several at once, each with how often an epoch "
+        "reads its items, as 'rte, mnli:2, stsb:0.5'",
+    )
+    parser.add_argument(
+        "--data", required=True, metavar="PATH", help="folder with the task's official files, or with one for each task"
+    )
     parser.add_argument(
         "--init", required=True, metavar="CHECKPOINT", help="model to start from: of fairseq-train or unified convert"
     )
@@ -34,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
     parser.add_argument(
         "--head-rate", type=float, metavar="R", help="learning rate of the head, which is new (as published, or of all)"
+    )
+    parser.add_argument(
+        "--layer-decay",
+        type=float,
+        metavar="R",
+        help="a layer's learning rate as a share of the one above's (as published)",
     )
     parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
     parser.add_argument(
@@ -63,18 +76,21 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from unified.commands import plugin_dir
-    from unified.tasks.catalogue import task_named, with_changes, with_head
+    from unified.tasks.catalogue import with_changes, with_head
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
+    from unified.tasks.several import SeveralTasks, tasks_named
     from unified.tasks.writing import WritingTask
 
     if args.micro_batch is not None and args.micro_batch < 1:
         raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
-    task = task_named(args.task)
+    task = tasks_named(args.task)
     task = task if args.system is None else task.as_in(args.system)
     if isinstance(task, WritingTask):
         _refuse_for_writing(args, task.name)
     elif args.head is not None:
+        if isinstance(task, SeveralTasks):
+            raise UnifiedError(f"--head {args.head}: there are several tasks; it is for one")
         task = with_head(task, args.head)
     training = with_changes(
         task.training,
@@ -82,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         learning_rate=args.learning_rate,
         head_rate=args.head_rate,
+        layer_decay=args.layer_decay,
         longest=args.longest,
     )
     job = job_of(task, training, Start.of(args.init), Path(args.output))
@@ -123,12 +140,34 @@ def _submit(task, folder: Path) -> None:
 def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: float) -> None:
     from unified.hub import UnifiedLM
     from unified.results import write_result
-    from unified.tasks.finetuning import data_hash
 
-    task, folder = job.task, job.folder
-    predictor = job.predictor(UnifiedLM.from_pretrained(folder / f"checkpoint_{args.select}.pt", job.data))
-    scores = {}
-    for split, items in splits.items():
+    handle, scores = UnifiedLM.from_pretrained(job.folder / f"checkpoint_{args.select}.pt", job.data), {}
+    for learnt in job.learnt(handle, splits):
+        learnt.folder.mkdir(exist_ok=True)
+        scores[learnt.task.name] = _scores(learnt)
+        path = write_result(
+            learnt.folder,
+            task=learnt.task.name,
+            run=args.run_name,
+            scores=scores[learnt.task.name],
+            seed=args.seed,
+            command=words,
+            data=learnt.data,
+            published=learnt.task.published,
+            checkpoint=args.select,
+            seconds=round(seconds, 1),
+            **({"together": learnt.together} if learnt.together else {}),
+        )
+        _submit(learnt.task, learnt.folder)
+    print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
+    written = f"{path} and the other tasks' folders" if learnt.together else path
+    print(f"written to {written}; `unified results {job.folder}` makes a table of it", file=sys.stderr)
+
+
+def _scores(learnt) -> dict[str, dict]:
+    """Of every split with labels; predictions are written."""
+    task, folder, predictor, scores = learnt.task, learnt.folder, learnt.predictor, {}
+    for split, items in learnt.splits.items():
         if split == "train":
             continue
         predictions = list(predictor.predict(items))
@@ -140,18 +179,4 @@ def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: fl
             (folder / f"{split}.{name}").write_text(content, encoding="utf-8")
         if split not in task.unlabelled:
             scores[split] = predictor.score(items, predictions)
-    path = write_result(
-        folder,
-        task=task.name,
-        run=args.run_name,
-        scores=scores,
-        seed=args.seed,
-        command=words,
-        data=data_hash(job.items),
-        published=task.published,
-        checkpoint=args.select,
-        seconds=round(seconds, 1),
-    )
-    print(json.dumps(scores, indent=2))
-    _submit(task, folder)
-    print(f"written to {path}; `unified results {folder}` makes a table of it", file=sys.stderr)
+    return scores

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, first_few
 
 NAME = "predict"
 HELP = "answer with a model of a task: JSON lines in, JSON lines out, as they come"
@@ -21,7 +21,9 @@ HELP = "answer with a model of a task: JSON lines in, JSON lines out, as they co
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="what the model was fine-tuned for: its head, or its task's name")
     parser.add_argument(
-        "input", metavar="INPUT", help="file of items, one JSON object a line; - for stdin; or one item, {...}"
+        "input",
+        metavar="INPUT",
+        help="file of items, one JSON object a line, all of which are checked first; - for stdin; or one item, {...}",
     )
     parser.add_argument("--model", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
     parser.add_argument("--head", metavar="NAME", help="which head answers, where the model has several of a kind")
@@ -46,8 +48,11 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     predictor = replace(_predictor(args, UnifiedLM.from_pretrained(args.model, device=args.device)), ahead=args.ahead)
+    source = Path(args.input)
+    if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
+        _check(source, predictor)
     with _destination(args.output) as (stream, done):
-        items = islice(_items(args, predictor), done, None)
+        items = islice(_items(args.input, predictor), done, None)
         for prediction in predictor.predict(items):
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
     return 0
@@ -57,6 +62,7 @@ def _predictor(args: argparse.Namespace, handle):
     """What answers, or writes."""
     from unified.tasks import parse_head
     from unified.tasks.catalogue import task_named
+    from unified.tasks.several import head_name
     from unified.tasks.writing import Writer, WritingTask
 
     task = task_named(args.task)
@@ -65,30 +71,73 @@ def _predictor(args: argparse.Namespace, handle):
             raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")
         handle.decoder(prompt=False)  # refuses models that do not write, before anything is read
         return Writer(handle, task)
+    own = head_name(task.name)  # of a model of several tasks
+    head = args.head or (own if own in handle.predictors else None)
     kinds = () if args.head else (parse_head(task.head).kind.name,)
-    return replace(handle.predictor(*kinds, head=args.head), most_places=args.max_tokens)
+    return replace(handle.predictor(*kinds, head=head), most_places=args.max_tokens)
 
 
-def _items(args: argparse.Namespace, predictor) -> Iterator[Any]:
+def _check(source: Path, predictor) -> None:
+    """Read a file to its end, before anything is answered.
+
+    Raises:
+        UnifiedError: there is none, or lines of it are wrong, of which the first ten are named.
+    """
+    problems: list[str] = []
+    for _ in _items(str(source), predictor, problems):
+        pass
+    if problems:
+        raise UnifiedError(f"{source}: {first_few(problems)}")
+
+
+def _items(source: str, predictor, problems: list[str] | None = None) -> Iterator[Any]:
+    """Items as they come; what is wrong with a line is noted in ``problems``, or without these raised."""
     from unified.tasks.items import fields_of
 
-    with _opened(args.input) as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                try:
-                    yield predictor.item(fields_of(line), number)
-                except UnifiedError as problem:
-                    raise UnifiedError(f"{args.input}: line {number}: {problem}") from None
+    for number, line in _lines(source):
+        if not line.strip():
+            continue
+        try:
+            item = predictor.item(fields_of(line), number)
+        except UnifiedError as problem:
+            if problems is None:
+                raise UnifiedError(f"{_called(source)}: line {number}: {problem}") from None
+            problems.append(f"line {number}: {problem}")
+        else:
+            yield item
 
 
-@contextmanager
-def _opened(source: str) -> Iterator[Iterable[str]]:
-    """Lines of a file, of stdin, or of ``source`` itself where it is an object."""
-    if source == "-" or source.lstrip().startswith("{"):
-        yield sys.stdin if source == "-" else [source]
-        return
-    with open(source, encoding="utf-8") as stream:
-        yield stream
+def _lines(source: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a file, plain or compressed, of stdin or a pipe, or ``source`` itself, an object."""
+    from unified.data.streams import numbered_lines
+
+    if _is_object(source):
+        yield 1, source
+    elif source == "-":
+        yield from _streamed(sys.stdin, source)
+    elif Path(source).is_fifo():
+        with open(source, encoding="utf-8") as stream:
+            yield from _streamed(stream, source)
+    else:
+        yield from numbered_lines(source)
+
+
+def _streamed(stream: Iterable[str], source: str) -> Iterator[tuple[int, str]]:
+    number = 0
+    try:
+        for number, line in enumerate(stream, 1):
+            yield number, line
+    except UnicodeDecodeError:
+        raise UnifiedError(f"{_called(source)}: not UTF-8 behind line {number}") from None
+
+
+def _is_object(source: str) -> bool:
+    return source.lstrip().startswith("{")
+
+
+def _called(source: str) -> str:
+    """What messages call it."""
+    return "standard input" if source == "-" else "the item" if _is_object(source) else source
 
 
 @contextmanager

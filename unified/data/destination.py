@@ -47,7 +47,7 @@ def check_destination(destination: Path, overwrite: bool) -> None:
         return
     if not destination.is_dir():
         raise UnifiedError(f"{destination}: a file, where the new folder should be")
-    names = sorted(entry.name for entry in destination.iterdir())
+    names = _leaves(destination)
     if not names:
         return
     if not overwrite:
@@ -64,8 +64,8 @@ def check_destination(destination: Path, overwrite: bool) -> None:
 
 
 def write_manifest(folder: Path, content: dict) -> None:
-    """Write ``manifest.json``: ``content`` and the size and hash of every other file in ``folder``."""
-    outputs = {path.name: describe(path) for path in sorted(folder.iterdir())}
+    """Write ``manifest.json``: ``content`` and the size and hash of every other file in ``folder``, at any depth."""
+    outputs = {name: describe(folder / name) for name in _leaves(folder)}
     text = json.dumps({**content, "outputs": outputs}, indent=2, ensure_ascii=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
@@ -83,9 +83,15 @@ def _outputs(folder: Path) -> list[str]:
         return []  # no manifest of ours: every file is foreign
 
 
+def _leaves(folder: Path) -> list[str]:
+    """Files, links and empty folders at any depth, by their paths within ``folder``."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir() or not any(path.iterdir()))
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
 def _sync(folder: Path) -> None:
-    for path in folder.iterdir():
-        with open(path, "rb") as stream:
+    for name in _leaves(folder):
+        with open(folder / name, "rb") as stream:
             os.fsync(stream.fileno())
 
 

@@ -110,5 +110,5 @@ class Answering:
             return next(iter(suited.values()))
         wanted = head or " or ".join(kinds) or "one task"
         if suited:
-            raise UnifiedError(f"the model has several heads, {', '.join(suited)}; name one of them")
+            raise UnifiedError(f"the model has several heads, {', '.join(suited)}; name one of them (head=, --head)")
         raise UnifiedError(f"the model was fine-tuned for {', '.join(self.predictors)}, not for {wanted}")

@@ -23,6 +23,11 @@ def packed_length(transformer: Transformer, longest: int, device: torch.device) 
     return ANY_LENGTH if transformer.goes_by_documents(device) else longest
 
 
+def drawn(weight: float, units: int) -> int:
+    """How many of so many units an epoch reads that reads each ``weight`` times."""
+    return max(1, round(weight * units))
+
+
 def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
     """Numbers of the examples that must be in one batch: those of each item, or each by itself.
 

@@ -22,6 +22,7 @@ from unified.model import TransformerConfig
 from unified.tasks.items import write_items
 from unified.tasks.prediction import Predictor
 from unified.tasks.settings import Task, Training
+from unified.tasks.several import SeveralTasks
 from unified.tasks.writing import Writer, WritingTask
 from unified.tokenization import Tokenizer, load_tokenizer
 
@@ -73,14 +74,49 @@ def write_items_folder(folder: Path, name: str, splits: Mapping[str, Sequence], 
         start.vocabulary.save(made / "dict.txt")
         start.tokenizer.save(made)
         for split, items in splits.items():
+            (made / split).parent.mkdir(exist_ok=True)
             write_items(made / f"{split}.jsonl", items)
         write_manifest(made, {"task": name, "items": {split: len(items) for split, items in splits.items()}})
 
 
-def data_hash(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file of items in a folder of :func:`write_items_folder`."""
+def data_hash(folder: Path, part: str = "") -> dict[str, str]:
+    """SHA-256 of each file of items in a folder of :func:`write_items_folder`, or in a part of it such as ``rte/``."""
     outputs = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"]
-    return {name: one["sha256"] for name, one in outputs.items() if name.endswith(".jsonl")}
+    files = {name: one["sha256"] for name, one in outputs.items() if name.endswith(".jsonl")}
+    return {name.removeprefix(part): digest for name, digest in files.items() if name.startswith(part)}
+
+
+def with_both(splits: Mapping[str, Sequence], source: Path, name: str) -> Mapping[str, Sequence]:
+    """The splits of a task.
+
+    Raises:
+        UnifiedError: there are no training or no validation items.
+    """
+    for needed in ("train", "valid"):
+        if not splits.get(needed):
+            raise UnifiedError(f"--data {source}: holds no {needed} split of {name}")
+    return splits
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A task that a model was fine-tuned for, and what is judged of it.
+
+    Attributes:
+        task: its entry.
+        folder: its predictions and results go here.
+        splits: its items.
+        data: SHA-256 of their files.
+        predictor: what answers.
+        together: names of all tasks, where the model has learnt several.
+    """
+
+    task: Task | WritingTask
+    folder: Path
+    splits: Mapping[str, Sequence]
+    data: Mapping[str, str]
+    predictor: Predictor | Writer
+    together: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +124,7 @@ class Job(ABC):
     """One fine-tuning.
 
     Attributes:
-        task: what is learnt.
+        task: what is learnt, one or several.
         training: its settings.
         start: the model.
         folder: everything goes here.
@@ -97,7 +133,7 @@ class Job(ABC):
     #: Options of ``fairseq-train`` without a value.
     flags: ClassVar[tuple[str, ...]] = ()
 
-    task: Task | WritingTask
+    task: Task | WritingTask | SeveralTasks
     training: Training
     start: Start
     folder: Path
@@ -120,6 +156,8 @@ class Job(ABC):
     def read(self, source: Path) -> dict[str, Sequence]:
         """Items of all splits, written to :attr:`items`, and made ready in :attr:`data`.
 
+        Splits of several tasks have names such as ``rte/train``.
+
         Raises:
             UnifiedError: the source cannot be read or has no training or validation items, or a folder holds other
                 things.
@@ -127,9 +165,6 @@ class Job(ABC):
         if not source.exists():
             raise UnifiedError(f"--data {source}: no such file or folder")
         splits = dict(self._read(source))
-        for name in ("train", "valid"):
-            if not splits.get(name):
-                raise UnifiedError(f"--data {source}: holds no {name} split of {self.task.name}")
         write_items_folder(self.items, self.task.name, splits, self.start)
         return splits
 
@@ -143,9 +178,9 @@ class Job(ABC):
         share = math.ceil(self.training.batch_size / max(cards, 1))
         micro_batches = math.ceil(share / (most or share))
         at_once = math.ceil(share / micro_batches)
-        total = self.updates(splits["train"], at_once * micro_batches * max(cards, 1))
+        total = self.updates(splits, at_once, micro_batches * max(cards, 1))
         options: dict[str, object] = {
-            **self._options(splits["train"]),
+            **self._options(splits),
             "--arch": "unified_lm",
             **_shape(self.config),
             "--finetune-from-model": self.start.checkpoint,
@@ -168,29 +203,33 @@ class Job(ABC):
         flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", *([] if cards else ["--cpu"])]
         return [str(self.data), *(str(part) for pair in options.items() for part in pair), *flags]
 
-    def updates(self, items: Sequence, batch_size: int) -> int:
-        """Updates of so many sequences that the epochs over these items take."""
-        return self.training.epochs * math.ceil(self._units(items) / batch_size)
+    def updates(self, splits: Mapping[str, Sequence], batch_size: int, batches: int = 1) -> int:
+        """Updates, each of so many batches of so many sequences, that the epochs over the training items take."""
+        return self.training.epochs * math.ceil(self._batches(splits, batch_size) / batches)
+
+    @abstractmethod
+    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
+        """What the trained model is judged by, for each of its tasks."""
 
     @abstractmethod
     def _read(self, source: Path) -> Mapping[str, Sequence]: ...
 
     @abstractmethod
-    def _units(self, items: Sequence) -> int:
-        """What ``batch_size`` counts."""
+    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
+        """How many an epoch has."""
 
     @abstractmethod
-    def _options(self, items: Sequence) -> dict[str, object]:
+    def _options(self, splits: Mapping[str, Sequence]) -> dict[str, object]:
         """Options that belong to the task."""
 
-    @abstractmethod
-    def predictor(self, handle: UnifiedLM) -> Predictor | Writer:
-        """What answers, of the trained model."""
 
-
-def _optimizer(training: Training) -> list[object]:
+def _optimizer(training: Training) -> list[str]:
     own = list(_OPTIMIZERS[training.optimizer])
-    return own if training.head_rate is None else [*own, "--head-lr", str(training.head_rate)]
+    if training.head_rate is not None:
+        own += ["--head-lr", str(training.head_rate)]
+    if training.layer_decay != 1:
+        own += ["--layer-decay", str(training.layer_decay)]
+    return own
 
 
 def _shape(config: TransformerConfig) -> dict[str, object]:

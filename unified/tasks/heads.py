@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from torch import nn
+
 from unified.errors import UnifiedError
 from unified.notation import check_settings, nearest, read_settings, split_entries
 from unified.tasks.base import Understanding
@@ -78,6 +80,8 @@ def _entry(text: str) -> HeadEntry:
         raise refusal(f"no head {kind_name!r}{nearest(kind_name, HEADS)}; known are {', '.join(HEADS)}")
     kind, settings = HEADS[kind_name], read_settings(inside or "", refusal)
     check_settings(kind, kind_name, settings, refusal, given=() if "labels" in settings else FROM_DATA)
+    if name and hasattr(nn.ModuleDict, name):
+        raise refusal(f"the name {name} is torch's; take another")
     share = float(weight or 1)
     if not share > 0:
         raise refusal("the weight must be above 0")

@@ -1,7 +1,8 @@
-"""The two kinds of fine-tuning: of a task of understanding, and of one whose answers are written."""
+"""The kinds of fine-tuning: of a task of understanding, of several, and of one whose answers are written."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +17,11 @@ from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
 from unified.tasks.base import Codec
-from unified.tasks.batches import units_of
-from unified.tasks.finetuning import Job, Start
+from unified.tasks.batches import drawn, units_of
+from unified.tasks.finetuning import Job, Learnt, Start, data_hash, with_both
 from unified.tasks.heads import parse_head
-from unified.tasks.prediction import Predictor
 from unified.tasks.settings import Task, Training
+from unified.tasks.several import SeveralTasks, Share, folders_of
 from unified.tasks.writing import Room, Writer, WritingTask, WritingTraining
 from unified.tokenization.source import TokenizerSource
 from unified.tokenization.symbols import require_symbol
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from unified.hub import UnifiedLM
 
 
-def job_of(task: Task | WritingTask, training: Training, start: Start, folder: Path) -> Job:
-    """The job of a task of either kind.
+def job_of(task: Task | WritingTask | SeveralTasks, training: Training, start: Start, folder: Path) -> Job:
+    """The job of a task of any kind.
 
     Raises:
         UnifiedError: the model cannot learn it.
     """
-    kind = WritingJob if isinstance(task, WritingTask) else UnderstandingJob
-    return kind(task, training, start, folder)
+    kinds = {Task: UnderstandingJob, SeveralTasks: SeveralJob, WritingTask: WritingJob}
+    return kinds[type(task)](task, training, start, folder)
 
 
 @dataclass(frozen=True)
@@ -55,24 +56,72 @@ class UnderstandingJob(Job):
         if longest > room:
             raise UnifiedError(f"--longest {longest}: the model has {room} positions; give it shorter sequences")
 
-    def predictor(self, handle: UnifiedLM) -> Predictor:
-        return handle.predictor()
+    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
+        return [Learnt(self.task, self.folder, splits, data_hash(self.data), handle.predictor())]
 
     def _read(self, source: Path) -> Mapping[str, Sequence]:
-        return self.task.read(source)
+        return with_both(self.task.read(source), source, self.task.name)
 
-    def _units(self, items: Sequence) -> int:
+    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
+        return math.ceil(self._units(self.task.head, splits["train"]) / batch_size)
+
+    def _units(self, head: str, items: Sequence) -> int:
+        """What ``batch_size`` counts."""
         codec = Codec(self.start.tokenizer, self.start.vocabulary, self.training.longest, self.start.config.relative)
-        understanding = parse_head(self.task.head).task_of(items)
+        understanding = parse_head(head).task_of(items)
         return len(units_of(understanding.encode(items, codec).owners, understanding.together))
 
-    def _options(self, items: Sequence) -> dict[str, object]:
+    def _options(self, splits: Mapping[str, Sequence]) -> dict[str, object]:
         return {
             "--task": "unified_understanding",
             "--head": self.task.head,
             "--criterion": "unified_understanding",
-            "--best-checkpoint-metric": self.task.measure or parse_head(self.task.head).task_of(items).measures[0],
+            "--best-checkpoint-metric": self._measure(splits),
         }
+
+    def _measure(self, splits: Mapping[str, Sequence]) -> str:
+        """What chooses a checkpoint."""
+        return self.task.measure or parse_head(self.task.head).task_of(splits["train"]).measures[0]
+
+
+@dataclass(frozen=True)
+class SeveralJob(UnderstandingJob):
+    """Of several tasks of understanding, each with a folder of its name in the data, the items and the results."""
+
+    task: SeveralTasks
+
+    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
+        return [
+            Learnt(
+                share.task,
+                self.folder / share.name,
+                _within(share, splits),
+                data_hash(self.data, f"{share.name}/"),
+                handle.predictor(head=share.name),
+                tuple(one.task.name for one in self.task.shares),
+            )
+            for share in self.task.shares
+        ]
+
+    def _read(self, source: Path) -> Mapping[str, Sequence]:
+        read: dict[str, Sequence] = {}
+        for share, folder in zip(self.task.shares, folders_of(source, self.task.shares), strict=True):
+            own = with_both(share.task.read(folder), folder, share.task.name)
+            read |= {f"{share.name}/{split}": items for split, items in own.items()}
+        return read
+
+    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
+        units = ((share, self._units(share.task.head, _within(share, splits)["train"])) for share in self.task.shares)
+        return sum(math.ceil(drawn(share.weight, count) / batch_size) for share, count in units)
+
+    def _measure(self, splits: Mapping[str, Sequence]) -> str:
+        return "average"
+
+
+def _within(share: Share, splits: Mapping[str, Sequence]) -> dict[str, Sequence]:
+    """The splits of one of several tasks."""
+    prefix = f"{share.name}/"
+    return {name.removeprefix(prefix): items for name, items in splits.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)
@@ -119,16 +168,17 @@ class WritingJob(Job):
         prepare(settings, self.data, available_cores(), overwrite=(self.data / MANIFEST).is_file())
         return splits
 
-    def predictor(self, handle: UnifiedLM) -> Writer:
-        return Writer(handle, self.task)
+    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
+        return [Learnt(self.task, self.folder, splits, data_hash(self.items), Writer(handle, self.task))]
 
     def _read(self, source: Path) -> Mapping[str, Sequence]:
-        return self.task.read(source, Room(TokenCounter(self.start.tokenizer.encode), self.training.source_room))
+        room = Room(TokenCounter(self.start.tokenizer.encode), self.training.source_room)
+        return with_both(self.task.read(source, room), source, self.task.name)
 
-    def _units(self, items: Sequence) -> int:
-        return len(items)
+    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
+        return math.ceil(len(splits["train"]) / batch_size)
 
-    def _options(self, items: Sequence) -> dict[str, object]:
+    def _options(self, splits: Mapping[str, Sequence]) -> dict[str, object]:
         return {
             "--task": "unified_lm",
             "--criterion": "unified_lm",

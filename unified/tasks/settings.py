@@ -25,9 +25,10 @@ class Training:
         weight_decay: of all parameters.
         clip: norm of a gradient, at most.
         head_rate: learning rate of the head at its peak, with "adam"; None for that of all.
+        layer_decay: a layer's rate as a share of that of the layer above, with "adam".
 
     Raises:
-        UnifiedError: a number is not positive, or the optimizer has no rate of the head's own.
+        UnifiedError: a number is not positive, a share is above 1, or the optimizer has one rate only.
     """
 
     epochs: int = 3
@@ -39,16 +40,18 @@ class Training:
     weight_decay: float = 0.01
     clip: float = 1.0
     head_rate: float | None = None
+    layer_decay: float = 1.0
 
     def __post_init__(self):
         for name in ("epochs", "batch_size", "learning_rate", "longest", "head_rate"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")
-        if self.head_rate is not None and self.optimizer != "adam":
-            raise UnifiedError(
-                f"--head-rate {self.head_rate}: {self.optimizer} has one rate for all; only Adam has two"
-            )
+        if not 0 < self.layer_decay <= 1:
+            raise UnifiedError(f"--layer-decay must be above 0 and at most 1, got {self.layer_decay}")
+        for option, own in (("--head-rate", self.head_rate), ("--layer-decay", self.layer_decay)):
+            if self.optimizer != "adam" and own not in (None, 1):
+                raise UnifiedError(f"{option} {own}: {self.optimizer} has one rate for all; only Adam has several")
 
 
 @dataclass(frozen=True)

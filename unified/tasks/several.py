@@ -1,0 +1,155 @@
+"""Several tasks that one model learns at once, by weights (MT-DNN: Liu et al. 2019), from their notation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from unified.errors import UnifiedError
+from unified.notation import split_entries
+from unified.tasks.catalogue import task_named
+from unified.tasks.settings import Task, Training
+from unified.tasks.writing import WritingTask
+
+#: Liu et al. 2019, section 4.2; UniLM has them for each task of GLUE by itself.
+MT_DNN = Training(epochs=5, batch_size=32, learning_rate=5e-5, longest=512, optimizer="adamax", weight_decay=0.0)
+
+#: name, task, weight.
+_ENTRY = re.compile(r"(?:(\w+)\s*=\s*)?(.+?)\s*(?::([^:()\[\]'\"]*))?", re.DOTALL)
+_WEIGHT = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*")
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of the tasks.
+
+    Attributes:
+        task: what is learnt.
+        weight: how often an epoch reads its training items, see :class:`unified.tasks.HeadEntry`.
+    """
+
+    task: Task
+    weight: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Of the head, and of the folders of its data and its results."""
+        return head_name(self.task.name)
+
+
+@dataclass(frozen=True)
+class SeveralTasks:
+    """What a model learns.
+
+    Attributes:
+        shares: at least two tasks.
+        training: settings of all.
+    """
+
+    shares: tuple[Share, ...]
+    training: Training = MT_DNN
+
+    @property
+    def name(self) -> str:
+        return ", ".join(share.task.name for share in self.shares)
+
+    @property
+    def head(self) -> str:
+        """As ``--head`` of ``--task unified_understanding`` takes it."""
+        return ", ".join(f"{share.name}={share.task.head}{_behind(share.weight)}" for share in self.shares)
+
+    def as_in(self, system: str) -> SeveralTasks:
+        """The tasks with heads of another paper, and its settings.
+
+        Raises:
+            UnifiedError: they are not known of every task, or differ.
+        """
+        tasks = [share.task.as_in(system) for share in self.shares]
+        for task in tasks:
+            if task.training != tasks[0].training:
+                raise UnifiedError(
+                    f"--system {system}: {tasks[0].name} and {task.name} have different settings there, so they cannot "
+                    "be learnt at once by them; leave --system out"
+                )
+        shares = tuple(replace(share, task=task) for share, task in zip(self.shares, tasks, strict=True))
+        return SeveralTasks(shares, tasks[0].training)
+
+
+def tasks_named(text: str) -> Task | WritingTask | SeveralTasks:
+    """A task, see :func:`unified.tasks.catalogue.task_named`, or several: ``[name=]task[:weight], …``.
+
+    A name is what a task is called instead, so that two may have data of one kind.
+
+    Raises:
+        UnifiedError: names the entry and what is wrong with it.
+    """
+    entries = split_entries(text, "tasks")
+    if len(entries) < 2:
+        return task_named(text)
+    shares = tuple(map(_share, entries))
+    names = [share.name for share in shares]
+    for name in names:
+        if names.count(name) > 1:
+            raise UnifiedError(f"tasks {text!r}: {name} is there twice; give each task once, with its weight behind it")
+    return SeveralTasks(shares)
+
+
+def head_name(task: str) -> str:
+    """The name of a task as that of a head, which has letters, digits and underscores only."""
+    return re.sub(r"\W", "_", task)
+
+
+def folders_of(source: Path, shares: Sequence[Share]) -> list[Path]:
+    """The folder of each task in that of all: called like it, or as GLUE's own are, such as ``STS-B`` of ``stsb``.
+
+    Raises:
+        UnifiedError: names the folders that are missing.
+    """
+    there = sorted(path for path in source.iterdir() if path.is_dir()) if source.is_dir() else []
+    folders, missing = [], []
+    for share in shares:
+        name = share.task.name
+        alike = [path for path in there if path.name == name] or [p for p in there if _plain(p.name) == _plain(name)]
+        if alike:
+            folders.append(alike[0])
+        else:
+            missing.append(name)
+    if missing:
+        raise UnifiedError(
+            f"--data {source}: no folder {' and no folder '.join(missing)} in it; several tasks have one each there"
+        )
+    return folders
+
+
+def _share(entry: str) -> Share:
+    refusal = partial(_refusal, entry)
+    match = _ENTRY.fullmatch(entry)
+    if not match:
+        raise refusal("expected [name=]task[:weight]")
+    name, task_name, weight = match.groups()
+    weighed = _WEIGHT.fullmatch(weight or "1") if weight != "" else None
+    if not weighed or not float(weighed[1]) > 0:
+        raise refusal(f"the weight must be a number above 0, got {weight!r}")
+    task = task_named(task_name)
+    if not isinstance(task, Task):
+        raise refusal("it is a task of writing, which has no head; only tasks of understanding are learnt at once")
+    if (name or task.name) == "data":
+        raise refusal("'data' is what the folder with the data of all is called; take another name")
+    return Share(replace(task, name=name or task.name), float(weighed[1]))
+
+
+def _refusal(entry: str, problem: str) -> UnifiedError:
+    return UnifiedError(f"task {entry!r}: {problem}")
+
+
+def _behind(weight: float) -> str:
+    return "" if weight == 1 else f":{np.format_float_positional(weight, trim='-')}"
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "")
