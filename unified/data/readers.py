@@ -150,7 +150,7 @@ class DocumentCorpus:
             for block in _at_blank_lines(blocks) if whole_documents and not is_json(path) else blocks:
                 if is_json(path):
                     yield JsonChunk(block, document, self.text_field)
-                    document += len(block.lines)
+                    document += block.count
                     continue
                 if inside and _is_blank(block.lines[0]):
                     document, inside = document + 1, False
@@ -180,9 +180,9 @@ class ParallelCorpus:
             targets = LineReader(target_path)
             lines = 0
             for source in LineReader(source_path).blocks():
-                target = targets.take(len(source.lines))
-                found = len(target.lines) if target else 0
-                if found < len(source.lines):
+                target = targets.take(source.count)
+                found = target.count if target else 0
+                if found < source.count:
                     raise UnifiedError(
                         f"{target_path}: ends after line {lines + found}, but {source_path} goes on; "
                         "parallel files need the same number of lines"
@@ -210,7 +210,7 @@ class JsonPairCorpus:
         for path in self.paths:
             for block in LineReader(path).blocks():
                 yield JsonPairChunk(block, pair, self.source_field, self.target_field)
-                pair += len(block.lines)
+                pair += block.count
 
 
 def is_json(path: str) -> bool:
@@ -228,13 +228,13 @@ def _at_blank_lines(blocks: Iterable[Block]) -> Iterator[Block]:
     held_bytes = 0
     for block in blocks:
         stop = next((i + 1 for i in reversed(range(len(block.lines))) if _is_blank(block.lines[i])), 0)
-        rest = sum(len(line.encode()) + 1 for line in block.lines[stop:]) if stop else block.size
         if stop:
-            yield _joined([*held, replace(block, lines=block.lines[:stop], size=block.size - rest)])
+            whole, block = block.divided(stop)
+            yield _joined([*held, whole])
             held, held_bytes = [], 0
-        if stop < len(block.lines):
-            held.append(Block(block.path, block.first_line + stop, block.lines[stop:], rest))
-            held_bytes += rest
+        if block.data:
+            held.append(block)
+            held_bytes += block.size
         if held_bytes > LONGEST_DOCUMENT_BYTES:
             raise UnifiedError(
                 f"{block.path}: the document at line {held[0].first_line} is longer than "
@@ -245,8 +245,7 @@ def _at_blank_lines(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _joined(blocks: list[Block]) -> Block:
-    lines = [line for block in blocks for line in block.lines]
-    return replace(blocks[0], lines=lines, size=sum(block.size for block in blocks))
+    return replace(blocks[0], data=b"".join(block.data for block in blocks))
 
 
 def _last_document(lines: list[str], document: int, inside: bool) -> tuple[int, bool]:

@@ -7,7 +7,8 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -26,17 +27,60 @@ _BYTE_ORDER_MARK = "\ufeff"
 class Block:
     """Consecutive lines of a file.
 
+    It goes to other processes as bytes, and is decoded where it is used.
+
     Attributes:
         path: the file, as the user wrote it.
         first_line: number of the first line, from 1.
-        lines: the lines without their line feeds.
-        size: bytes of the uncompressed text.
+        data: the uncompressed text, UTF-8.
     """
 
     path: str
     first_line: int
-    lines: list[str]
-    size: int
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of the uncompressed text."""
+        return len(self.data)
+
+    @property
+    def count(self) -> int:
+        """Number of lines."""
+        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their line feeds.
+
+        Raises:
+            UnifiedError: they are not UTF-8.
+        """
+        text = self._decoded()
+        if self.first_line == 1:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
+        # Not splitlines(): that would cut at form feeds and Unicode line separators too.
+        return text.removesuffix("\n").split("\n")
+
+    def divided(self, line: int) -> tuple[Block, Block]:
+        """The lines before one of its lines, counted from 0, and those from there on."""
+        rest = sum(len(text.encode()) + 1 for text in self.lines[line:]) - (not self.data.endswith(b"\n"))
+        cut = len(self.data) - rest
+        return replace(self, data=self.data[:cut]), Block(self.path, self.first_line + line, self.data[cut:])
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "lines"}
+
+    def _decoded(self) -> str:
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = self.first_line + self.data.count(b"\n", 0, error.start)
+            column = error.start - self.data.rfind(b"\n", 0, error.start)
+            raise UnifiedError(
+                f"{self.path}, line {line}: not UTF-8 (byte {self.data[error.start]:#04x} at byte {column} of the "
+                "line); convert the file to UTF-8"
+            ) from None
 
 
 class LineReader:
@@ -46,7 +90,7 @@ class LineReader:
         path: a file of UTF-8 text, plain or ``.gz``, ``.xz``, ``.zst``.
 
     Raises (here and from the methods):
-        UnifiedError: there is no such file, it is not UTF-8, its compressed data are damaged, or a line is longer than
+        UnifiedError: there is no such file, its compressed data are damaged, or a line is longer than
             :data:`LONGEST_LINE_BYTES`.
     """
 
@@ -68,25 +112,9 @@ class LineReader:
     def _block(self, data: bytes) -> Block | None:
         if not data:
             return None
-        first = self._next_line
-        text = self._decode(data)
-        if first == 1:
-            text = text.removeprefix(_BYTE_ORDER_MARK)
-        # Not splitlines(): that would cut at form feeds and Unicode line separators too.
-        lines = text.removesuffix("\n").split("\n")
-        self._next_line += len(lines)
-        return Block(self.path, first, lines, len(data))
-
-    def _decode(self, data: bytes) -> str:
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = self._next_line + data.count(b"\n", 0, error.start)
-            column = error.start - data.rfind(b"\n", 0, error.start)
-            raise UnifiedError(
-                f"{self.path}, line {line}: not UTF-8 (byte {data[error.start]:#04x} at byte {column} of the line); "
-                "convert the file to UTF-8"
-            ) from None
+        block = Block(self.path, self._next_line, data)
+        self._next_line += block.count
+        return block
 
     def _read_block(self) -> bytes:
         data = self._read(lambda: self._stream.read(BLOCK_BYTES))

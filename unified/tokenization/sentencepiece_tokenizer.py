@@ -57,7 +57,9 @@ class SentencePieceTokenizer:
         return self._processor.encode(single_spaced(text), out_type=str)
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        return concatenated(self._processor.encode(_single_spaced(texts), out_type=int, num_threads=1))
+        encoded = self._processor.encode(_single_spaced(texts), return_type="numpy", num_threads=1)
+        sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        return np.concatenate([np.zeros(0, dtype=np.int32), *encoded]), sizes
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         encoded = self._processor.encode(_single_spaced(texts), out_type="offset_mapping", num_threads=1)
