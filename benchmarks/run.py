@@ -49,6 +49,7 @@ FULL = [
     ["coreference_memory.py"],
     ["memory.py", "--bar", "3800"],
     ["preparing.py", "--all", "--rounds", "2"],
+    ["preparing.py", "--compressed", "--rounds", "2"],
     ["start.py"],
     ["generating.py", "--sentences", "256", "--bar", "1.5"],
     ["generating.py", "--sentences", "256", "--beam", "1", "--bar", "1.5"],
