@@ -40,7 +40,7 @@ CPU = [
     ["memory.py", "--bar", "3800", "--lengths", "256", "512", "1024"],
     ["preparing.py", "--rounds", "2"],
     ["start.py", "--tokens", "1000000", "20000000", "--rounds", "1"],
-    ["generating.py", "--sentences", "32", "--rounds", "1", "--bar", "1.5"],
+    ["generating.py", "--sentences", "64", "--rounds", "1", "--bar", "1.5"],
     ["growth.py", "--rounds", "1", "--curves", "beam"],
 ]
 FULL = [
