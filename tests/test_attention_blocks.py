@@ -86,6 +86,19 @@ def test_dropout_is_that_of_the_definition_in_values_and_gradients(scores, monke
         torch.testing.assert_close(mine, reference)
 
 
+@pytest.mark.parametrize("visible", ["all", "before"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_weights_are_of_float32_at_least(dtype, visible):
+    """Each row sums to 1 within that precision, with and without what is hidden."""
+    row = masks.bidirectional(40) if visible == "all" else masks.left_to_right(40)
+    (block,) = blocks_of(masks.batch([row]))
+    torch.manual_seed(0)
+    query, key, bias = torch.randn(2, 40, 8), torch.randn(2, 40, 8), torch.randn(2, 40, 40)
+    weights = blocked._weights(block, query.to(dtype), key.to(dtype), bias.to(dtype))
+    assert weights.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 40, dtype=weights.dtype), atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("preset", ["bert_tiny", "xlnet_tiny"])
 def test_gradients_under_autocast_are_near_those_of_float32(preset):
     torch.manual_seed(0)

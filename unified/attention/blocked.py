@@ -126,7 +126,8 @@ def _added(bias: torch.Tensor | None, hidden: torch.Tensor | None, heads: int) -
 def _scores(query: torch.Tensor, key: torch.Tensor, added: torch.Tensor | None) -> torch.Tensor:
     """Products over the square root of K, plus ``added``, (H, q, k), at least float32."""
     scale = 1 / math.sqrt(query.size(-1))
-    if added is not None and added.dtype == query.dtype and not torch.is_autocast_enabled("cpu"):
+    exact = query.dtype == torch.promote_types(query.dtype, torch.float32) and not torch.is_autocast_enabled("cpu")
+    if exact and added is not None and added.dtype == query.dtype:
         return added.baddbmm_(query, key.mT, alpha=scale)  # one pass instead of three
     scores = _widened(torch.bmm(query, key.mT)).mul_(scale)
     return scores if added is None else scores.add_(added)
