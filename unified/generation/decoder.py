@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import torch
 
 from unified.attention import Attention, prepare
-from unified.attention.dense import masked_softmax
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, PADDING, AttentionMask
@@ -153,8 +152,7 @@ class CachedAttention:
 
     blind = None
 
-    def __init__(self, state: DecodingState, layer: int, seen: torch.Tensor):
-        """``seen`` bool (N, 1, beam x q, S + t + q): which places of source, text and queries each query sees."""
+    def __init__(self, state: DecodingState, layer: int, seen: Seen):
         self.state, self.layer, self.seen = state, layer, seen
         self.key = self.value = None
 
@@ -174,18 +172,34 @@ class CachedAttention:
         of_source = group_rows(query, beam) @ source.keys[layer].mT
         scores = torch.cat([of_source, group_rows(query @ self.key.mT, beam)], dim=-1)
         scores = scores if bias is None else scores + group_rows(bias.dense(), beam)
-        weights = masked_softmax(scores, self.seen)
+        weights = self.seen.softmax(scores)
         from_source, from_target = weights.split([of_source.size(-1), self.key.size(2)], dim=-1)
         read = split_rows(from_source @ source.values[layer], beam)
         return weights, read + split_rows(from_target, beam) @ self.value
 
 
-def seen_places(source: SourceCache, visible: torch.Tensor, beam: int) -> torch.Tensor:
-    """bool (N, 1, beam x q, S + t + q) of ``visible`` bool (q, t + q), which written and new places each query sees."""
-    written = visible.repeat(beam, 1)
-    shape = (len(source.visible), 1, len(written))
-    in_source = source.visible[:, None, None].expand(*shape, -1)
-    return torch.cat([in_source, written.expand(*shape, -1)], dim=-1)
+class Seen:
+    """Which places of source, text and queries each query of a step sees; the same for all layers.
+
+    Args:
+        visible: bool (q, t + q), which written and new places each query sees.
+        nothing: whether a query may see no place at all.
+        dtype: of the scores.
+    """
+
+    def __init__(self, source: SourceCache, visible: torch.Tensor, beam: int, nothing: bool, dtype: torch.dtype):
+        written = visible.repeat(beam, 1)
+        shape = (len(source.visible), 1, len(written))
+        in_source = source.visible[:, None, None].expand(*shape, -1)
+        hidden = ~torch.cat([in_source, written.expand(*shape, -1)], dim=-1)
+        self._added = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device)
+        self._added.masked_fill_(hidden, torch.finfo(dtype).min)
+        self._blind = hidden.all(-1, keepdim=True) if nothing else None
+
+    def softmax(self, scores: torch.Tensor) -> torch.Tensor:
+        """Of (N, H, beam x q, S + t + q), which are changed, among the places seen; zeros where there are none."""
+        weights = torch.softmax(scores.add_(self._added), dim=-1)
+        return weights if self._blind is None else weights.masked_fill(self._blind, 0.0)
 
 
 def group_rows(rows: torch.Tensor, beam: int) -> torch.Tensor:
@@ -332,9 +346,11 @@ class CachedDecoder:
         token_types = torch.full_like(positions, self.scheme.target_type)
         own = torch.eye(len(visible), tokens.size(1), dtype=torch.bool, device=visible.device)
         others = visible & ~torch.nn.functional.pad(own, (state.length, 0))
-        kinds = self.model.transformer.attention_kinds
+        kinds, dtype = self.model.transformer.attention_kinds, state.source.keys[0].dtype
         seen = {
-            kind: seen_places(state.source, others if kind == "neighbor" else visible, state.beam)
+            kind: Seen(
+                state.source, others if kind == "neighbor" else visible, state.beam, self.scheme.query_stream, dtype
+            )
             for kind in set(kinds)
         }
         attentions = [CachedAttention(state, layer, seen[kind]) for layer, kind in enumerate(kinds)]

@@ -111,10 +111,16 @@ class _Search:
 
     def _allowed(self, logits: torch.Tensor, step: int) -> torch.Tensor:
         """Log-probabilities (R, V), -inf where a token may not follow."""
-        free = torch.log_softmax(logits.float() / self.config.temperature, dim=-1)
+        logits = logits.float() if self.config.temperature == 1 else logits.float() / self.config.temperature
+        allowed = torch.log_softmax(logits, dim=-1)
+        ending = allowed[:, self.end].clone()
         if step >= self.config.max_length:
-            return _only(free, torch.full_like(self.tokens[:, 0], self.end))
-        allowed = free.index_fill(1, self.never, -torch.inf)
+            return _only(allowed, torch.full_like(ending, self.end, dtype=torch.long))
+        forced = None
+        if self.prefix is not None and step < self.prefix.size(1):
+            given = self.prefix[:, step].repeat_interleave(self.config.beam)
+            forced = (given != self.decoder.special.pad).unsqueeze(1), _only(allowed, given)
+        allowed.index_fill_(1, self.never, -torch.inf)
         if self.blocker is not None:
             given = self.given.repeat_interleave(self.config.beam, dim=0)
             allowed = self.blocker(torch.cat([given, self.tokens], dim=1), allowed)
@@ -123,21 +129,19 @@ class _Search:
             if self.blocker is not None:
                 # Where blocking leaves nothing else, ending early is the lesser evil.
                 stuck = torch.isneginf(allowed.amax(-1))
-                allowed[:, self.end] = torch.where(stuck, free[:, self.end], -torch.inf)
-        if self.prefix is not None and step < self.prefix.size(1):
-            given = self.prefix[:, step].repeat_interleave(self.config.beam)
-            forced = given != self.decoder.special.pad
-            allowed = torch.where(forced.unsqueeze(1), _only(free, given), allowed)
-        return allowed
+                allowed[:, self.end] = torch.where(stuck, ending, -torch.inf)
+        return allowed if forced is None else torch.where(*forced, allowed)
 
     # Candidates: rows int64 (N, C) within the sentence and their next tokens int64 (N, C), best first
 
     def _best(self, log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The 2 x beam best continuations of each sentence: enough even if every row would end."""
-        vocabulary = log_probs.size(-1)
-        joint = (self.totals.unsqueeze(-1) + log_probs).flatten(1)
-        best = joint.topk(min(2 * self.config.beam, joint.size(1)), dim=1).indices
-        return best // vocabulary, best % vocabulary
+        wanted = 2 * self.config.beam
+        # No row has more of them: sums with all of its log-probabilities would be one more pass over the vocabulary.
+        own, tokens = log_probs.topk(min(wanted, log_probs.size(-1)), dim=-1)
+        joint = (self.totals.unsqueeze(-1) + own).flatten(1)
+        best = joint.topk(min(wanted, joint.size(1)), dim=1).indices
+        return best // own.size(-1), tokens.flatten(1).gather(1, best)
 
     def _sampled(self, log_probs: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
         """One continuation of each row."""
