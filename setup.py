@@ -17,7 +17,7 @@ def version() -> str:
 REQUIRED = [
     "torch>=2.6",  # FlexAttention, and torch.load refusing pickled code unless asked
     "numpy>=1.26",
-    "sentencepiece>=0.2.2",  # offsets of pieces
+    "sentencepiece>=0.2.2",  # offsets of pieces, ids as arrays
     "tokenizers>=0.20",  # WordPiece
     "safetensors>=0.4",  # `unified convert`
     "sacrebleu>=2",

@@ -82,7 +82,9 @@ class _Attend(torch.autograd.Function):
         if dropout:
             ctx.kept = keep_mask(weights.shape, dropout)
             weights.mul_(ctx.kept.to(weights.dtype))
-        out = torch.bmm(weights.to(value.dtype), value).mul_(1 / kept_share(dropout))
+        out = torch.bmm(weights.to(value.dtype), value)
+        if dropout:
+            out.mul_(1 / kept_share(dropout))  # here there are fewer numbers than among the weights
         ctx.save_for_backward(query, key, value, out, *parts)
         return out
 
@@ -97,7 +99,8 @@ class _Attend(torch.autograd.Function):
         weights = _weights(ctx.block, query, key, None if bias is None else bias.detach())
         # The softmax's gradient needs the sum over keys of dP x P, which is that over K of dO x O.
         shared = (_widened(gradient) * _widened(out)).sum(-1, keepdim=True)
-        gradient = gradient * (1 / kept_share(ctx.dropout))
+        if ctx.kept is not None:
+            gradient = gradient * (1 / kept_share(ctx.dropout))
         of_scores, read = _widened(torch.bmm(gradient, value.mT)), weights
         if ctx.kept is not None:
             kept = ctx.kept.to(weights.dtype)
