@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from unified.dropout import Dropout
+from unified.linear import Linear, linear
 from unified.model.config import TransformerConfig
 from unified.model.transformer import initialize
 
@@ -40,7 +41,7 @@ class LanguageModelHead(nn.Module):
         super().__init__()
         self.dense = self.norm = None
         if config.token_head == "transform":
-            self.dense = nn.Linear(config.width, config.width)
+            self.dense = Linear(config.width, config.width)
             self.activation = nn.GELU(approximate=config.gelu_approximation)
             self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
             initialize(self.dense, config.initializer_range)
@@ -50,7 +51,7 @@ class LanguageModelHead(nn.Module):
         """(N, D) states of predicted places and the (V, D) embedding table -> (N, V) logits."""
         if self.dense is not None:
             states = self.norm(self.activation(self.dense(states)))
-        return functional.linear(states, table, self.bias)
+        return linear(states, table, self.bias)
 
 
 class NextSentenceHead(nn.Module):
@@ -58,8 +59,8 @@ class NextSentenceHead(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.pooler = nn.Linear(config.width, config.width)
-        self.classifier = nn.Linear(config.width, 2)
+        self.pooler = Linear(config.width, config.width)
+        self.classifier = Linear(config.width, 2)
         for module in (self.pooler, self.classifier):
             initialize(module, config.initializer_range)
 
@@ -76,10 +77,10 @@ class SentenceHead(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.dense = nn.Linear(config.width, config.width)
+        self.dense = Linear(config.width, config.width)
         self.activation = nn.GELU(approximate=config.gelu_approximation)
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
-        self.classifier = nn.Linear(config.width, 2)
+        self.classifier = Linear(config.width, 2)
         for module in (self.dense, self.classifier):
             initialize(module, config.initializer_range)
 
@@ -93,9 +94,9 @@ class PooledHead(nn.Module):
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
-        self.pooler = nn.Linear(config.width, config.width)
+        self.pooler = Linear(config.width, config.width)
         self.dropout = Dropout(dropout)
-        self.output = nn.Linear(config.width, outputs)
+        self.output = Linear(config.width, outputs)
         for module in (self.pooler, self.output):
             initialize(module, config.initializer_range)
 
@@ -110,7 +111,7 @@ class LinearHead(nn.Module):
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.output = nn.Linear(config.width, outputs)
+        self.output = Linear(config.width, outputs)
         initialize(self.output, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: object = None) -> torch.Tensor:
@@ -124,7 +125,7 @@ class PairHead(nn.Module):
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.output = nn.Linear(2 * config.width, outputs)
+        self.output = Linear(2 * config.width, outputs)
         initialize(self.output, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -146,9 +147,9 @@ class SpanBoundaryHead(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.distances = nn.Embedding(config.boundary_offsets, self.DISTANCE_WIDTH)
-        self.first = nn.Linear(2 * config.width + self.DISTANCE_WIDTH, config.width)
+        self.first = Linear(2 * config.width + self.DISTANCE_WIDTH, config.width)
         self.first_norm = nn.LayerNorm(config.width, config.norm_epsilon)
-        self.second = nn.Linear(config.width, config.width)
+        self.second = Linear(config.width, config.width)
         self.second_norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
         for module in (self.distances, self.first, self.second):
@@ -161,7 +162,7 @@ class SpanBoundaryHead(nn.Module):
         inputs = torch.cat([before, behind, self.distances(distances)], dim=-1)
         hidden = self.first_norm(functional.gelu(self.first(inputs)))
         hidden = self.second_norm(functional.gelu(self.second(hidden)))
-        return functional.linear(hidden, table, self.bias)
+        return linear(hidden, table, self.bias)
 
 
 def cross_entropy(

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from unified.dropout import Dropout
+from unified.linear import Linear
 from unified.model.attention import SelfAttention
 from unified.model.config import TransformerConfig
 from unified.model.relative import TransformerXLAttention
@@ -33,10 +34,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.inner = nn.Linear(config.width, config.feed_forward)
+        self.inner = Linear(config.width, config.feed_forward)
         self.activation = nn.GELU(approximate=config.gelu_approximation)
         self.dropout = Dropout(config.inner_dropout)
-        self.outer = nn.Linear(config.feed_forward, config.width)
+        self.outer = Linear(config.feed_forward, config.width)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         return self.outer(self.dropout(self.activation(self.inner(states))))

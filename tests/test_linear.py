@@ -1,0 +1,122 @@
+"""Linear maps by oneDNN: values and gradients are torch's, and only where they should be are they taken."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+import unified.linear
+from unified.linear import Linear, linear, onednn_is_faster
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no linear map by oneDNN"
+)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """As on a processor whose AVX-512 lies idle; the products that oneDNN makes are counted."""
+    calls, product = [], unified.linear._product
+    monkeypatch.setattr(unified.linear, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(unified.linear, "_product", lambda *inputs: calls.append(1) or product(*inputs))
+    return calls
+
+
+def inputs(*shape, outputs, bias=True, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    sizes = (shape, (outputs, shape[-1]), (outputs,) if bias else None)
+    drawn = [None if size is None else torch.randn(size, generator=generator, dtype=dtype) for size in sizes]
+    return [None if tensor is None else tensor.requires_grad_() for tensor in drawn]
+
+
+SHAPES = [((7, 5), 2), ((3, 33, 48), 96), ((2, 3, 4, 16), 1), ((1, 64), 1000), ((0, 8), 3), ((2, 0, 8), 3)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("shape", "outputs"), SHAPES, ids=str)
+def test_values_and_gradients_are_those_of_float64(counted, shape, outputs, bias):
+    given = inputs(*shape, outputs=outputs, bias=bias)
+    out = linear(*given)
+    exact = [None if tensor is None else tensor.detach().double().requires_grad_() for tensor in given]
+    wanted = functional.linear(*exact)
+    torch.testing.assert_close(out.double(), wanted, atol=1e-5, rtol=1e-5)
+    weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1))
+    leaves = [tensor for tensor in given if tensor is not None]
+    found = torch.autograd.grad((out * weight).sum(), leaves)
+    known = torch.autograd.grad((wanted * weight).sum(), [tensor for tensor in exact if tensor is not None])
+    for own, other in zip(found, known, strict=True):
+        assert own.dtype == torch.float32
+        torch.testing.assert_close(own.double(), other, atol=1e-4, rtol=1e-5)
+    assert len(counted) == (3 if out.numel() else 0)
+
+
+def test_views_are_taken_as_they_are(counted):
+    states, weight, _ = inputs(6, 5, 8, outputs=12, bias=False)
+    turned, part = states.transpose(0, 1), weight[3:9]
+    torch.testing.assert_close(linear(turned, part), functional.linear(turned, part))
+    (found,) = torch.autograd.grad(linear(turned, part).sum(dim=0).square().sum(), weight)
+    (known,) = torch.autograd.grad(functional.linear(turned, part).sum(dim=0).square().sum(), weight)
+    torch.testing.assert_close(found, known, atol=1e-4, rtol=1e-5)
+    assert len(counted) > 2
+
+
+def test_only_gradients_that_are_wanted_are_made(counted):
+    states, weight, bias = inputs(4, 8, outputs=3)
+    linear(states.detach(), weight, bias).sum().backward()
+    assert len(counted) == 2 and states.grad is None
+    counted.clear()
+    linear(states, weight.detach(), bias.detach()).sum().backward()
+    assert len(counted) == 2 and states.grad.abs().sum() > 0
+    counted.clear()
+    with torch.no_grad():
+        assert not linear(states, weight, bias).requires_grad
+    assert len(counted) == 1
+
+
+def test_the_module_is_torchs_with_the_same_parameters(counted):
+    torch.manual_seed(0)
+    own = Linear(6, 4)
+    torch.manual_seed(0)
+    other = torch.nn.Linear(6, 4)
+    assert own.state_dict().keys() == other.state_dict().keys()
+    states = torch.randn(3, 6)
+    torch.testing.assert_close(own(states), other(states))
+    assert counted
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_other_types_are_torchs(counted, dtype):
+    given = inputs(3, 8, outputs=4, dtype=dtype)
+    assert torch.equal(linear(*given), functional.linear(*given))
+    assert not counted
+
+
+def test_autocast_decides_the_type(counted):
+    given = inputs(3, 8, outputs=4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = linear(*given)
+    assert out.dtype == torch.bfloat16 and not counted
+
+
+def test_torchs_switch_turns_it_off(counted):
+    given = inputs(3, 8, outputs=4)
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert torch.equal(linear(*given), functional.linear(*given))
+    assert not counted
+    linear(*given)
+    assert counted
+
+
+@pytest.mark.parametrize(
+    ("capability", "vendor", "expected"),
+    [("AVX512", "AuthenticAMD", True), ("AVX2", "AuthenticAMD", False), ("AVX512", "GenuineIntel", False)],
+)
+def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, capability, vendor, expected):
+    described = tmp_path / "cpuinfo"
+    described.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    monkeypatch.setattr(unified.linear, "_PROCESSOR", described)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    decide = onednn_is_faster.__wrapped__
+    assert decide() is expected
+    described.unlink()
+    assert decide() is False

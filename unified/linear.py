@@ -1,0 +1,83 @@
+"""Linear maps; by oneDNN on a CPU where torch's own products leave AVX-512 idle.
+
+torch computes products of float32 by Intel's MKL, which keeps to AVX2 on processors of other makers. oneDNN, which
+torch brings along, uses AVX-512 on all that have it. The compiler's name for it (`mkldnn::_linear_pointwise`) is no
+public one of torch: where a version has it no more, products are torch's.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+_PROCESSOR = Path("/proc/cpuinfo")
+
+
+def linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """:func:`torch.nn.functional.linear`: (..., K) states, (N, K) weight and (N,) bias -> (..., N)."""
+    if not _goes_by_onednn(states, weight):
+        return functional.linear(states, weight, bias)
+    if torch.is_grad_enabled():
+        return _Linear.apply(states, weight, bias)
+    return _product(states, weight, bias)
+
+
+class Linear(nn.Linear):
+    """:class:`torch.nn.Linear` by :func:`linear`."""
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return linear(states, self.weight, self.bias)
+
+
+@cache
+def onednn_is_faster() -> bool:
+    """Whether this is a processor with AVX-512 that MKL does not use it on, and this torch has both libraries."""
+    libraries = torch.backends.mkl.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return libraries and wide and _PROCESSOR.exists() and "GenuineIntel" not in _PROCESSOR.read_text()
+
+
+def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Only plain float32 on a CPU does, unless `torch.backends.mkldnn.flags(enabled=False)` turns it off.
+
+    Not where there are no rows: sums over none of them, a weight's gradient, oneDNN leaves unset.
+    """
+    return (
+        states.device.type == "cpu"
+        and states.dtype == weight.dtype == torch.float32
+        and states.numel() > 0
+        and onednn_is_faster()
+        and torch.backends.mkldnn.enabled
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+    )
+
+
+def _product(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """(..., K) and (N, K) -> (..., N)."""
+    return torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
+
+
+class _Linear(torch.autograd.Function):
+    """oneDNN's product, for the gradients too."""
+
+    @staticmethod
+    def forward(ctx, states, weight, bias):
+        ctx.save_for_backward(states, weight)
+        return _product(states, weight, bias)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        states, weight = ctx.saved_tensors
+        of_states, of_weight, of_bias = ctx.needs_input_grad
+        rows = gradient.flatten(0, -2)
+        return (
+            _product(gradient, weight.T) if of_states else None,
+            _product(rows.T, states.flatten(0, -2).T) if of_weight else None,
+            rows.sum(0) if of_bias else None,
+        )
