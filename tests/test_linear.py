@@ -49,14 +49,26 @@ def test_values_and_gradients_are_those_of_float64(counted, shape, outputs, bias
     assert len(counted) == (3 if out.numel() else 0)
 
 
-def test_views_are_taken_as_they_are(counted):
-    states, weight, _ = inputs(6, 5, 8, outputs=12, bias=False)
-    turned, part = states.transpose(0, 1), weight[3:9]
-    torch.testing.assert_close(linear(turned, part), functional.linear(turned, part))
-    (found,) = torch.autograd.grad(linear(turned, part).sum(dim=0).square().sum(), weight)
-    (known,) = torch.autograd.grad(functional.linear(turned, part).sum(dim=0).square().sum(), weight)
-    torch.testing.assert_close(found, known, atol=1e-4, rtol=1e-5)
-    assert len(counted) > 2
+def test_tensors_with_gaps_are_copied_or_left_to_torch(counted, monkeypatch):
+    """oneDNN would fall back to its slow reference for them."""
+    product = unified.linear._product
+
+    def checked(left, right, bias=None):
+        assert all(side.is_contiguous() or side.T.is_contiguous() for side in (left, right))
+        return product(left, right, bias)
+
+    monkeypatch.setattr(unified.linear, "_product", checked)
+    states, weight, _ = inputs(5, 6, 8, outputs=12, bias=False)
+    turned, some = states.transpose(0, 1), weight[3:9]
+    for part in (turned, turned[:, :2], turned[..., 0:1].expand(6, 5, 8)):
+        torch.testing.assert_close(linear(part, some), functional.linear(part, some))
+        taken = [torch.autograd.grad(map_(part, some).sum(), [states, weight]) for map_ in (linear, functional.linear)]
+        torch.testing.assert_close(*taken, atol=1e-4, rtol=1e-5)
+    assert len(counted) == 4 * 3
+    torch.testing.assert_close(
+        linear(turned[..., :4], weight[:, :4]), functional.linear(turned[..., :4], weight[:, :4])
+    )
+    assert len(counted) == 4 * 3
 
 
 def test_only_gradients_that_are_wanted_are_made(counted):

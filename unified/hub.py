@@ -156,8 +156,7 @@ class UnifiedLM(Answering, Composing):
         """
         self._require_language_model()
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
-        states = self.model.hidden(batch).flatten(0, 1)
-        return self._best(self.model.logits(states[batch.predicted]), top)
+        return self._best(self.model.logits(self.model.hidden(batch, places=batch.predicted)), top)
 
     @torch.no_grad()
     def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:

@@ -216,7 +216,7 @@ class Batch:
         documents: int64 (B, Q), number of the example within its row, ``PADDING`` (-1) where there is none.
         key_rank: int64 (B, T).
         query_rank: int64 (B, Q).
-        predicted: int64 (N,), places to predict as flat indices into B x Q, as all flat indices here.
+        predicted: int64 (N,), places to predict, row by row, as flat indices into B x Q, as all flat indices here.
         labels: int64 (N,).
         label_groups: int64 (N,), index into ``groups``.
         pair_places: int64 (M,), flat indices of the places that answer "does the second segment follow?".

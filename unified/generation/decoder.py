@@ -127,15 +127,20 @@ class DecodingState:
 
 
 class RecordingAttention:
-    """An attention that remembers the keys and values it was given."""
+    """An attention that remembers the keys and values it was given.
 
-    def __init__(self, inner: Attention):
-        self.inner, self.blind = inner, inner.blind
+    Args:
+        inner: what attends.
+        read: False where nobody reads what it gives, and anything of that shape will do.
+    """
+
+    def __init__(self, inner: Attention, read: bool = True):
+        self.inner, self.blind, self.read = inner, inner.blind, read
         self.key = self.value = None
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):
         self.key, self.value = key, value
-        return self.inner(query, key, value, dropout, bias)
+        return self.inner(query, key, value, dropout, bias) if self.read else value
 
     def with_weights(self, query, key, value, dropout=0.0):
         self.key, self.value = key, value
@@ -253,12 +258,17 @@ class CachedDecoder:
         token_types = visible.long() * self.scheme.source_type
         tokens = tokens.masked_fill(~visible, self.special.pad)
         prepared = self._source_attentions(positions, visible)
-        recorders = [RecordingAttention(prepared[kind]) for kind in self.model.transformer.attention_kinds]
+        *others, last = self.model.transformer.attention_kinds
+        recorders = [
+            *(RecordingAttention(prepared[kind]) for kind in others),
+            RecordingAttention(prepared[last], False),
+        ]
         relations = None
         if self.model.transformer.relates:
             table = self.model.transformer.distances(longest)
             relations = Relations(positions, positions, token_types, token_types, tokens.size(1), table)
-        self.model.transformer.run(tokens, positions, token_types, recorders, relations)
+        # Of the last block only keys and values are needed: its states at no place.
+        self.model.transformer.run(tokens, positions, token_types, recorders, relations, places=count[:0])
         # Copies: as views of a layer's projection they would keep its queries too, and be gathered anew at every step.
         keys, values = [r.key.contiguous() for r in recorders], [r.value.contiguous() for r in recorders]
         return SourceCache(keys, values, visible, positions, count, longest)
@@ -288,8 +298,9 @@ class CachedDecoder:
         self.check_positions(state.source.longest + state.length + size)
         visible = torch.ones(size, state.length + tokens.size(1), dtype=torch.bool, device=tokens.device)
         offsets = state.length + torch.arange(size, device=tokens.device)
-        states = self._run(tokens, offsets, visible.tril(state.length), state, keep=state.length + kept)
-        return self.model.logits(states[:, -1])
+        asked = torch.arange(size - 1, len(tokens) * size, size, device=tokens.device)
+        states = self._run(tokens, offsets, visible.tril(state.length), state, state.length + kept, asked)
+        return self.model.logits(states)
 
     @property
     def _asks_beside(self) -> bool:
@@ -335,11 +346,18 @@ class CachedDecoder:
         return states[:, -length:]
 
     def _run(
-        self, tokens: torch.Tensor, offsets: torch.Tensor, visible: torch.Tensor, state: DecodingState, keep: int
+        self,
+        tokens: torch.Tensor,
+        offsets: torch.Tensor,
+        visible: torch.Tensor,
+        state: DecodingState,
+        keep: int,
+        asked: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Hidden states (R, q, D) of queries at target places ``offsets`` (q,); ``keep`` places stay in the cache.
 
-        Queries beyond the ``tokens`` (R, c) are those of a query stream; ``visible`` is (q, t + c).
+        Queries beyond the ``tokens`` (R, c) are those of a query stream; ``visible`` is (q, t + c). Where ``asked``
+        int64 (N,) names places among R x q, the states are theirs alone, (N, D).
         """
         start = state.source.next_position.repeat_interleave(state.beam)
         positions = start.unsqueeze(1) + offsets
@@ -355,7 +373,7 @@ class CachedDecoder:
         }
         attentions = [CachedAttention(state, layer, seen[kind]) for layer, kind in enumerate(kinds)]
         relations = self._relations(positions, tokens.size(1), state) if self.model.transformer.relates else None
-        states = self.model.transformer.run(tokens, positions, token_types, attentions, relations)
+        states = self.model.transformer.run(tokens, positions, token_types, attentions, relations, places=asked)
         state.keys = [attention.key[:, :, :keep] for attention in attentions]
         state.values = [attention.value[:, :, :keep] for attention in attentions]
         return states

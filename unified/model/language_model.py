@@ -36,9 +36,9 @@ class LanguageModel(nn.Module):
         self.boundary_head = SpanBoundaryHead(config) if config.boundary_offsets else None
         self.sentence_head = SentenceHead(config) if config.sentence_head else None
 
-    def hidden(self, batch: Batch, memory: Memory | None = None) -> torch.Tensor:
-        """(B, Q, D), the query stream's states behind those of the tokens."""
-        return self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask, memory)
+    def hidden(self, batch: Batch, memory: Memory | None = None, places: torch.Tensor | None = None) -> torch.Tensor:
+        """(B, Q, D), the query stream's states behind those of the tokens; or (N, D) of the int64 (N,) ``places``."""
+        return self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask, memory, places=places)
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
         """Vocabulary scores (N, V) of the states (N, D) of predicted places."""
@@ -83,21 +83,25 @@ class LanguageModel(nn.Module):
             UnifiedError: the batch asks for span boundaries or sentences, but the model has no such head; or it has a
                 query stream, or comes with a memory, and the model's positions are not relative.
         """
-        states, count = self.hidden(batch, memory).flatten(0, 1), len(batch.groups)
+        read = (batch.predicted, batch.pair_places, batch.boundary_places.flatten(), batch.sentence_places)
+        states = self.hidden(batch, memory, torch.cat(read)).split([len(places) for places in read])
+        predicted, pairs, boundaries, sentences = states
+        count = len(batch.groups)
 
         def named(suffix: str, losses: list[LossSum]) -> dict[str, LossSum]:
             return {f"{group}{suffix}": loss for group, loss in zip(batch.groups, losses, strict=True)}
 
-        scores = self.logits(states.index_select(0, batch.predicted))
+        scores = self.logits(predicted)
         losses = named("", classification_losses(scores, batch.labels, batch.label_groups, count, smoothing, pad))
-        scores = self.next_sentence_head(states.index_select(0, batch.pair_places))
+        scores = self.next_sentence_head(pairs)
         losses |= named("_next_sentence", classification_losses(scores, batch.pair_labels, batch.pair_groups, count))
         if self.boundary_head is not None or batch.boundary_labels.numel():
-            scores = self.boundary_logits(states, batch.boundary_places, batch.boundary_offsets)
+            places = torch.arange(len(boundaries), device=boundaries.device).view(-1, 2)
+            scores = self.boundary_logits(boundaries, places, batch.boundary_offsets)
             found = classification_losses(scores, batch.boundary_labels, batch.boundary_groups, count, smoothing, pad)
             losses |= named("_boundary", found)
         if self.sentence_head is not None or batch.sentence_labels.numel():
-            scores = self.sentence_scores(states.index_select(0, batch.sentence_places))
+            scores = self.sentence_scores(sentences)
             found = classification_losses(scores, batch.sentence_labels, batch.sentence_groups, count)
             losses |= named("_extractive", found)
         return losses

@@ -78,11 +78,20 @@ class Block(nn.Module):
             sublayer = attention_of(kind, config) if attends else FeedForward
             self.add_module(name, Residual(sublayer(config), config))
             self.sublayers.append((name, attends))
+        self._last_view = max(i for i, (_, attends) in enumerate(self.sublayers) if attends)
 
-    def forward(self, states: torch.Tensor, views: Sequence[tuple]) -> torch.Tensor:
-        """(B, T, D) -> (B, T, D); ``views`` holds, for each sublayer that attends, what it takes beside the states."""
+    def forward(self, states: torch.Tensor, views: Sequence[tuple], places: torch.Tensor | None = None) -> torch.Tensor:
+        """(B, T, D) -> (B, T, D), or (N, D) of the N ``places`` among B x T.
+
+        Args:
+            views: for each sublayer that attends, what it takes beside the states.
+            places: int64 (N,). Behind the last sublayer that attends no place reads another, so that the others are
+                not computed any more.
+        """
         rest = iter(views)
-        for name, attends in self.sublayers:
+        for i, (name, attends) in enumerate(self.sublayers):
             sublayer = getattr(self, name)
             states = sublayer(states, *next(rest)) if attends else sublayer(states)
+            if places is not None and i == self._last_view:
+                states = states.flatten(0, 1).index_select(0, places)
         return states

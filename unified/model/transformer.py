@@ -45,8 +45,9 @@ class Transformer(nn.Module):
         mask: AttentionMask,
         memory: Memory | None = None,
         entering: list[torch.Tensor] | None = None,
+        places: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Hidden states (B, Q, D) under ``mask``.
+        """Hidden states under ``mask``: (B, Q, D), or (N, D) of the ``places`` alone.
 
         Args:
             tokens: int64 (B, T).
@@ -54,6 +55,7 @@ class Transformer(nn.Module):
             mask: Q queries, T keys.
             memory: read, and advanced by this text; its rows' first documents see it.
             entering: receives the states (B, Q, D) that enter each block, the embeddings first.
+            places: int64 (N,) among B x Q, those that somebody reads; the last block does less for the others.
 
         Raises:
             UnifiedError: a query stream or a memory where positions are not relative.
@@ -70,7 +72,7 @@ class Transformer(nn.Module):
         }
         relations = self._relations(positions, token_types, tokens.size(1), filled) if self.relates else None
         attentions = [prepared[kind] for kind in self.attention_kinds]
-        return self.run(tokens, positions, token_types, attentions, relations, memory, entering)
+        return self.run(tokens, positions, token_types, attentions, relations, memory, entering, places)
 
     @property
     def attention_kinds(self) -> tuple[str, ...]:
@@ -125,6 +127,7 @@ class Transformer(nn.Module):
         relations: Relations | None = None,
         memory: Memory | None = None,
         entering: list[torch.Tensor] | None = None,
+        places: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The same with a prepared attention for each of :attr:`attention_kinds`, where a cache enters in decoding."""
         states = self.embeddings(tokens, positions, token_types)
@@ -133,7 +136,8 @@ class Transformer(nn.Module):
         for i, block in enumerate(self.blocks):
             if entering is not None:
                 entering.append(states)
-            states = block(states, views[i * each : (i + 1) * each])
+            last = i == len(self.blocks) - 1
+            states = block(states, views[i * each : (i + 1) * each], places if last else None)
         if memory is not None:
             memory.update([recorded[:, : tokens.size(1)] for recorded in entered])
         return self.dropout(self.norm(states))

@@ -70,10 +70,10 @@ class UnderstandingModel(nn.Module):
     def _read(self, batch: Batch) -> torch.Tensor:
         rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
         states = [
-            self.transformer(portion.tokens, portion.positions, portion.token_types, portion.mask)
-            for portion in _portions(batch, rows)
+            self.transformer(part.tokens, part.positions, part.token_types, part.mask, places=part.predicted)
+            for part in _portions(batch, rows)
         ]
-        return torch.cat(states).flatten(0, 1).index_select(0, batch.predicted)
+        return torch.cat(states)
 
     @torch.no_grad()
     def _features(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
@@ -92,9 +92,15 @@ class UnderstandingModel(nn.Module):
 
 
 def _portions(batch: Batch, rows: int) -> Iterator[Batch]:
-    """What the Transformer reads of a batch, so many rows at a time."""
+    """What the Transformer reads of a batch, and the places that are predicted, so many rows at a time."""
+    if rows >= len(batch.tokens):
+        yield batch
+        return
+    queries = batch.positions.size(1)
     for i in range(0, len(batch.tokens), rows):
-        yield replace(batch, **{name: getattr(batch, name)[i : i + rows] for name in _BY_ROW})
+        places = batch.predicted - i * queries
+        places = places[(places >= 0) & (places < rows * queries)]
+        yield replace(batch, predicted=places, **{name: getattr(batch, name)[i : i + rows] for name in _BY_ROW})
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingModel) -> dict[str, torch.Tensor]:
