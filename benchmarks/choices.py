@@ -3,8 +3,9 @@
     python benchmarks/choices.py --size small
 
 Attention in blocks beside one call of torch's attention, where it is what `auto` takes: with dropout on
-its weights, on packed documents, and on relative positions. Dropout of 16 random bits a decision beside torch's. Freed
-memory that stays with the process beside the allocator's defaults, in two processes that take turns.
+its weights, on packed documents, and on relative positions. Linear maps by oneDNN beside torch's, where a processor
+has AVX-512 that those leave idle (elsewhere both are torch's). Dropout of 16 random bits a decision beside torch's.
+Freed memory that stays with the process beside the allocator's defaults, in two processes that take turns.
 """
 
 from __future__ import annotations
@@ -78,6 +79,16 @@ def dropout_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]
     return {OURS: step, "torch's": by_torch}
 
 
+def linear_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
+    step = plain_step(arguments)
+
+    def by_torch() -> None:
+        with torch.backends.mkldnn.flags(enabled=False):
+            step()
+
+    return {OURS: step, "torch's": by_torch}
+
+
 def serve(arguments: argparse.Namespace, keep: bool, pipe) -> None:
     """Takes a step whenever the pipe says so, and says when it is done."""
     torch.set_num_threads(arguments.threads)
@@ -122,6 +133,7 @@ def main() -> None:
     for kind in ATTENTION:
         measure(f"attention in blocks, {kind}", attention_steps(arguments, kind))
     measure("dropout of 16 bits", dropout_steps(arguments))
+    measure("linear maps by oneDNN", linear_steps(arguments))
     served = {OURS: Served(arguments, True), "the allocator's": Served(arguments, False)}
     measure("freed memory kept", served)
     for step in served.values():

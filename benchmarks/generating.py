@@ -13,7 +13,6 @@ decoding.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import statistics
 import subprocess
@@ -32,6 +31,11 @@ from unified.data.vocabulary import Vocabulary
 PLUGINS = Path(__file__).resolve().parent.parent / "fairseq_plugins"
 THEIRS = "fairseq"
 MEAN, DEVIATION = 200, 0.5
+#: fairseq's checkpoints hold a namespace, which torch refuses to load unless told otherwise; our plug-in tells it.
+_COMMAND = """import argparse, torch
+torch.serialization.add_safe_globals([argparse.Namespace])
+from fairseq_cli.{module} import cli_main
+cli_main()"""
 _LOGGED = re.compile(r"Translated ([\d,]+) sentences \(([\d,]+) tokens\) in ([\d.]+)s")
 
 
@@ -65,10 +69,8 @@ def task_of(kind: str, size: Size) -> tuple[list[object], list[object]]:
 
 def launch(module: str, *words: object) -> subprocess.Popen:
     """Start one of fairseq's commands."""
-    line = [sys.executable, "-m", f"fairseq_cli.{module}", *map(str, words)]
-    # fairseq's checkpoints hold a namespace, which torch refuses to load unless told otherwise; our plug-in tells it.
-    environment = os.environ | {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    line = [sys.executable, "-c", _COMMAND.format(module=module), *map(str, words)]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finish(process: subprocess.Popen) -> str:

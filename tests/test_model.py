@@ -168,6 +168,44 @@ def test_packed_rows_equal_their_documents_alone(norm):
         torch.testing.assert_close(together[part], alone, atol=1e-5, rtol=1e-5)
 
 
+SHAPES_OF_BLOCKS = [
+    {"norm": "post"},
+    {"norm": "pre"},
+    {"sublayers": "self,feed_forward,neighbor,feed_forward"},
+    {"sublayers": "feed_forward,relative_key"},
+    {"positions": "relative"},
+]
+
+
+@pytest.mark.parametrize("changes", SHAPES_OF_BLOCKS, ids=str)
+@pytest.mark.parametrize("wanted", [[3, 17, 3, 0], [], list(range(18))], ids=len)
+def test_states_of_some_places_are_those_of_all(changes, wanted):
+    """Values and all gradients; nothing but less work follows from naming places."""
+    core = model(**changes)
+    tokens, positions = torch.randint(4, 16, (2, 9)), torch.arange(9).expand(2, 9)
+    mask = masks.batch([masks.left_to_right(9), masks.bidirectional(9)])
+    given = tokens, positions, torch.zeros_like(tokens), mask
+    places = torch.tensor(wanted, dtype=torch.long)
+    weight = torch.randn(len(wanted), 32)
+
+    def gradients(states: torch.Tensor) -> list[torch.Tensor]:
+        return torch.autograd.grad((states * weight).sum(), list(core.transformer.parameters()), materialize_grads=True)
+
+    some = core.transformer(*given, places=places)
+    all_of_them = core.transformer(*given).flatten(0, 1)[places]
+    assert some.shape == (len(wanted), 32)
+    torch.testing.assert_close(some, all_of_them, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(gradients(some), gradients(all_of_them), atol=2e-4, rtol=1e-4)
+
+
+def test_the_last_block_computes_no_state_that_is_not_read():
+    core, counted = model(), []
+    for block in core.transformer.blocks:
+        block.feed_forward.register_forward_hook(lambda _, inputs, out: counted.append(len(out.flatten(0, -2))))
+    core(collate([[example("a", 9, [2, 5])], [example("a", 7, [1])]], 9, ("a",), pad=1))
+    assert counted == [18, 3]
+
+
 # Losses
 
 
