@@ -44,12 +44,6 @@ def our_model(size: Size, attention_dropout: float, device: str = "cpu", **chang
     return LanguageModel(config).train().to(device)
 
 
-def compile_blocks(model: LanguageModel) -> None:
-    """torch.compile of each block, for shapes that do not change."""
-    for block in model.transformer.blocks:
-        block.compile(dynamic=False)
-
-
 def bert(size: Size, device: str = "cpu", **changes) -> nn.Module:
     """transformers' BertForMaskedLM with its defaults, dropout 0.1 everywhere, but for ``changes``."""
     from transformers import BertConfig, BertForMaskedLM

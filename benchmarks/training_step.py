@@ -23,7 +23,6 @@ from models import (
     Size,
     batch_of,
     bert,
-    compile_blocks,
     example,
     labels_of,
     our_model,
@@ -132,7 +131,7 @@ def main() -> None:
     dtype = torch.bfloat16 if arguments.bf16 else None
     model = our_model(size, arguments.attention_dropout, arguments.device)
     if arguments.compile:
-        compile_blocks(model)
+        model.transformer.compile_blocks()
     calls = {
         OURS: our_step(model, batch, dtype),
         "transformers": bert_step(bert(size, arguments.device), batch, dtype),

@@ -29,8 +29,12 @@ def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
 
 
 def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
-    """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept."""
-    return _Dropped.apply(states, rate) if states.device.type == "cpu" else nn.functional.dropout(states, rate)
+    """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept.
+
+    What torch compiles draws as torch does, on a CPU too.
+    """
+    own = states.device.type == "cpu" and not torch.compiler.is_compiling()
+    return _Dropped.apply(states, rate) if own else nn.functional.dropout(states, rate)
 
 
 class Dropout(nn.Module):

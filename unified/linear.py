@@ -49,14 +49,14 @@ def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor) -> bool:
     it takes two hundred times as long for.
     """
     return (
-        states.device.type == "cpu"
+        not torch.compiler.is_compiling()
+        and states.device.type == "cpu"
         and states.dtype == weight.dtype == torch.float32
         and states.numel() > 0
         and weight.is_contiguous()
         and onednn_is_faster()
         and torch.backends.mkldnn.enabled
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
     )
 
 

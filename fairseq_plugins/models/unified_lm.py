@@ -41,6 +41,11 @@ UnifiedLMModelConfig = mirror(
         "how the model writes text: 'cloze' ([MASK] asks for the next token), 'next' (the last token predicts it), "
         "'left_to_right' (continues a prompt), 'nothing'; 'auto' follows the objectives",
     ),
+    compile_blocks=(
+        bool,
+        False,
+        "train by blocks compiled by torch.compile: for GPUs and rows of one length; compiling takes a minute or more",
+    ),
 )
 
 
@@ -67,8 +72,11 @@ class UnifiedLMModel(BaseFairseqModel):
         mark_layers(core.transformer)
         if isinstance(core, UnderstandingModel):
             mark_heads(core.heads.parameters())
+        if getattr(cfg, "compile_blocks", False):  # older checkpoints do not have it
+            core.transformer.compile_blocks()
         return cls(core, task, cfg.writes)
 
+    @refusing()
     def forward(self, batch, *others, **keywords):
         """Losses by objective, see :meth:`unified.model.LanguageModel.forward`; or scores of an understanding model."""
         return self.core(batch, *others, **keywords)

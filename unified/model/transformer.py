@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 from unified.attention import Attention, prepare
+from unified.attention.blocked import BlockedAttention
 from unified.dropout import Dropout
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
@@ -29,6 +30,7 @@ class Transformer(nn.Module):
         self.embeddings = (TokenEmbeddings if config.relative else Embeddings)(config)
         self._kinds_per_block = tuple(kind for kind in config.sublayer_kinds if kind != "feed_forward")
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self._compiled: list[Callable[..., torch.Tensor]] = []
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         # Transformer-XL drops at its two ends too: the sinusoids and the last states.
         self.dropout = Dropout(config.dropout if config.relative else 0.0)
@@ -58,7 +60,8 @@ class Transformer(nn.Module):
             places: int64 (N,) among B x Q, those that somebody reads; the last block does less for the others.
 
         Raises:
-            UnifiedError: a query stream or a memory where positions are not relative.
+            UnifiedError: a query stream or a memory where positions are not relative; or compiled blocks are to attend
+                in blocks on a CPU.
         """
         if not self.config.relative and (memory is not None or positions.size(1) != tokens.size(1)):
             missing = "memory" if memory is not None else "query stream"
@@ -70,9 +73,25 @@ class Transformer(nn.Module):
             kind: prepare(seen, weight.dtype, weight.device, dropout, backend, self.needs(kind))
             for kind, seen in self.masks(mask.with_memory(filled) if filled else mask).items()
         }
+        if self._compiled and self.training and any(isinstance(one, BlockedAttention) for one in prepared.values()):
+            raise UnifiedError("compiled blocks cannot go by the attention backend 'blocked'; choose 'sdpa' on a CPU")
         relations = self._relations(positions, token_types, tokens.size(1), filled) if self.relates else None
         attentions = [prepared[kind] for kind in self.attention_kinds]
         return self.run(tokens, positions, token_types, attentions, relations, memory, entering, places)
+
+    def compile_blocks(self, **options) -> None:
+        """Train by blocks that `torch.compile` has compiled, for rows of one length and batches of one size.
+
+        A first step compiles, a second one the last block anew for any number of places that are read; then nothing is
+        compiled any more. Evaluation and generation, whose shapes differ, go by the blocks as they are. On a CPU the
+        attention backend must be 'sdpa' or 'dense': 'blocked' goes through rows in Python.
+
+        Args:
+            options: of :func:`torch.compile`.
+        """
+        *others, last = self.blocks
+        self._compiled = [torch.compile(block, dynamic=False, **options) for block in others]
+        self._compiled.append(torch.compile(last, **options))
 
     @property
     def attention_kinds(self) -> tuple[str, ...]:
@@ -133,7 +152,7 @@ class Transformer(nn.Module):
         states = self.embeddings(tokens, positions, token_types)
         views, entered = self._views(attentions, relations, memory)
         each = len(self._kinds_per_block)
-        for i, block in enumerate(self.blocks):
+        for i, block in enumerate(self._compiled if self.training and self._compiled else self.blocks):
             if entering is not None:
                 entering.append(states)
             last = i == len(self.blocks) - 1
