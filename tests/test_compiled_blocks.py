@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 
+import unified.linear
 from tests import fairseq_runs as fairseq
 from tests.tiny_models import model
 from unified import masks
@@ -46,7 +47,8 @@ def gradients(core, batch) -> list[torch.Tensor]:
 
 
 @pytest.fixture(autouse=True)
-def afresh():
+def afresh(monkeypatch):
+    monkeypatch.setattr(unified.linear, "onednn_is_faster", lambda: True)  # must not enter what is compiled
     torch._dynamo.reset()
     counters.clear()
     yield
@@ -86,8 +88,15 @@ def test_evaluation_and_generation_are_not_compiled():
 def test_attention_in_blocks_is_refused():
     core = model(attention_dropout=0.1).train()
     core.transformer.compile_blocks(backend="aot_eager")
-    with pytest.raises(UnifiedError, match="'blocked'; choose 'sdpa'"):
+    with pytest.raises(UnifiedError, match="'blocked'; choose 'sdpa' or 'dense'"):
         core(batch_of((11, 12), 0))
+    core.eval()(batch_of((11, 12), 0))
+
+
+@pytest.mark.parametrize("changes", [{"positions": "relative"}, {"sublayers": "relative_value,feed_forward"}], ids=str)
+def test_attention_that_reads_distances_is_refused(changes):
+    with pytest.raises(UnifiedError, match="cannot be compiled"):
+        model(**changes).transformer.compile_blocks()
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
@@ -104,4 +113,4 @@ def test_fairseq_trains_by_them(tmp_path):
     assert losses[1] == pytest.approx(losses[0], abs=2e-3)
     refused = fairseq.train(data, tmp_path / "refused", *words[:-2], "--attention-dropout", 0.1, "--compile-blocks",
                             check=False)  # fmt: skip
-    fairseq.assert_refused(refused, "choose 'sdpa'")
+    fairseq.assert_refused(refused, "choose 'sdpa' or 'dense'")

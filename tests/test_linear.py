@@ -71,6 +71,19 @@ def test_tensors_with_gaps_are_copied_or_left_to_torch(counted, monkeypatch):
     assert len(counted) == 4 * 3
 
 
+def test_what_onednn_would_read_wrongly_is_left_to_torch(counted):
+    states, weight, bias = inputs(3, 8, outputs=6)
+    torch.testing.assert_close(linear(states[0], weight, bias), functional.linear(states[0], weight, bias))
+    with_gaps = torch.arange(12.0).view(6, 2)[:, 0]
+    assert torch.equal(linear(states * 0, weight, with_gaps)[0], with_gaps)
+    with pytest.raises(RuntimeError, match="3x8 and 7x6|mat1 and mat2"):
+        linear(states, torch.zeros(6, 7), bias)
+    with pytest.raises(RuntimeError, match="dtype"):
+        linear(states, weight.bfloat16())
+    assert linear(states.to("meta"), weight.to("meta")).shape == (3, 6)
+    assert not counted
+
+
 def test_only_gradients_that_are_wanted_are_made(counted):
     states, weight, bias = inputs(4, 8, outputs=3)
     linear(states.detach(), weight, bias).sum().backward()
@@ -130,5 +143,8 @@ def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, cap
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     decide = onednn_is_faster.__wrapped__
     assert decide() is expected
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert decide() is False
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     described.unlink()
     assert decide() is False

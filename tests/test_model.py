@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny_models import model
+from tests.tiny_models import decoder, model, sources
 from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Example
@@ -198,12 +198,49 @@ def test_states_of_some_places_are_those_of_all(changes, wanted):
     torch.testing.assert_close(gradients(some), gradients(all_of_them), atol=2e-4, rtol=1e-4)
 
 
+def test_states_that_enter_blocks_are_whole_where_places_are_named():
+    core, every = model(), []
+    tokens, positions = torch.randint(4, 16, (2, 9)), torch.arange(9).expand(2, 9)
+    mask, places = masks.batch([masks.bidirectional(9)] * 2), torch.tensor([4, 12])
+    states = core.transformer(tokens, positions, torch.zeros_like(tokens), mask, entering=every, places=places)
+    assert states.shape == (2, 32) and [one.shape for one in every] == [(2, 9, 32)] * 2
+
+
 def test_the_last_block_computes_no_state_that_is_not_read():
-    core, counted = model(), []
-    for block in core.transformer.blocks:
-        block.feed_forward.register_forward_hook(lambda _, inputs, out: counted.append(len(out.flatten(0, -2))))
+    core = model()
+    counted = computed_places(core)
     core(collate([[example("a", 9, [2, 5])], [example("a", 7, [1])]], 9, ("a",), pad=1))
     assert counted == [18, 3]
+
+
+def test_of_a_source_the_last_block_gives_keys_and_values_alone(monkeypatch):
+    writer = decoder()
+    counted, prepared = computed_places(writer.model), writer._source_attentions
+    calls = []
+
+    def spied(*arguments):
+        inner = prepared(*arguments)
+        for kind, attention in inner.items():
+            inner[kind] = lambda *inputs, attention=attention: calls.append(1) or attention(*inputs)
+            inner[kind].blind = attention.blind
+        return inner
+
+    monkeypatch.setattr(writer, "_source_attentions", spied)
+    source = writer.encode(sources([5, 7]))
+    assert counted == [2 * 9, 0] and len(calls) == 1
+    counted.clear()
+    state = writer.begin(source, beam=3)
+    writer.step(None, state)
+    writer.step(torch.full((6,), 5), state)
+    assert counted == [6, 6, 12, 6]
+
+
+def computed_places(core) -> list[int]:
+    """Filled by the number of places that each block's feed-forward part computes."""
+    counted: list[int] = []
+    for block in core.transformer.blocks:
+        block.feed_forward.register_forward_hook(lambda _, inputs, out: counted.append(out.numel() // out.size(-1)))
+    return counted
 
 
 # Losses

@@ -112,12 +112,12 @@ def test_rows_are_read_a_few_at_a_time_without_gradients(tokenizer, vocabulary, 
     model = UnderstandingModel(config, {"task": task.head(config)}).eval()
     batch = collate([[example] for example in encoded.examples], None, ("task",), 1)
     sizes = []
-    model.transformer.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
+    model.transformer.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape)))
     at_once = model(batch, {}, "task")
     monkeypatch.setattr(understanding, "_PLACES", 5 * batch.tokens.size(1))
     with torch.no_grad():
         portions = model(batch, {}, "task")
-    assert sizes == [12, 5, 5, 2]
+    assert sizes == [(12, 32), (5, 32), (5, 32), (2, 32)]
     torch.testing.assert_close(portions, at_once, atol=1e-6, rtol=1e-5)
 
 

@@ -19,7 +19,7 @@ _PROCESSOR = Path("/proc/cpuinfo")
 
 def linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """:func:`torch.nn.functional.linear`: (..., K) states, (N, K) weight and (N,) bias -> (..., N)."""
-    if not _goes_by_onednn(states, weight):
+    if not _goes_by_onednn(states, weight, bias):
         return functional.linear(states, weight, bias)
     states = states.contiguous()
     if torch.is_grad_enabled():
@@ -42,18 +42,23 @@ def onednn_is_faster() -> bool:
     return libraries and wide and _PROCESSOR.exists() and "GenuineIntel" not in _PROCESSOR.read_text()
 
 
-def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor) -> bool:
+def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
     """Only plain float32 on a CPU does, unless `torch.backends.mkldnn.flags(enabled=False)` turns it off.
 
-    Not where there are no rows: sums over none of them, a weight's gradient, oneDNN leaves unset. Tensors with gaps
-    it takes two hundred times as long for.
+    Not where there are no rows: sums over none of them, a weight's gradient, oneDNN leaves unset. Of a bias with gaps
+    it would read the wrong numbers, of matrices with gaps it makes the product two hundred times as slowly. Shapes that
+    do not fit are left to torch, which names them.
     """
     return (
         not torch.compiler.is_compiling()
         and states.device.type == "cpu"
         and states.dtype == weight.dtype == torch.float32
+        and states.dim() > 1
         and states.numel() > 0
+        and weight.dim() == 2
+        and states.size(-1) == weight.size(1)
         and weight.is_contiguous()
+        and (bias is None or (bias.dtype == torch.float32 and bias.is_contiguous() and bias.shape == weight.shape[:1]))
         and onednn_is_faster()
         and torch.backends.mkldnn.enabled
         and not torch.is_autocast_enabled("cpu")
@@ -70,7 +75,8 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, states, weight, bias):
-        ctx.save_for_backward(states, weight)
+        of_states, of_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(states if of_weight else None, weight if of_states else None)
         return _product(states, weight, bias)
 
     @staticmethod

@@ -131,7 +131,8 @@ class RecordingAttention:
 
     Args:
         inner: what attends.
-        read: False where nobody reads what it gives, and anything of that shape will do.
+        read: False where nobody reads what it gives, and anything of that shape will do. Weights are given all the
+            same.
     """
 
     def __init__(self, inner: Attention, read: bool = True):

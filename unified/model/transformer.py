@@ -74,7 +74,7 @@ class Transformer(nn.Module):
             for kind, seen in self.masks(mask.with_memory(filled) if filled else mask).items()
         }
         if self._compiled and self.training and any(isinstance(one, BlockedAttention) for one in prepared.values()):
-            raise UnifiedError("compiled blocks cannot go by the attention backend 'blocked'; choose 'sdpa' on a CPU")
+            raise UnifiedError("compiled blocks cannot go by the attention backend 'blocked'; choose 'sdpa' or 'dense'")
         relations = self._relations(positions, token_types, tokens.size(1), filled) if self.relates else None
         attentions = [prepared[kind] for kind in self.attention_kinds]
         return self.run(tokens, positions, token_types, attentions, relations, memory, entering, places)
@@ -83,12 +83,19 @@ class Transformer(nn.Module):
         """Train by blocks that `torch.compile` has compiled, for rows of one length and batches of one size.
 
         A first step compiles, a second one the last block anew for any number of places that are read; then nothing is
-        compiled any more. Evaluation and generation, whose shapes differ, go by the blocks as they are. On a CPU the
-        attention backend must be 'sdpa' or 'dense': 'blocked' goes through rows in Python.
+        compiled any more, as long as the shapes stay: after some changes torch compiles no more, and says so.
+        Evaluation and generation, whose shapes differ, go by the blocks as they are. On a CPU the attention backend
+        must be 'sdpa' or 'dense': 'blocked' goes through rows in Python.
 
         Args:
             options: of :func:`torch.compile`.
+
+        Raises:
+            UnifiedError: attention reads distances or token types (XLNet's, the variants of ANNA's table 8), which is
+                not written for compilation.
         """
+        if self.relates:
+            raise UnifiedError("blocks whose attention reads distances or token types cannot be compiled")
         *others, last = self.blocks
         self._compiled = [torch.compile(block, dynamic=False, **options) for block in others]
         self._compiled.append(torch.compile(last, **options))
