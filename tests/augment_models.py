@@ -54,9 +54,9 @@ def spans(folder: Path, seed: int, labels: tuple[str, ...] = (), **changes) -> P
     content, task = load_checkpoint(path), SpanAnswers(labels=labels, max_answer=4)
     torch.manual_seed(seed)
     model = UnderstandingModel(config(**changes), {"span": task.head(config(**changes))})
-    fingerprint = content["model"]["dictionary_fingerprint"]
+    fingerprint = content["model"]["dictionary_version"]
     content["model"] = {f"core.{name}": value for name, value in model.state_dict().items()}
-    content["model"]["dictionary_fingerprint"] = fingerprint
+    content["model"]["dictionary_version"] = fingerprint
     content["cfg"]["task"] = {"_name": "unified_understanding", "data": str(folder), "tokens_per_sample": 64}
     content["extra_state"]["UnifiedUnderstandingTask"] = {
         "span": {"head": "span", "settings": {"labels": list(labels), "max_answer": 4}}

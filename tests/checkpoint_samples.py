@@ -40,7 +40,7 @@ def checkpoint(path: Path, vocabulary: Vocabulary, data: str, writes: str = "clo
     model = LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary), **shape)).eval()
     path.parent.mkdir(parents=True, exist_ok=True)
     state = {f"core.{name}": value for name, value in model.state_dict().items()}
-    state["dictionary_fingerprint"] = torch.tensor(fingerprint(vocabulary.symbols))
+    state["dictionary_version"] = torch.tensor(fingerprint(vocabulary.symbols))
     settings = {"_name": "unified_lm_tiny", "attention_backend": "flex", "writes": writes, **shape}
     save({"args": None, "cfg": {"_name": None, "model": settings, "task": {"data": data}}, "model": state}, path)
     return model

@@ -73,3 +73,17 @@ def test_a_kill_while_a_checkpoint_is_copied_leaves_the_old_one(tmp_path):
     assert list(torch.load(target, weights_only=True)) == ["old"]
     subprocess.run([sys.executable, "-c", code], env=fairseq.environment(), check=True)
     assert list(torch.load(target, weights_only=True)) == ["new"]
+
+
+def test_a_moving_average_of_the_weights_is_kept(data, tmp_path):
+    save = tmp_path / "save"
+    average = ("--store-ema", "--ema-decay", 0.75, "--batch-size", 1, "--save-interval-updates", 1)
+    fairseq.train(data, save, *average, "--max-update", 2)
+    fairseq.train(data, save, *average, "--max-update", 3)  # resumed
+    states = [torch.load(save / f"checkpoint_1_{update}.pt", weights_only=True) for update in (1, 2, 3)]
+    for before, after in zip(states, states[1:], strict=False):
+        old, new = before["extra_state"]["ema"], after["extra_state"]["ema"]
+        assert old.keys() == new.keys() == after["model"].keys()
+        for name, weight in after["model"].items():
+            expected = weight if name == "dictionary_version" else 0.75 * old[name] + 0.25 * weight
+            torch.testing.assert_close(new[name], expected, rtol=1e-5, atol=1e-7)

@@ -56,8 +56,8 @@ class UnifiedLMModel(BaseFairseqModel):
     def __init__(self, core: LanguageModel, task, writes: str):
         super().__init__()
         self.core = core
-        # Equal sizes do not make equal dictionaries.
-        self.register_buffer("dictionary_fingerprint", torch.tensor(fingerprint(task.target_dictionary.symbols)))
+        # Equal sizes do not make equal dictionaries. fairseq's moving average (--store-ema) leaves a "version" alone.
+        self.register_buffer("dictionary_version", torch.tensor(fingerprint(task.target_dictionary.symbols)))
         self.encoder = self.decoder = None
         if writes != "nothing":
             decoder = CachedDecoder(core, task.special, SCHEMES[writes])
@@ -91,14 +91,14 @@ class UnifiedLMModel(BaseFairseqModel):
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """Load all parameters; whole heads may be new or unused (both are named), anything else is refused."""
         state = dict(state_dict)
-        saved = state.pop("dictionary_fingerprint", self.dictionary_fingerprint)
+        saved = state.pop("dictionary_version", self.dictionary_version)
         parameters = {key.removeprefix("core."): value for key, value in state.items()}
         heads, other = HEADS, []
         if isinstance(self.core, UnderstandingModel):
             parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
             heads += self.core.head_parts
         new, unused = load_parameters(self.core, parameters, heads, heads)
-        if int(saved) != int(self.dictionary_fingerprint):
+        if int(saved) != int(self.dictionary_version):
             raise refusal(
                 "the checkpoint was trained with another dictionary of the same size; prepare this data with "
                 "--tokenizer set to the folder the checkpoint was trained on"

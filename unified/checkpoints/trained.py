@@ -29,7 +29,7 @@ from unified.tasks import HEADS, Understanding
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
-_FINGERPRINT = "dictionary_fingerprint"
+_FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
 
 
 def find_checkpoint(path: str | os.PathLike) -> Path:
