@@ -2,9 +2,9 @@
 
     python benchmarks/masking.py --tokens 2000000
 
-Random tokens in running documents, as `unified prepare` stores them; blocks of up to 512 places are read, made examples
-of, masked and collated, 32 to a batch. The peer gets rows that are cut already and masks them. ``per_second`` counts
-examples.
+Random tokens in running documents with annotated spans, or in pairs, as `unified prepare` stores them; blocks of up to
+512 places are read, made examples of, masked and collated, 32 to a batch. The peer gets rows that are cut already and
+masks them. ``per_second`` counts examples.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import itertools
 import statistics
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,32 +21,53 @@ import torch
 from models import PAD, VOCABULARY
 from paired import OURS, options, ratios, report, set_up, take_turns
 
+from unified.data.annotations import Annotations, span_prefix
 from unified.data.collate import pack
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.mmap import TokenFile, TokenFileWriter, token_dtype
+from unified.data.pairs import PairTexts
+from unified.data.sources import TextSource
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
+from unified.objectives.base import Mixture
 
 BATCH, LENGTH = 32, 512
-#: Objective -> rows per second that we want.
+#: Annotation -> tokens for each of its spans.
+ANNOTATED = {"noun_phrases": 4, "entities": 16, "content_words": 2}
+#: Objective -> rows per second that we want: fewer of spans and permutations.
 BARS = {
     "bidirectional": 10_000,
     "bidirectional(whole_words=True)": 10_000,
+    "bidirectional(next_sentence=False)": 10_000,
     "left_to_right": 10_000,
     "right_to_left": 10_000,
     "seq2seq": 10_000,
+    "target_cloze": 10_000,
+    "target_next": 10_000,
     "bert": 10_000,
     "bert(whole_words=True)": 10_000,
-    "spanbert": 4_000,
-    "xlnet": 4_000,
-    "random_spans": 4_000,
+    "bert(next_sentence=False)": 10_000,
+    "anna(scheme='token')": 10_000,
     "bert_style": 10_000,
     "mass_style": 10_000,
     "prefix_lm": 10_000,
     "deshuffling": 10_000,
-    "replace_spans": 4_000,
     "drop_tokens": 10_000,
+    "spanbert": 4_000,
+    "spanbert(scheme='whole_word')": 4_000,
+    "spanbert(scheme='subword')": 4_000,
+    "spanbert(scheme='named_entity')": 4_000,
+    "spanbert(scheme='noun_phrase')": 4_000,
+    "spanbert(next_sentence=True)": 4_000,
+    "anna": 4_000,
+    "anna(scheme='entity')": 4_000,
+    "anna(scheme='pos')": 4_000,
+    "xlnet": 4_000,
+    "xlnet(denoising=True)": 4_000,
+    "xlnet(next_sentence=True)": 4_000,
+    "random_spans": 4_000,
+    "replace_spans": 4_000,
 }
 
 
@@ -63,10 +85,31 @@ def write_documents(prefix: Path, tokens: int, vocabulary: Vocabulary) -> None:
             file.add(np.array([special.separator]))
 
 
-def ours(objective: str, file: TokenFile, vocabulary: Vocabulary, starts: np.ndarray, rows: int):
+def write_spans(file: TokenFile) -> None:
+    """Annotations of every kind beside a file: runs of tokens at random places."""
+    rng = np.random.default_rng(1)
+    for kind, tokens in ANNOTATED.items():
+        with TokenFileWriter(span_prefix(file.prefix, kind), np.uint16) as spans:
+            for size in file.sizes.tolist():
+                bounds = rng.choice(size, 2 * (size // (2 * tokens)), replace=False)
+                spans.add(np.sort(bounds))
+
+
+def write_pairs(folder: Path, tokens: int, vocabulary: Vocabulary) -> tuple[TokenFile, TokenFile]:
+    """Sources and targets that fill rows of :data:`LENGTH`."""
+    rng, special = np.random.default_rng(2), vocabulary.special
+    files = []
+    for name, low, high in (("source", 380, 448), ("target", 40, 60)):
+        with TokenFileWriter(folder / name, token_dtype(len(vocabulary))) as file:
+            for _ in range(max(BATCH, tokens // LENGTH)):
+                text = rng.integers(special.ordinary_start, special.ordinary_stop, rng.integers(low, high))
+                file.add(np.append(text, special.separator))
+        files.append(TokenFile(folder / name))
+    return files[0], files[1]
+
+
+def ours(mixture: Mixture, texts: TextSource, rows: int) -> Callable[[], None]:
     """A call that makes batches of so many rows, others at each call."""
-    mixture = parse_objectives(objective)
-    texts = DocumentTexts(file, vocabulary.special, starts)
     data = RowDataset(texts, mixture, LENGTH, seed=1, packed=False)
     order = itertools.cycle(np.random.default_rng(0).permutation(len(data)).tolist())
 
@@ -113,9 +156,14 @@ def main() -> None:
         prefix = Path(folder) / "train"
         write_documents(prefix, arguments.tokens, vocabulary)
         file = TokenFile(prefix)
+        write_spans(file)
+        documents = DocumentTexts(file, vocabulary.special, starts, Annotations(file))
+        pairs = PairTexts(*write_pairs(Path(folder), arguments.tokens, vocabulary), vocabulary.special)
         peer = theirs(arguments.rows)
         for objective in arguments.objectives:
-            calls = {OURS: ours(objective, file, vocabulary, starts, arguments.rows), "transformers": peer}
+            mixture = parse_objectives(objective)
+            texts = pairs if mixture.paired else documents
+            calls = {OURS: ours(mixture, texts, arguments.rows), "transformers": peer}
             times = take_turns(calls, arguments.rounds)
             report(
                 f"masking: {objective}",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.rates import assert_rate
+from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -42,11 +43,11 @@ def assert_chi_square(counts, probabilities):
     assert ((counts - expected) ** 2 / expected).sum() < freedom + 5 * np.sqrt(2 * freedom), counts / counts.sum()
 
 
-def literal(objective, text, rng):
-    """Places of the text hidden by spans, by words and as tokens, by the docstring, with the draws of ``rng``."""
+def literal(objective, text, draws):
+    """Places of the text hidden by spans, by words and as tokens, by the docstring, with ``draws`` of one example."""
     n = len(text.tokens)
     count = max(1, round(objective.mask_share * n))
-    uniform = rng.random()
+    (uniform,) = draws.uniforms("quotas").tolist()
     first = min(count, int(np.floor(count * objective.span_share + uniform)))
     second = min(count, int(np.floor(count * (objective.span_share + objective.word_share) + uniform)))
     words, hidden = [], set()
@@ -55,15 +56,20 @@ def literal(objective, text, rng):
             words.append([place, place + 1])
         words[-1][1] = place + 1
     by_kind = []
-    for group, budget in ((next(iter(text.spans.values())), first), (np.array(words), second)):
+    for purpose, group, budget in (
+        ("spans", next(iter(text.spans.values())).tolist(), first),
+        ("words", words, second),
+    ):
         before = set(hidden)
-        for start, stop in rng.permutation(group).tolist():
+        for number in draws.permutations(purpose, np.array([len(group)])).tolist():
+            start, stop = group[number]
             fresh = set(range(start, stop)) - hidden
             if len(hidden) + len(fresh) <= budget:
                 hidden |= fresh
         by_kind.append(hidden - before)
-    rest = rng.permutation([place for place in range(n) if place not in hidden])[: count - len(hidden)]
-    return *by_kind, {int(place) for place in rest}
+    rest = [place for place in range(n) if place not in hidden]
+    order = draws.permutations("tokens", np.array([len(rest)])).tolist()
+    return *by_kind, {rest[number] for number in order[: count - len(hidden)]}
 
 
 @pytest.mark.parametrize("settings", [{}, {"span_share": 0.6, "word_share": 0.4}, {"mask_share": 0.5}])
@@ -73,7 +79,8 @@ def test_three_steps_are_those_of_a_literal_reading(scheme, settings):
     kinds = Counter()
     for seed in range(150):
         text = random_text(rng, SCHEMES[scheme])
-        by_span, by_word, single = literal(objective, text, np.random.default_rng(seed))
+        draws = Draws.from_generator(np.random.default_rng(seed))
+        by_span, by_word, single = literal(objective, text, draws)
         example = objective(text, np.random.default_rng(seed))
         assert example.predicted.tolist() == sorted(1 + place for place in by_span | by_word | single)
         assert len(example.predicted) == max(1, round(objective.mask_share * len(text.tokens)))
@@ -99,8 +106,9 @@ def test_structure():
 def test_each_kind_has_its_share_of_the_budget(count, length):
     """Single tokens are spans and words here, so every quota is filled exactly; it is its share rounded up or down."""
     shares, trials = (0.45, 0.35, 0.2), 6000
-    objective, rng = Anna(span_share=shares[0], word_share=shares[1]), np.random.default_rng(1)
-    quotas = np.array([objective._quotas(count, rng) for _ in range(trials)])
+    objective = Anna(span_share=shares[0], word_share=shares[1])
+    draws = Draws.from_generator(np.random.default_rng(1), trials)
+    quotas = objective._quotas(np.full(trials, count), draws).T
     assert (quotas.sum(axis=1) == count).all() and quotas.min() >= 0
     for kind, share in enumerate(shares):
         floor = int(np.floor(count * share + 1e-9))

@@ -6,15 +6,26 @@ import numpy as np
 import pytest
 
 from tests.test_dataset import ROW, UNILM, random_pairs, write_pairs
-from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, same, write_documents
+from tests.token_files import (
+    SPECIAL,
+    Reads,
+    numbered_documents,
+    random_sizes,
+    same,
+    write_documents,
+    write_spans,
+)
+from unified.data.annotations import KINDS, SOURCE_KINDS
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.example import Examples
 from unified.data.extents import Extents
+from unified.data.pairs import PairTexts
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
+from unified.objectives.anna import Anna
 from unified.objectives.base import Mixture
 from unified.objectives.bert import Bert
 from unified.objectives.sequences import Sequences, joined
@@ -22,15 +33,18 @@ from unified.objectives.spanbert import SpanBert
 from unified.objectives.t5 import RandomSpans
 from unified.objectives.xlnet import XLNet
 
-#: Every objective on running text that needs no annotations, with settings that take other ways.
+#: Every objective on running text, with settings that take other ways.
 ALL = (
-    "bidirectional,bidirectional_words,left_to_right,right_to_left,seq2seq,bert,bert_words,spanbert,subwords,xlnet,runs,"
-    "hidden,prefix_lm,bert_style,deshuffling,mass_style,replace_spans,drop_tokens,random_spans"
+    "bidirectional,bidirectional_words,left_to_right,right_to_left,seq2seq,bert,bert_words,spanbert,subwords,phrases,anna,"
+    "typed,plain,xlnet,runs,hidden,prefix_lm,bert_style,deshuffling,mass_style,replace_spans,drop_tokens,random_spans"
 ).split(",")
 SETTINGS = {
     "bidirectional_words": "bidirectional(whole_words=True, ngram_share=0.5)",
     "bert_words": "bert(whole_words=True)",
     "subwords": "spanbert(scheme='subword', next_sentence=True)",
+    "phrases": "spanbert(scheme='noun_phrase', next_sentence=True)",
+    "typed": "anna(entity_types=True, span_share=0.7, word_share=0.1)",
+    "plain": "anna(scheme='token')",
     "runs": "xlnet(permutation_size=7, next_sentence=True, reuse=20)",
     "hidden": "xlnet(denoising=True)",
 }
@@ -41,9 +55,10 @@ def test_a_row_is_the_same_in_every_batch(tmp_path, name):
     """What is made of all rows at once, in any order, is what is made of each row alone."""
     rng = np.random.default_rng(3)
     file = write_documents(tmp_path / "train", numbered_documents(random_sizes(rng, 30, 15, 20)))
-    documents = DocumentTexts(file, SPECIAL, rng.random(SPECIAL.ordinary_stop) < 0.6)
+    annotations = write_spans(file, KINDS, rng)
+    documents = DocumentTexts(file, SPECIAL, rng.random(SPECIAL.ordinary_stop) < 0.6, annotations)
     if name == "a mixture":
-        mixture = Mixture((*UNILM.objectives, Bert(), RandomSpans(), SpanBert(), XLNet(), Reads()), (1,) * 9)
+        mixture = Mixture((*UNILM.objectives, Bert(), RandomSpans(), SpanBert(), XLNet(), Anna(), Reads()), (1,) * 10)
     else:
         mixture = parse_objectives(SETTINGS.get(name, name))
     dataset = RowDataset(documents, mixture, 96, seed=2)
@@ -60,9 +75,11 @@ def test_a_row_is_the_same_in_every_batch(tmp_path, name):
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_row_of_pairs_is_the_same_in_every_batch(tmp_path, packed):
-    pairs = write_pairs(tmp_path, random_pairs(200))
-    for settings in ("", "(mask_source=0.2, ngram_share=0.3)"):
-        for name in ("target_cloze" + settings, "target_next"):
+    plain = write_pairs(tmp_path, random_pairs(200), max_source=60)
+    annotations = write_spans(plain.source, SOURCE_KINDS, np.random.default_rng(1))
+    asked = PairTexts(plain.source, plain.target, SPECIAL, max_source=60, annotations=annotations)
+    for pairs, settings in ((plain, ""), (plain, "mask_source=0.2, ngram_share=0.3"), (asked, "extractive=7")):
+        for name in (f"target_cloze({settings})", f"target_next({settings if pairs is asked else ''})"):
             dataset = RowDataset(pairs, parse_objectives(name), ROW, seed=2, packed=packed)
             together = dataset.examples(range(len(dataset)))[0].split()
             assert same([together], [[example for row in range(len(dataset)) for example in dataset[row]]])
@@ -73,7 +90,9 @@ def random_texts(count, two, seed=0):
     for _ in range(count):
         first, second = (rng.integers(10, 900, rng.integers(1, 30)) for _ in range(2))
         starts = rng.random(len(first) + len(second) * two) < 0.5
-        texts.append(Text(first, SPECIAL, second if two else None, bool(rng.random() < 0.5), starts))
+        bounds = np.flatnonzero(rng.random(len(starts)) < 0.3)
+        spans = {"entities": bounds[: len(bounds) // 2 * 2].reshape(-1, 2)}
+        texts.append(Text(first, SPECIAL, second if two else None, bool(rng.random() < 0.5), starts, spans=spans))
     return texts
 
 
@@ -83,6 +102,9 @@ def test_texts_of_a_batch_are_those_it_was_made_of(two):
     for one, again in zip(texts, Texts.of(texts).texts(), strict=True):
         for field in fields(Text):
             a, b = getattr(one, field.name), getattr(again, field.name)
+            if field.name == "spans":
+                assert a.keys() == b.keys()
+                a, b = a["entities"], b["entities"]
             assert a is b is None or np.array_equal(a, b) if field.name != "special" else a == b
 
 

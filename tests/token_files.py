@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.data.annotations import Annotations, span_prefix
 from unified.data.example import Example
 from unified.data.mmap import TokenFile, TokenFileWriter
 from unified.data.vocabulary import Vocabulary
@@ -27,6 +28,14 @@ def write_documents(prefix, documents) -> TokenFile:
     for sentences in documents:
         items += [[*sentence, SEPARATOR] for sentence in sentences] + [[SEPARATOR]]
     return write(prefix, items)
+
+
+def write_spans(file, kinds, rng) -> Annotations:
+    """Beside ``file``, every other stretch of each item that random places bound."""
+    for kind in kinds:
+        bounds = [np.flatnonzero(rng.random(size) < 0.4) for size in file.sizes.tolist()]
+        write(span_prefix(file.prefix, kind), [own[: len(own) // 2 * 2] for own in bounds])
+    return Annotations(file)
 
 
 def numbered_documents(sizes) -> list[list[list[int]]]:

@@ -6,8 +6,8 @@ Item i holds the spans of item i of ``PREFIX``: start and stop of each in turn, 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,6 +62,36 @@ def source_spans(source: str | list[str], starts: Any, taken: Any) -> dict[str, 
     return {SENTENCES: sentences, ORACLE: [sentences[number] for number in taken]}
 
 
+class Spans(NamedTuple):
+    """Spans of n things, such as items or texts, those of one after another.
+
+    Attributes:
+        bounds: int64 (k, 2), starts and stops.
+        counts: int64 (n,), how many each has.
+    """
+
+    bounds: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, each: Sequence[np.ndarray]) -> Spans:
+        """Those of a list of arrays, int64 (., 2)."""
+        return cls(np.concatenate(each).reshape(-1, 2), np.array([len(one) for one in each]))
+
+    @property
+    def owners(self) -> np.ndarray:
+        """int64 (k,), whose each span is."""
+        return np.arange(len(self.counts)).repeat(self.counts)
+
+    def kept(self, wanted: np.ndarray) -> Spans:
+        """Those that are ``wanted``, bool (k,)."""
+        return Spans(self.bounds[wanted], np.bincount(self.owners[wanted], minlength=len(self.counts)))
+
+    def split(self) -> list[np.ndarray]:
+        """Those of each, as views."""
+        return np.split(self.bounds, np.cumsum(self.counts)[:-1])
+
+
 class Annotations:
     """The kinds of spans that lie beside a token file, read from disk as they are asked for.
 
@@ -93,29 +123,22 @@ class Annotations:
         """
         for kind in self._files:
             for first in range(0, len(self._tokens), _CHECKED_AT_ONCE):
-                lengths = self._tokens.sizes[first : first + _CHECKED_AT_ONCE].astype(np.int64) - 1
-                self.read(kind, first, np.cumsum(np.insert(lengths, 0, 0)))
+                self.read(kind, np.arange(first, min(first + _CHECKED_AT_ONCE, len(self._tokens))))
 
-    def read(self, kind: str, first: int, bounds: np.ndarray) -> np.ndarray:
-        """Spans of ``len(bounds) - 1`` items from item ``first`` on.
-
-        Args:
-            bounds: int64 (items + 1,), where each item begins, and the end.
-
-        Returns:
-            int64 (n, 2), starts and stops counted as in ``bounds``, sorted.
+    def read(self, kind: str, items: np.ndarray) -> Spans:
+        """Spans of items, int64 (n,), each item's counted in its tokens and sorted.
 
         Raises:
             UnifiedError: a span is none, or reaches beyond its item.
         """
-        file, last = self._files[kind], first + len(bounds) - 1
-        sizes = file.sizes[first:last]
+        file = self._files[kind]
+        sizes = file.sizes[items].astype(np.int64)
         if (sizes % 2).any():
             raise UnifiedError(f"{file.prefix}: holds a start without a stop; make the folder again")
-        numbers = np.repeat(np.arange(len(sizes)), sizes // 2)
-        spans = file.slice(first, last).reshape(-1, 2).astype(np.int64) + bounds[numbers, None]
-        wrong = (spans[:, 0] < bounds[numbers]) | (spans[:, 0] >= spans[:, 1]) | (spans[:, 1] > bounds[numbers + 1])
+        spans = Spans(file.of(items).reshape(-1, 2), sizes // 2)
+        starts, stops = spans.bounds.T
+        wrong = (starts < 0) | (starts >= stops) | (stops >= self._tokens.sizes[items].repeat(spans.counts))
         if wrong.any():
-            item = first + int(numbers[wrong.argmax()])
+            item = items[spans.owners[wrong.argmax()]]
             raise UnifiedError(f"{file.prefix}: item {item} has a span outside of its text; make the folder again")
         return spans

@@ -14,7 +14,7 @@ from itertools import count
 import numpy as np
 
 from unified.data import randomness
-from unified.data.annotations import Annotations
+from unified.data.annotations import Annotations, Spans
 from unified.data.extents import Extents, runs
 from unified.data.instances import RANDOM_SECOND_SHARE
 from unified.data.mmap import TokenFile
@@ -137,7 +137,7 @@ class DocumentTexts:
         segments: Segments,
         is_next: np.ndarray | None,
         backward: np.ndarray | None = None,
-        spans: Mapping[str, list[np.ndarray]] | None = None,
+        spans: Mapping[str, Spans] | None = None,
     ) -> Texts:
         """Texts of given segments, each of one document; ``is_next`` and ``backward`` are bool (n,), None for nothing.
 
@@ -158,23 +158,27 @@ class DocumentTexts:
             spans or {},
         )
 
-    def _spans(self, kind: str, segments: Segments) -> list[np.ndarray]:
-        """Spans of each text, int64 (k, 2), counted over its segments."""
-        texts = []
-        for starts, lengths in zip(segments.starts.T.tolist(), segments.lengths.T.tolist(), strict=True):
-            shifts = (0, lengths[0])
-            parts = [self._spans_of(kind, *one) + shift for *one, shift in zip(starts, lengths, shifts, strict=False)]
-            texts.append(np.concatenate(parts))
-        return texts
+    def _spans(self, kind: str, segments: Segments) -> Spans:
+        """Spans of the texts that have these segments; those cut by either end of one are left out."""
+        starts, stops, first, counts = self._sentences(segments)
+        sentences = runs(first, counts)
+        spans = self.annotations.read(kind, self.items[sentences])
+        of_sentence = spans.owners
+        segment = np.arange(len(starts)).repeat(counts)[of_sentence]
+        places = spans.bounds + self.bounds[sentences[of_sentence], None]
+        whole = (places[:, 0] >= starts[segment]) & (places[:, 1] <= stops[segment])
+        # Places of a text count on through its second segment.
+        before = np.cumsum(segments.lengths, axis=0) - segments.lengths
+        within = places + (before.T.ravel() - starts)[segment, None]
+        text = segment[whole] // len(segments.lengths)
+        return Spans(within[whole], np.bincount(text, minlength=segments.lengths.shape[1]))
 
-    def _spans_of(self, kind: str, start: int, length: int) -> np.ndarray:
-        """Spans of ``length`` tokens from place ``start`` on, int64 (k, 2); those cut by either end are left out."""
-        if length == 0:  # an empty second segment may lie behind the last sentence
-            return np.empty((0, 2), dtype=np.int64)
-        first = int(self.bounds.searchsorted(start, side="right")) - 1
-        stop = int(self.bounds.searchsorted(start + length, side="left"))
-        spans = self.annotations.read(kind, int(self.items[first]), self.bounds[first : stop + 1]) - start
-        return spans[(spans[:, 0] >= 0) & (spans[:, 1] <= length)]
+    def _sentences(self, segments: Segments) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of all segments, those of one text after another, int64 (k n,): start, stop, first sentence, how many."""
+        starts, stops = (places.T.ravel() for places in (segments.starts, segments.starts + segments.lengths))
+        first = self.bounds.searchsorted(starts, side="right") - 1
+        # An empty segment may lie behind the last sentence; it reads none.
+        return starts, stops, first, np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
 
     def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``Text.sampler``: tokens at random places of the whole text, as often as they occur in it."""
@@ -188,11 +192,7 @@ class DocumentTexts:
 
     def _read(self, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of all segments, int64, those of one text after another; and how many each has, int64 (k, n)."""
-        # Text by text, the first segment before the second.
-        starts, stops = (places.T.ravel() for places in (segments.starts, segments.starts + segments.lengths))
-        first = self.bounds.searchsorted(starts, side="right") - 1
-        # An empty segment may lie behind the last sentence; it reads none.
-        counts = np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
+        starts, stops, first, counts = self._sentences(segments)
         sentences = runs(first, counts)
         begins = np.maximum(self.bounds[sentences], starts.repeat(counts))
         ends = np.minimum(self.bounds[sentences + 1], stops.repeat(counts))

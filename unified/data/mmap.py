@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from unified.data.extents import runs
 from unified.errors import UnifiedError
 
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -124,6 +125,11 @@ class TokenFile:
     def at(self, places: np.ndarray) -> np.ndarray:
         """Tokens, int64, at places (int64, any shape) counted over all items one after another."""
         return self._tokens[places].astype(np.int64)
+
+    def of(self, items: np.ndarray) -> np.ndarray:
+        """Tokens, int64, of items (int64 (n,)), those of one after another."""
+        starts = self._byte_offsets[items] // self.dtype.itemsize
+        return self.at(runs(starts, self.sizes[items].astype(np.int64)))
 
     def _token_offset(self, item: int) -> int:
         if item == len(self):

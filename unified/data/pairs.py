@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import repeat
-
 import numpy as np
 
 from unified.data import randomness
-from unified.data.annotations import Annotations
+from unified.data.annotations import Annotations, Spans
 from unified.data.mmap import TokenFile
 from unified.data.randomness import Draws
 from unified.data.rows import Room, RowPlan, Share, group_rows, pack_windows
@@ -129,13 +127,14 @@ class PairTexts:
             np.full(len(items), UNASKED),
             word_starts_of(tokens, self.word_starts, self.special, self.name),
             np.zeros(len(items), dtype=bool),
-            spans={kind: list(map(self._spans, repeat(kind), items, sizes[0].tolist())) for kind in kinds},
+            spans={kind: self._spans(kind, starts, sizes[0]) for kind in kinds},
         )
 
-    def _spans(self, kind: str, item: int, length: int) -> np.ndarray:
-        """Spans that begin in the first ``length`` tokens of a source, int64 (k, 2)."""
-        spans = self.annotations.read(kind, item, np.array([0, self.source.sizes[item] - 1]))
-        return np.minimum(spans[spans[:, 0] < length], length)
+    def _spans(self, kind: str, items: np.ndarray, lengths: np.ndarray) -> Spans:
+        """Spans that begin in the first ``lengths`` (int64 (n,)) tokens of sources, cut there."""
+        spans = self.annotations.read(kind, items)
+        kept = spans.kept(spans.bounds[:, 0] < lengths[spans.owners])
+        return Spans(np.minimum(kept.bounds, lengths[kept.owners, None]), kept.counts)
 
     def _read(self, file: TokenFile, item: int, maximum: int) -> np.ndarray:
         tokens = np.asarray(file[item])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from unified.data.annotations import Spans
 from unified.data.extents import Extents, runs
 from unified.data.randomness import Draws
 from unified.data.text import Text
@@ -28,7 +29,7 @@ class Texts:
         word_starts: bool, as long as ``tokens``; None when unknown.
         backward: bool (n,).
         sampler: as in a text.
-        spans: by kind of annotation, the spans of each text.
+        spans: by kind of annotation, the spans of the texts, each text's counted over its segments.
     """
 
     tokens: np.ndarray
@@ -38,7 +39,7 @@ class Texts:
     word_starts: np.ndarray | None
     backward: np.ndarray
     sampler: Callable[[np.ndarray, Draws], np.ndarray] | None = None
-    spans: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
+    spans: Mapping[str, Spans] = field(default_factory=dict)
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:
@@ -55,7 +56,7 @@ class Texts:
             np.concatenate([text.word_starts for text in texts]) if known else None,
             np.array([text.backward for text in texts]),
             texts[0].sampler,
-            {kind: [text.spans[kind] for text in texts] for kind in texts[0].spans},
+            {kind: Spans.of([text.spans[kind] for text in texts]) for kind in texts[0].spans},
         )
 
     def __len__(self) -> int:
@@ -85,6 +86,7 @@ class Texts:
         extents = Extents(self.lengths.sum(0))
         stops, firsts = extents.offsets.tolist(), self.lengths[0].tolist()
         two = len(self.lengths) == 2
+        spans_of_each = {kind: spans.split() for kind, spans in self.spans.items()}
         made = []
         for i, first in enumerate(firsts):
             start, stop = stops[i : i + 2]
@@ -97,7 +99,7 @@ class Texts:
                     None if self.word_starts is None else self.word_starts[start:stop],
                     bool(self.backward[i]),
                     self.sampler,
-                    {kind: spans[i] for kind, spans in self.spans.items()},
+                    {kind: spans[i] for kind, spans in spans_of_each.items()},
                 )
             )
         return made

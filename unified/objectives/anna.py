@@ -7,15 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from unified.data.example import Example
+from unified.data.annotations import Spans
+from unified.data.example import Examples
+from unified.data.extents import Extents, runs
 from unified.data.randomness import Draws
-from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Supply, require_flag, require_replacements, require_share
-from unified.objectives.corruption import maskable, prediction_count, replace
-from unified.objectives.sequences import Sequences, joined, sequence_spans
+from unified.objectives.base import Batched, Supply, require_flag, require_replacements, require_share
+from unified.objectives.corruption import prediction_count, replace, words_to_hide
+from unified.objectives.sequences import Sequences, sequence_spans
 from unified.objectives.spans import cover_whole, word_bounds
 
 #: What each masking scheme of the paper's Table 7 reads; "token" is the plain masked language model.
@@ -23,7 +24,7 @@ SCHEMES = {"noun_phrase": "noun_phrases", "entity": "entities", "pos": "content_
 
 
 @dataclass(frozen=True)
-class Anna:
+class Anna(Batched):
     """Whole noun phrases are hidden, then whole words, then single tokens; each token is predicted at its place.
 
     The sequence is CLS text SEP, all of it visible, without next-sentence prediction. The number of hidden tokens is
@@ -99,54 +100,62 @@ class Anna:
             return "needs to know where words begin; prepare the data with a tokenizer"
         return supply.lacks_annotations(self.annotations)
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
-        tokens, lengths = joined((text.tokens,), text.special)
-        predicted = np.flatnonzero(self._hidden(text, tokens, lengths, rng))
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """See :class:`unified.objectives.Objective`."""
+        sequences = Sequences.of(texts, self.segments, self.name)
+        tokens, extents = sequences.tokens, sequences.extents
+        places = np.flatnonzero(self._hidden(texts, sequences, draws))
         shares = self.mask_replace_share, self.random_replace_share
-        ranks = np.full(len(tokens), GIVEN)
-        return Example(
-            group=self.name,
-            tokens=replace(
-                tokens, predicted, np.array([len(predicted)]), text.special, *shares, Draws.from_generator(rng)
-            ),
-            positions=np.arange(len(tokens)),
-            token_types=self._token_types(text, lengths),
-            key_rank=ranks,
-            query_rank=ranks,
-            predicted=predicted,
-            labels=tokens[predicted],
+        return Examples.of_one_group(
+            self.name,
+            extents,
+            tokens=replace(tokens, places, extents.counts(places), texts.special, *shares, draws),
+            token_types=self._token_types(texts, sequences),
+            ranks=np.full(extents.total, GIVEN),
+            places=places,
+            labels=tokens[places],
         )
 
-    def _token_types(self, text: Text, lengths: list[int]) -> np.ndarray:
+    def _token_types(self, texts: Texts, sequences: Sequences) -> np.ndarray:
         """int64 (T,), 1 within entities where these are told apart."""
-        types = np.zeros(sum(lengths), dtype=np.int64)
+        types = np.zeros(sequences.extents.total, dtype=np.int64)
         if self.entity_types:
-            for start, stop in sequence_spans(text, "entities", lengths, self.name).tolist():
-                types[start:stop] = 1
+            starts, stops = self._spans(texts, sequences, "entities").bounds.T
+            types[runs(starts, stops - starts)] = 1
         return types
 
-    def _hidden(self, text: Text, tokens: np.ndarray, lengths: list[int], rng: np.random.Generator) -> np.ndarray:
+    def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:
         """bool (T,)."""
-        candidates = maskable(tokens, text.special)
-        n = int(candidates.sum())
-        if n == 0:
-            raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
-        free = candidates.copy()
-        for_spans, for_words, left = self._quotas(int(prediction_count(self.mask_share, n)), rng)
+        extents = sequences.extents
+        candidates, counts = words_to_hide(sequences.tokens, extents, texts.special, self.name)
+        for_spans, for_words, left = self._quotas(prediction_count(self.mask_share, counts), draws)
+        taken = bytearray(~candidates)
         if self._hides_spans:
-            spans = sequence_spans(text, SCHEMES[self.scheme], lengths, self.name)
-            for_words += cover_whole(rng.permutation(spans), free, for_spans)
+            spans = self._spans(texts, sequences, SCHEMES[self.scheme])
+            for_words += cover_whole(taken, _shuffled(spans, draws, "spans"), for_spans)
         if self._hides_words:
-            texts = Texts.of([text])
-            starts = Sequences.of(texts, self.segments, self.name).word_starts(texts, self.name)
-            words, _ = word_bounds(candidates, starts)
-            left += cover_whole(rng.permutation(words[candidates[words[:, 0]]]), free, for_words)
-        free[rng.permutation(np.flatnonzero(free))[:left]] = False
-        return candidates & ~free
+            bounds, _ = word_bounds(candidates, sequences.word_starts(texts, self.name), extents)
+            bounds = bounds[candidates[bounds[:, 0]]]
+            words = Spans(bounds, extents.counts(bounds[:, 0]))
+            left += cover_whole(taken, _shuffled(words, draws, "words"), for_words)
+        hidden = np.frombuffer(taken, dtype=bool) & candidates
+        free = np.flatnonzero(candidates & ~hidden)
+        order = draws.permutations("tokens", extents.counts(free))
+        hidden[free[order[Extents(extents.counts(free)).firsts(left)]]] = True
+        return hidden
 
-    def _quotas(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """int64 (3,), tokens for spans, words and single tokens: ``count`` together, in expectation their shares."""
+    def _spans(self, texts: Texts, sequences: Sequences, kind: str) -> Spans:
+        """Of the sequences, places counted over all."""
+        bounds, counts = spans = sequence_spans(texts, kind, sequences.blocks, self.name)
+        return Spans(bounds + sequences.extents.starts[spans.owners, None], counts)
+
+    def _quotas(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
+        """int64 (3, n), tokens for spans, words and single tokens: ``counts`` together, in expectation their shares."""
         shares = (0.0, 0.0) if self.scheme == "token" else (self.span_share, self.word_share)
         # One number rounds both edges, so that each quota is its share rounded up or down.
-        edges = np.floor(count * np.cumsum(shares) + rng.random()).astype(np.int64)
-        return np.diff(np.minimum(edges, count), prepend=0, append=count)
+        edges = np.floor(np.multiply.outer(np.cumsum(shares), counts) + draws.uniforms("quotas")).astype(np.int64)
+        return np.diff(np.minimum(edges, counts), axis=0, prepend=0, append=counts[None])
+
+
+def _shuffled(spans: Spans, draws: Draws, purpose: str) -> Spans:
+    return Spans(spans.bounds[draws.permutations(purpose, spans.counts)], spans.counts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unified.data.annotations import ORACLE, SENTENCES, SOURCE_KINDS, how_to_annotate
+from unified.data.annotations import ORACLE, SENTENCES, SOURCE_KINDS, Spans, how_to_annotate
 from unified.data.example import NO_PAIR_LABEL, Examples
 from unified.data.extents import Extents, runs
 from unified.data.text import Text
@@ -150,22 +150,27 @@ class MayExtract:
         """See :class:`unified.objectives.Objective`."""
         return supply.lacks_annotations(self.annotations)
 
-    def with_sentences(self, examples: Examples, texts: Texts, lengths: list[list[int]]) -> Examples:
-        """The examples of ``texts``, given the lengths of each one's blocks, with the sentences to classify."""
-        if not self.extractive:
-            return examples
-        of_each = [self._sentences(*one) for one in zip(texts.texts(), lengths, strict=True)]
-        return replace(examples, sentences=np.concatenate(of_each), sentence_counts=np.array(list(map(len, of_each))))
+    def with_sentences(self, examples: Examples, texts: Texts, blocks: np.ndarray) -> Examples:
+        """The examples of ``texts``, with the sentences to classify.
 
-    def _sentences(self, text: Text, lengths: list[int]) -> np.ndarray:
-        """:attr:`Example.sentences` of an example of ``text``.
+        Args:
+            blocks: int64 (2, n), lengths of the blocks of each.
 
         Raises:
-            UnifiedError: the text does not say where its sentences are.
+            UnifiedError: the texts do not say where their sentences are.
         """
-        starts, taken = (sequence_spans(text, kind, lengths, self.name)[:, 0] for kind in (SENTENCES, ORACLE))
-        starts = starts[: self.extractive]
-        return np.stack([starts, np.isin(starts, taken)], axis=1)
+        if not self.extractive:
+            return examples
+        sentences, taken = (sequence_spans(texts, kind, blocks, self.name) for kind in (SENTENCES, ORACLE))
+        places, places_taken = (
+            spans.bounds[:, 0] + Extents(blocks.sum(0)).starts[spans.owners] for spans in (sentences, taken)
+        )
+        counts = np.minimum(sentences.counts, self.extractive)
+        first = Extents(sentences.counts).firsts(counts)
+        labels = np.isin(places[first], places_taken)
+        return replace(
+            examples, sentences=np.stack([sentences.bounds[first, 0], labels], axis=1), sentence_counts=counts
+        )
 
 
 def both_segments(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -190,19 +195,25 @@ def joined(segments: tuple[np.ndarray, ...], special: SpecialTokens) -> tuple[np
     return tokens, lengths
 
 
-def sequence_spans(text: Text, kind: str, lengths: list[int], name: str) -> np.ndarray:
-    """Annotated spans of ``text`` along the sequence, int64 (k, 2), starts and stops.
+def sequence_spans(texts: Texts, kind: str, blocks: np.ndarray, name: str) -> Spans:
+    """Annotated spans of ``texts`` along their sequences, each counted from its sequence's first place.
+
+    Args:
+        blocks: int64 (k, n), lengths of the blocks of each sequence, CLS counted with the first.
 
     Raises:
-        UnifiedError: the text has no annotation of this kind.
+        UnifiedError: the texts have no annotation of this kind.
     """
-    if kind not in text.spans:
+    if kind not in texts.spans:
         raise UnifiedError(
             f"{name}: needs the annotation {kind}, but this text has none (Text.spans); prepare the data with "
             f"{how_to_annotate([kind])}"
         )
-    spans, first = text.spans[kind], len(text.tokens)
-    in_first = spans[:, 0] < first
-    if len(lengths) == 1:
-        return spans[in_first] + 1
-    return spans + np.where(in_first, 1, lengths[0] - first)[:, None]
+    spans = texts.spans[kind]
+    first = texts.lengths[0][spans.owners]
+    in_first = spans.bounds[:, 0] < first
+    if len(blocks) == 1:
+        bounds, counts = spans.kept(in_first)
+        return Spans(bounds + 1, counts)
+    shifts = np.where(in_first, 1, blocks[0][spans.owners] - first)
+    return Spans(spans.bounds + shifts[:, None], spans.counts)

@@ -128,20 +128,15 @@ class SpanBert(MayPredictNext, Batched):
         """bool (T,): annotated spans and words of one sequence after another."""
         cuts = sequences.extents.starts[1:]
         parts = zip(
-            texts.texts(),
-            sequences.blocks.T.tolist(),
             np.split(candidates, cuts),
             np.split(starts, cuts),
+            sequence_spans(texts, ANNOTATED[self.scheme], sequences.blocks, self.name).split(),
             counts.tolist(),
             draws.generators("annotated spans"),
             strict=True,
         )
-        kind = ANNOTATED[self.scheme]
         return np.concatenate(
-            [
-                cover_annotated(own, words, sequence_spans(text, kind, blocks, self.name), count, ANNOTATED_SHARE, rng)
-                for text, blocks, own, words, count, rng in parts
-            ]
+            [cover_annotated(own, words, spans, count, ANNOTATED_SHARE, rng) for own, words, spans, count, rng in parts]
         )
 
     def _replaced(self, texts: Texts, sequences: Sequences, hidden: np.ndarray, draws: Draws) -> np.ndarray:

@@ -8,6 +8,7 @@ from itertools import count, islice
 
 import numpy as np
 
+from unified.data.annotations import Spans
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.objectives.covering import words_of
@@ -115,7 +116,7 @@ def cover_annotated(
         bool (T,), ``count`` of them True.
     """
     places = np.flatnonzero(candidates)
-    words, word_of = word_bounds(candidates, word_starts)
+    words, word_of = word_bounds(candidates, word_starts, Extents(np.array([len(candidates)])))
     free = candidates.copy()
     left = count
     while left:
@@ -132,39 +133,41 @@ def cover_annotated(
     return candidates & ~free
 
 
-def cover_whole(spans: np.ndarray, free: np.ndarray, count: int) -> int:
-    """Hide spans in the order given, each as a whole or not at all; one that does not fit is passed over.
+def cover_whole(taken: bytearray, spans: Spans, most: np.ndarray) -> np.ndarray:
+    """Hide spans of n sequences in their order, each as a whole or not at all; one that does not fit is passed over.
 
     Args:
-        spans: int64 (k, 2), starts and stops.
-        free: bool (T,), places that may still be hidden; those that get hidden become False.
-        count: most places to hide.
+        taken: 1 for each of T places that may not be hidden, or not any more; those that get hidden become 1.
+        spans: of the sequences, places counted over all.
+        most: int64 (n,), how many places of each to hide.
 
     Returns:
-        How many places of ``count`` are left.
+        int64 (n,), how many of ``most`` are left.
     """
-    for start, stop in spans.tolist():
-        if not count:
+    bounds = zip(*spans.bounds.T.tolist(), strict=True)
+    each = zip(spans.counts.tolist(), most.tolist(), strict=True)
+    return np.array([_cover_whole(taken, list(islice(bounds, count)), left) for count, left in each])
+
+
+def _cover_whole(taken: bytearray, bounds: list[tuple[int, int]], left: int) -> int:
+    for start, stop in bounds:
+        if not left:
             break
-        fresh = int(np.count_nonzero(free[start:stop]))
-        if fresh <= count:
-            free[start:stop] = False
-            count -= fresh
-    return count
+        fresh = taken.count(0, start, stop)
+        if fresh <= left:
+            taken[start:stop] = b"\1" * (stop - start)
+            left -= fresh
+    return left
 
 
-def word_bounds(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def word_bounds(candidates: np.ndarray, word_starts: np.ndarray, extents: Extents) -> tuple[np.ndarray, np.ndarray]:
     """int64 (W, 2), first place of each word and the one behind its last; int64 (T,), the word of each place.
 
-    See :func:`unified.objectives.corruption.words_of`.
+    See :func:`unified.objectives.covering.words_of`.
     """
-    word_of, sizes, _ = _words_of(candidates, word_starts)
+    word_of, sizes, _ = words_of(candidates, word_starts, extents)
     stops = np.cumsum(sizes)
     return np.stack([stops - sizes, stops], axis=1), word_of
-
-
-def _words_of(candidates: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return words_of(candidates, word_starts, Extents(np.array([len(candidates)])))
 
 
 def runs(hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -216,7 +216,7 @@ class TargetCloze(MayExtract, Cloze, Batched):
             places=places,
             labels=tokens[places],
         )
-        return self.with_sentences(made, texts, sequences.blocks.T.tolist())
+        return self.with_sentences(made, texts, sequences.blocks)
 
     def _predicted(
         self, sequences: Sequences, special: SpecialTokens, word_starts: np.ndarray | None, draws: Draws
@@ -266,7 +266,7 @@ class TargetNext(MayExtract, Batched):
         """See :class:`unified.objectives.Objective`; nothing is drawn."""
         of_each = [both_segments(text, self.name) for text in texts.texts()]
         made = next_token_examples(self.name, *zip(*of_each, strict=True), texts.special)
-        return self.with_sentences(made, texts, [[len(source) + 2, len(target) + 1] for source, target in of_each])
+        return self.with_sentences(made, texts, texts.lengths + [[2], [1]])
 
 
 def next_token_examples(
