@@ -1,18 +1,26 @@
 """A step of the optimizer: unified_adam, one pass over memory, beside fairseq's own Adam.
 
-python benchmarks/optimizer.py --size small
+    python benchmarks/optimizer.py --size small
+
+A step reads a parameter, its gradient and both its moments and writes all but the gradient: :data:`BYTES` at least.
+Their rate is compared with that of a copy, which reads and writes as many.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
+from collections.abc import Callable
 
 import torch
 from models import SIZES, our_model
-from paired import OURS, compare, options, set_up
+from paired import OURS, compare, options, report, seconds_of, set_up
+
+#: Of a parameter in float32: four numbers read, three written.
+BYTES = 4 * (4 + 3)
 
 
-def step_with(kind: str, size: str, device: str):
+def step_with(kind: str, size: str, device: str) -> Callable[[], object]:
     """A call that makes a step of a model with random gradients."""
     from fairseq.optim.adam import Adam
 
@@ -26,6 +34,14 @@ def step_with(kind: str, size: str, device: str):
     return optimizer.step
 
 
+def copied_per_second(numbers: int, device: str) -> float:
+    """Bytes that a copy of so many float32 numbers reads and writes."""
+    source = torch.randn(numbers, device=device)
+    target = torch.zeros_like(source)
+    seconds = statistics.median(seconds_of(lambda: target.copy_(source)) for _ in range(9))
+    return 2 * 4 * numbers / seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
@@ -33,7 +49,12 @@ def main() -> None:
     arguments = parser.parse_args()
     set_up(arguments)
     calls = {kind: step_with(kind, arguments.size, arguments.device) for kind in (OURS, "fairseq")}
-    compare("optimizer step", {"size": arguments.size}, calls, arguments.rounds, {"fairseq": None})
+    wanted = {"size": arguments.size}
+    parameters = sum(parameter.numel() for parameter in our_model(SIZES[arguments.size], 0.0).parameters())
+    times = compare("optimizer step", wanted, calls, arguments.rounds, {"fairseq": None})[OURS]
+    copied = copied_per_second(parameters, arguments.device)
+    shares = [BYTES * parameters / seconds / copied for seconds in times]
+    report("optimizer step: share of a copy's rate", wanted, shares, copied_per_second=round(copied))
 
 
 if __name__ == "__main__":
