@@ -231,6 +231,11 @@ def test_race(tmp_path):
     assert items[1].seconds == ["Bob sat .", "Bob  .", "Bob sang .", "Bob ran ."] and items[1].label == 3
     assert [item.label for item in read_race(tmp_path / "train", labelled=False)] == [None] * 6
     assert len(read_race(tmp_path / "train" / "high")) == 2
+    copy = tmp_path / "train" / "high" / "7.txt.gz"
+    copy.write_bytes(gzip.compress(json.dumps(race_passage()).encode()))
+    with pytest.raises(UnifiedError, match="train: high/7.txt.gz: high/7.txt is the same passage"):
+        read_race(tmp_path / "train")
+    copy.unlink()
     bad = {"1": "{", "2": race_passage(answers=["B"]), "3": race_passage(answers=["B", "E"]),
            "4": race_passage(article=""), "5": race_passage(options=[["Ann", "Bob"], "ran"])}  # fmt: skip
     for name, passage in bad.items():
@@ -257,6 +262,9 @@ def test_dream(tmp_path):
     for says in ("dialogue 1, question 1: the answer 'D.' is 0 of the choices", "question 2: no list of texts 'choice'",
                  "dialogue 2: expected"):  # fmt: skip
         assert says in str(caught.value)
+    path.write_text(json.dumps([[["M: Hi."], [question], name] for name in ("5-1", "5-2", "5-1")]))
+    with pytest.raises(UnifiedError, match="train.json: dialogue 3: the id '5-1' is that of dialogue 1, too"):
+        read_dream(path)
 
 
 def test_real_files_have_their_rows(unified_data):

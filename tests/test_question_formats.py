@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 
+from tests.test_coqa_files import OFFICIAL
 from unified.cli import main
 from unified.data.coqa import read_coqa_file
 from unified.data.mrqa import read_mrqa_file
 from unified.data.squad import read_squad_file
+from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.metrics.squad import word_f1
 from unified.tasks.formats.free_answers import most_similar_span
-from unified.tasks.formats.questions import coqa_items, mrqa_items, squad_items
+from unified.tasks.formats.questions import coqa_items, mrqa_items, read_coqa, read_mrqa, read_squad, squad_items
+from unified.tasks.formats.writing import read_coqa_answers, read_squad_questions
 from unified.tasks.items import write_items
 from unified.tasks.questions import Answer, QuestionItem
 from unified.tasks.span import SpanAnswers
+from unified.tasks.writing import Room
 
+ROOM = Room(TokenCounter(str.split), 200)
 CONTEXT = "The mayor, Anna Berg, built 3 bridges in 1990. Nobody liked them."
 
 
@@ -53,6 +59,42 @@ def test_squad_through_a_data_folder(tmp_path):
     write_items(tmp_path / "train.jsonl", items)
     assert SpanAnswers.read(tmp_path / "train.jsonl") == items
     assert SpanAnswers.of(items).labels == ("",) and SpanAnswers.of(items[:2]).labels == ()
+
+
+def test_no_question_is_in_two_files_of_a_split(tmp_path):
+    """A file beside its compressed copy would double the data; what a broken download has left is passed over."""
+    for part in ("train", "dev"):
+        squad_file(tmp_path / f"{part}-v1.1.json", squad_question(f"{part} a", "Who?", ("Anna", 11)))
+    squad_file(tmp_path / "train-v1.1-more.json", squad_question("train b", "Who?", ("Anna", 11)))
+    (tmp_path / "train-v1.1.json.xz.partial").write_text("")
+    tasks = (partial(read_squad, tmp_path, "1.1"), partial(read_squad_questions, tmp_path, ROOM, "paper"))
+    assert [item.id for item in tasks[0]()["train"]] == ["train b", "train a"]
+    copy = tmp_path / "train-v1.1.json.gz"
+    copy.write_bytes(gzip.compress((tmp_path / "train-v1.1.json").read_bytes()))
+    for read in tasks:
+        with pytest.raises(UnifiedError, match=r"v1.1.json.gz: question 'train a' is in train-v1.1.json, too"):
+            read()
+
+
+def test_no_turn_is_in_two_files_of_a_split(tmp_path):
+    for name in ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", "coqa-dev-v1.0-copy.json"):
+        (tmp_path / name).write_text(json.dumps(OFFICIAL))
+    for read in (partial(read_coqa, tmp_path), partial(read_coqa_answers, tmp_path, ROOM)):
+        with pytest.raises(
+            UnifiedError, match=r"coqa-dev-v1.0.json: question '.* 1' is in coqa-dev-v1.0-copy.json, too"
+        ):
+            read()
+
+
+def test_no_question_is_in_two_data_sets_of_mrqa(tmp_path):
+    questions = [{"qid": "1", "question": "Who?", "answers": ["Berg"]}]
+    for name in ("train/News.jsonl", "train/Trivia.jsonl", "dev/News.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("\n".join(mrqa_lines({"context": CONTEXT, "qas": questions})))
+    with pytest.raises(UnifiedError, match=r"Trivia.jsonl: question '1' is in News.jsonl, too"):
+        read_mrqa(tmp_path)
+    (tmp_path / "train" / "Trivia.jsonl").rename(tmp_path / "train" / "Trivia.jsonl.partial")
+    assert len(read_mrqa(tmp_path)["train"]) == 1
 
 
 def mrqa_lines(*contexts):

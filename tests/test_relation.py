@@ -233,6 +233,9 @@ def test_tacred(tmp_path):
     for says in ("sentence 1: subj_start 4 and subj_end 6 are not among its 6 words", "sentence 2: 'token' must",
                  "sentence 3: no text 'relation'", "sentence 4: 'obj_type' is empty", "member 5"):  # fmt: skip
         assert says in str(caught.value)
+    path.write_text(json.dumps([TACRED, TACRED | {"id": "e8"}, TACRED]))
+    with pytest.raises(UnifiedError, match="train.json: sentence 3: the id 'e7' is that of sentence 1, too"):
+        read_tacred(path)
 
 
 SEMEVAL = (
@@ -253,6 +256,9 @@ def test_semeval2010(tmp_path):
     assert [item.label for item in read_semeval2010(path, labelled=False)] == [None, None]
     path.write_text(SEMEVAL + '9\t"<e1>One</e1> and two"\nOther\n10\t"<e1>a</e1> <e2>b</e2>"\nEntity-Origin\n')
     with pytest.raises(UnifiedError, match="line 9: expected number.*; line 11: a relation such as"):
+        read_semeval2010(path)
+    path.write_text(SEMEVAL + SEMEVAL.partition('8\t"')[0])
+    with pytest.raises(UnifiedError, match="TRAIN_FILE.TXT: line 9: the id '7' is that of line 1, too"):
         read_semeval2010(path)
 
 

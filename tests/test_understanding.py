@@ -293,6 +293,16 @@ def test_bad_lines_are_reported_together(tmp_path):
         Regression.read(path)
 
 
+@pytest.mark.parametrize("again", ['{"id": "a", "text": "c", "label": "x"}', '{"id": 2, "text": "c", "label": "x"}'])
+def test_an_id_names_one_item(tmp_path, again):
+    """Predictions are named by ids, those that are numbers of lines among them."""
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"id": "a", "text": "a", "label": "x"}\n{"text": "b", "label": "y"}\n' + again)
+    name, first = ("a", 1) if '"a"' in again else ("2", 2)
+    with pytest.raises(UnifiedError, match=f"train.jsonl: line 3: the id '{name}' is that of line {first}, too"):
+        Classification.read(path)
+
+
 @pytest.mark.parametrize(
     "change, arguments, says",
     [
@@ -306,6 +316,6 @@ def test_bad_lines_are_reported_together(tmp_path):
     ],
 )
 def test_refusals_are_one_line_without_traceback(tmp_path, tokenizer, vocabulary, change, arguments, says):
-    plain = [TextItem("1", "w1 w2", None, "yes"), TextItem("2", "w3", None, "no")] * 4
+    plain = [TextItem(str(i), f"w{i}", None, ("no", "yes")[i % 2]) for i in range(8)]
     data = folder(tmp_path / "data", {"train": plain, "valid": plain} | change, tokenizer, vocabulary)
     fairseq.assert_refused(train(data, tmp_path / "save", "--max-update", 2, *arguments, check=False), says)

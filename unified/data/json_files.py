@@ -38,10 +38,19 @@ class Entries:
     def __init__(self, path: str | Path):
         self.path = path
         self.problems: list[str] = []
+        self._places: dict[str, str] = {}
 
     def wrong(self, place: str, what: str) -> None:
         """Note a problem."""
         self.problems.append(f"{place}: {what}")
+
+    def once(self, identity: str, place: str) -> None:
+        """Note an id that another entry has: predictions are named by ids, and could not be told apart."""
+        first = self._places.get(identity)
+        if first is None:
+            self._places[identity] = place
+        else:
+            self.wrong(place, f"the id {identity!r} is that of {first}, too; each needs an id of its own")
 
     def objects(self, entry: object, name: str, place: str, optional: bool = False) -> list[dict]:
         """The list ``name`` of an object; members that are no objects are noted and left out."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError, first_few
+from unified.data.json_files import Entries
+from unified.errors import UnifiedError
 
 
 @dataclass(frozen=True)
@@ -57,21 +58,23 @@ def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
         item_of: makes an item of an object and the number of its line; raises UnifiedError with the reason.
 
     Raises:
-        UnifiedError: the file is missing, holds nothing, or lines are wrong; the first ten are named with the reason.
+        UnifiedError: the file is missing, holds nothing, or lines are wrong, those among them whose ``id`` another line
+            has; the first ten are named with the reason.
     """
     path = Path(path)
     if not path.is_file():
         raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
-    items, problems = [], []
+    entries, items = Entries(path), []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
                     items.append(item_of(fields_of(line), number))
                 except UnifiedError as problem:
-                    problems.append(f"line {number}: {problem}")
-    if problems:
-        raise UnifiedError(f"{path}: {first_few(problems)}")
+                    entries.wrong(f"line {number}", str(problem))
+                else:
+                    entries.once(items[-1].id, f"line {number}")
+    entries.check()
     if not items:
         raise UnifiedError(f"{path}: holds no item")
     return items

@@ -68,11 +68,17 @@ def read_race(folder: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     may be empty, as a few are.
 
     Raises:
-        UnifiedError: there is no such folder, it holds no question, or files are wrong; the first ten are named.
+        UnifiedError: there is no such folder, it holds no question, or files are wrong, or there twice, plain and
+            compressed; the first ten are named.
     """
     entries, items = Entries(folder), []
+    seen: dict[str, str] = {}
     for path in _race_files(Path(folder)):
         name = path.relative_to(folder).as_posix()
+        first = seen.setdefault(without_compression(name), name)
+        if first != name:
+            entries.wrong(name, f"{first} is the same passage; keep one of the two files")
+            continue
         try:
             passage = read_json(path)
         except UnifiedError as error:
@@ -88,7 +94,8 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     An item's ``id`` is the dialogue's and the number of the question, such as ``5-510-0``.
 
     Raises:
-        UnifiedError: the file cannot be read, holds no question, or entries are wrong; the first ten are named.
+        UnifiedError: the file cannot be read, holds no question, or entries are wrong, a repeated id among them; the
+            first ten are named.
     """
     entries, items, dialogues = Entries(path), [], read_json(path)
     if not isinstance(dialogues, list):
@@ -99,6 +106,7 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
             entries.wrong(place, "expected [turns, questions, id]")
             continue
         turns, _, identity = dialogue
+        entries.once(str(identity), place)
         for i, question in enumerate(entries.objects({"questions": dialogue[1]}, "questions", place)):
             where = f"{place}, question {i + 1}"
             text, choices, answer = entries.text(question, "question", where), question.get("choice"), None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from unified.errors import UnifiedError
 
@@ -12,6 +13,7 @@ Alternatives = tuple[tuple[str, ...], ...]
 
 _COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 _NEEDED = ("train", "valid")
+_Part = TypeVar("_Part")
 
 
 def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, list[Path]]:
@@ -47,6 +49,47 @@ def read_splits(
         UnifiedError: as :func:`split_files` and ``read``.
     """
     return {split: read(path, split not in unlabelled) for split, (path,) in split_files(folder, files).items()}
+
+
+def matching_files(folder: Path, pattern: str) -> list[Path]:
+    """Files of a folder that hold a split together, by name; not those ``.partial`` ones that a broken run has left.
+
+    Raises:
+        UnifiedError: there is none.
+    """
+    found = sorted(path for path in folder.glob(pattern) if path.suffix != ".partial")
+    if not found:
+        raise UnifiedError(f"{folder}: no file {pattern}")
+    return found
+
+
+def read_together(
+    paths: Sequence[Path], read: Callable[[Path], Sequence[_Part]], ids: Callable[[_Part], Iterable[str]]
+) -> list[_Part]:
+    """What several files hold, one after another.
+
+    Args:
+        read: parts of a file, which refuses ids that the file itself repeats.
+        ids: of the questions of a part.
+
+    Raises:
+        UnifiedError: two files have a question in common, as a file and its compressed copy do: it would be learnt and
+            scored twice.
+    """
+    parts: list[_Part] = []
+    file_of: dict[str, Path] = {}
+    for path in paths:
+        own = read(path)
+        names = [name for part in own for name in ids(part)]
+        repeated = next((name for name in names if name in file_of), None)
+        if repeated is not None:
+            raise UnifiedError(
+                f"{path}: question {repeated!r} is in {file_of[repeated].name}, too; both files belong to the same "
+                "split, keep one of them in the folder"
+            )
+        file_of |= dict.fromkeys(names, path)
+        parts += own
+    return parts
 
 
 def _compressed(path: Path) -> Path | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from unified.data.coqa import NO_PLACE, CoqaTurn, read_coqa_file
 from unified.data.mrqa import MrqaQuestion, read_mrqa_file
 from unified.data.squad import SquadParagraph, read_squad_file
-from unified.errors import UnifiedError
 from unified.metrics.squad import normalize_answer
+from unified.tasks.formats.files import matching_files, read_together
 from unified.tasks.formats.free_answers import most_similar_span
 from unified.tasks.questions import UNASKED, Answer, QuestionItem
 
@@ -21,7 +21,8 @@ CHOICES = ("yes", "no", "unknown")
 def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
     """Splits of a folder with ``train-v1.1.json`` and ``dev-v1.1.json``, or parts of them, for the version ``1.1``.
 
-    Files may have more in their names behind the version, and be compressed; a split is all of its files.
+    Files may have more in their names behind the version, and be compressed; a split is all of its files, of which no
+    two may have a question in common.
     """
 
     def items(path: Path) -> list[QuestionItem]:
@@ -98,11 +99,8 @@ def coqa_items(turns: Iterable[CoqaTurn]) -> list[QuestionItem]:
 def _splits(
     folder: Path, patterns: Mapping[str, str], items: Callable[[Path], list[QuestionItem]]
 ) -> dict[str, list[QuestionItem]]:
-    files = {split: sorted(folder.glob(pattern)) for split, pattern in patterns.items()}
-    for split, found in files.items():
-        if not found:
-            raise UnifiedError(f"{folder}: no file {patterns[split]} for the {split} split")
-    return {split: [item for path in found for item in items(path)] for split, found in files.items()}
+    files = {split: matching_files(folder, pattern) for split, pattern in patterns.items()}
+    return {split: read_together(paths, items, lambda item: (item.id,)) for split, paths in files.items()}
 
 
 def _detected(question: MrqaQuestion) -> tuple[Answer, ...]:

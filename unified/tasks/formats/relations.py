@@ -25,7 +25,8 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
     """TACRED's JSON: a list of sentences with subject, object and relation; brackets as they were written.
 
     Raises:
-        UnifiedError: the file cannot be read, holds no sentence, or entries are wrong; the first ten are named.
+        UnifiedError: the file cannot be read, holds no sentence, or entries are wrong, a repeated id among them; the
+            first ten are named.
     """
     entries, items = Entries(path), []
     for number, fields in enumerate(entries.objects({"sentences": read_json(path)}, "sentences", "the file"), 1):
@@ -37,6 +38,7 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
         subject, other = (_entity(fields, role, len(words), place, entries) for role in ("subj", "obj"))
         label = entries.text(fields, "relation", place) if labelled else None
         identity = str(fields.get("id", number))
+        entries.once(identity, place)
         words = tuple(_BRACKETS.get(word, word) for word in words)
         items.append(RelationItem(identity, words, (subject, other), label))
     return _checked(items, entries)
@@ -51,7 +53,8 @@ def read_semeval2010(path: str | Path, labelled: bool = True) -> list[RelationIt
         labelled: relations follow the sentences; a test file without them has sentences alone.
 
     Raises:
-        UnifiedError: the file cannot be read, holds no sentence, or lines are wrong; the first ten are named.
+        UnifiedError: the file cannot be read, holds no sentence, or lines are wrong, a repeated number among them; the
+            first ten are named.
     """
     entries, items = Entries(path), []
     for number, line, following in _blocks(path):
@@ -69,6 +72,7 @@ def read_semeval2010(path: str | Path, labelled: bool = True) -> list[RelationIt
         if not first or not second:
             entries.wrong(f"line {number}", "an entity is empty")
             continue
+        entries.once(match[1], f"line {number}")
         words = tuple(word for part in parts for word in part)
         pair = Entity(before, before + first), Entity(before + first + between, before + first + between + second)
         items.append(RelationItem(match[1], words, pair, label))

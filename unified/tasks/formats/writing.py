@@ -19,7 +19,7 @@ from unified.data.windows import Words
 from unified.errors import UnifiedError, first_few
 from unified.metrics.question_generation import penn_treebank
 from unified.tasks.conversation import MAX_HISTORY, answer_pairs, history_text, passage_chunk, unusable
-from unified.tasks.formats.files import split_files
+from unified.tasks.formats.files import matching_files, read_together, split_files
 from unified.tasks.items import are_texts, read_items
 from unified.tasks.question_generation import divide, find_answer, question_pairs, question_source
 from unified.tasks.writing import Room, WritingItem
@@ -116,7 +116,8 @@ def read_squad_questions(folder: Path, room: Room, split: str) -> dict[str, list
 
 
 def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
-    return [paragraph for path in _files(folder, pattern) for paragraph in read_squad_file(path)]
+    paths = matching_files(folder, pattern)
+    return read_together(paths, read_squad_file, lambda paragraph: (question.id for question in paragraph.questions))
 
 
 def _titles(path: Path) -> frozenset[str]:
@@ -169,7 +170,8 @@ def read_coqa_answers(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
 
 def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
     part = {"train": "train", "valid": "dev"}[split]
-    turns = [turn for path in _files(folder, f"coqa-{part}*.json*") for turn in read_coqa_file(path)]
+    paths = matching_files(folder, f"coqa-{part}*.json*")
+    turns = read_together(paths, read_coqa_file, lambda turn: (f"{turn.story} {turn.number}",))
     for reason, count in Counter(filter(None, map(unusable, turns))).items():
         Progress.say(f"{split}: {count:,} turns are left out, {reason}")
     pairs = list(answer_pairs(turns, room.counter, min(MAX_HISTORY, room.tokens // 2), room.tokens))
@@ -201,13 +203,6 @@ def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
     said = history_text([tuple(turn) for turn in history], question, min(MAX_HISTORY, room.tokens // 2), room.counter)
     start, end = passage_chunk(Words.of(context, room.counter), said, room.tokens, room.counter)
     return WritingItem(str(fields.get("id", number)), (said, single_spaced(context[start:end])))
-
-
-def _files(folder: Path, pattern: str) -> list[Path]:
-    found = sorted(folder.glob(pattern))
-    if not found:
-        raise UnifiedError(f"{folder}: no file {pattern}")
-    return found
 
 
 def _source(fields: dict) -> str | tuple[str, ...]:
