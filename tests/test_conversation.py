@@ -92,7 +92,10 @@ def test_pairs():
     assert "Anna is here." in first.source[1] and len(" ".join(first.source).split()) + 1 == 22
     assert (first.rationale_shown, second.rationale_shown, third.rationale_shown) == (True, False, None)
     assert (first.story, first.number) == ("s", 4)
+    # Of 5 earlier words the source has the last 2, of 63 words of the passage the 15 of the chunk.
+    assert first.unread == 3 + 63 - 15 and second.unread == 63 - len(second.source[1].split())
     (whole,) = answer_pairs(turns[:1], COUNT)
+    assert whole.unread == 0
     assert whole.source == ("is it cold ? yes is Anna here ?", " ".join(passage.split()))
 
 

@@ -111,7 +111,7 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
                     fits = False
                 word += len(said)
             cut += not fits
-        assert encoded.cut == cut
+        assert encoded.cut == cut and not any(encoded.lost)
         divided += cut
     assert divided > 10
 
@@ -127,6 +127,7 @@ def test_a_word_longer_than_a_segment_is_cut():
     item = DocumentItem("d", (("a", "abbbbbbbb", "c"),), chains=(((1, 1), (2, 2)),))
     encoded = Coreference().encode([item], Codec(TOKENIZER, VOCABULARY, 6))
     assert [len(example.tokens) for example in encoded.examples] == [3, 6, 3] and encoded.cut == 1
+    assert encoded.lost == [9 - 4]
 
 
 def test_rankings_are_the_same_in_any_batch_and_in_any_portions(monkeypatch):

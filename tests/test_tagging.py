@@ -65,7 +65,7 @@ def grown(words, first, last, room):
 def test_context_is_what_fits_of_the_document(cls_last):
     rng, longest = np.random.default_rng(0), 30
     items, codec = documents(rng, 40), spelling_codec(longest, cls_last)
-    examples, owners, _ = encode_words([item.words for item in items], codec, [item.document for item in items])
+    examples, owners, *_ = encode_words([item.words for item in items], codec, [item.document for item in items])
     read, both_sides = [0] * len(items), 0
     for example, owner in zip(examples, owners, strict=True):
         symbols = runs.symbols(example, codec)
@@ -85,7 +85,7 @@ def test_context_is_what_fits_of_the_document(cls_last):
 
 def test_sentences_alone_have_no_context():
     items, codec = documents(np.random.default_rng(1), 10), spelling_codec(40)
-    examples, owners, _ = encode_words([item.words for item in items], codec)
+    examples, owners, *_ = encode_words([item.words for item in items], codec)
     for example, owner in zip(examples, owners, strict=True):
         symbols = runs.symbols(example, codec)[1:-1]
         spelled = [piece for word in items[owner].words for piece in pieces_of(word)]
@@ -95,14 +95,28 @@ def test_sentences_alone_have_no_context():
 def test_long_sentences_are_divided_within_their_document():
     words = [("w0", "w1"), tuple(f"w{i}" for i in range(2, 20)), ("w20", "w21")]
     codec = spelling_codec(12)
-    examples, owners, divided = encode_words(words, codec, ["d", "d", "d"])
-    assert divided == 1 and owners.tolist() == [0, 1, 1, 2]
+    examples, owners, divided, lost = encode_words(words, codec, ["d", "d", "d"])
+    assert divided == 1 and not lost.any() and owners.tolist() == [0, 1, 1, 2]
     shown = [[runs.symbols(example, codec)[place] for place in example.predicted] for example in examples]
     assert shown == [["w0", "w1"], [f"w{i}" for i in range(2, 12)], [f"w{i}" for i in range(12, 20)], ["w20", "w21"]]
     assert runs.symbols(examples[0], codec)[1:-1] == [f"w{i}" for i in range(10)]
     assert runs.symbols(examples[2], codec)[1:-1] == [f"w{i}" for i in range(11, 21)]
     assert runs.symbols(examples[3], codec)[1:-1] == [f"w{i}" for i in range(12, 22)]
     assert all(len(example.tokens) == 12 for example in examples)
+
+
+@pytest.mark.parametrize("context", [False, True])
+def test_words_too_long_for_a_row_are_cut_and_counted(context):
+    """Each item counts its own words, not those of neighbours in its document."""
+    long = "a" + "bc" * 10
+    items = [
+        WordsItem(str(i), words, None, "d") for i, words in enumerate([("w1",), (long, "w2", long + "b"), ("ab",)])
+    ]
+    task, codec = Tagging(("O", "B-x"), context=context), spelling_codec(12)
+    encoded = task.encode(items, codec)
+    assert encoded.cut == 1 and list(encoded.lost) == [0, 11 + 12, 0]
+    found = list(Predictor(runs.small_model(task, codec), "task", task, codec).predict(items))
+    assert [one.get("cut") for one in found] == [None, 23, None] and len(found[1]["tags"]) == 3
 
 
 def test_learning_from_context_needs_documents():

@@ -222,7 +222,7 @@ def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
     rng = np.random.default_rng(5)
     spelled = [*WORDS[:5], "a", "ab", "abc", "abbcbc"]
     items = [WordsItem(str(i), tuple(rng.choice(spelled, rng.integers(1, 30)))) for i in range(60)]
-    examples, owners, divided = encode_words([item.words for item in items], Codec(wordpiece, table, 16))
+    examples, owners, divided, lost = encode_words([item.words for item in items], Codec(wordpiece, table, 16))
     read = [[] for _ in items]
     for example, owner in zip(examples, owners, strict=True):
         assert len(example.tokens) <= 16 and example.tokens[0] == 0 and example.tokens[-1] == 2
@@ -231,8 +231,9 @@ def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
         assert firsts == ["a" if word.startswith("a") else word for word in item.words]
     pieces = [sum(1 if word in WORDS else len(word) for word in item.words) for item in items]
     assert divided == sum(count > 14 for count in pieces) > 5
-    long, _, divided = encode_words([("a" + "b" * 30,)], Codec(wordpiece, table, 8))
-    assert len(long) == 1 and len(long[0].tokens) == 8 and divided == 1
+    assert not lost.any()
+    long, _, divided, lost = encode_words([("a" + "b" * 30,)], Codec(wordpiece, table, 8))
+    assert len(long) == 1 and len(long[0].tokens) == 8 and divided == 1 and lost.tolist() == [31 - 6]
 
 
 def test_synthetic_tags_are_learnt(tmp_path, tokenizer, vocabulary):

@@ -136,6 +136,13 @@ def test_what_is_not_read_is_said(asker, capsys):
     assert json.loads(capsys.readouterr().out)["cut"] == 120 - 45
     with pytest.raises(UnifiedError, match="got one text"):
         lm.summarize(text)
+    # Of a conversation the source has 22 words of history and question, the separator, and a chunk of 22 words.
+    item = {"context": text, "question": "which colour has w1 ?", "history": [["w2 w3", "w4"]] * 10}
+    assert main(["predict", "coqa_free", "--model", str(folder / "run"), json.dumps(item)]) == 0
+    assert json.loads(capsys.readouterr().out)["cut"] == 30 + 5 - 22 + 120 - 22
+    item = {"context": "w1 is w9 .", "question": "which colour has w1 ?"}
+    assert main(["predict", "coqa_free", "--model", str(folder / "run"), json.dumps(item)]) == 0
+    assert "cut" not in json.loads(capsys.readouterr().out)
 
 
 def refused(capsys, *words) -> str:
@@ -258,6 +265,9 @@ def test_turns_of_conversations(unified_data, tmp_path):
     turns = read_coqa_file(source / "coqa_abg_test_part1.json.xz")
     pairs = list(answer_pairs(turns, room.counter, 96, 200))
     assert [item.source for item in items] == [pair.source for pair in pairs] and len(items) > 500
+    assert [item.unread or 0 for item in items] == [pair.unread for pair in pairs] and any(
+        item.unread for item in items
+    )
     turn = turns[0]
     fields = {"context": turn.passage, "question": turn.question, "history": [list(said) for said in turn.history]}
     assert task_named("coqa_free").item(fields, 1, room).source == items[0].source

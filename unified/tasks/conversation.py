@@ -29,6 +29,7 @@ class AnswerPair:
         source: what was said with the question, and the chunk of the passage.
         target: the main answer.
         rationale_shown: whether the main answer's rationale lies in the chunk; None where it has no place.
+        unread: tokens of passage and history that are not in the source.
     """
 
     story: str
@@ -36,6 +37,27 @@ class AnswerPair:
     source: tuple[str, str]
     target: str
     rationale_shown: bool | None
+    unread: int = 0
+
+
+@dataclass(frozen=True)
+class AnswerSource:
+    """What an answer is written from.
+
+    Attributes:
+        said: the last words of the history, and the question.
+        start, end: characters of the passage's chunk.
+        unread: tokens of passage and history that are in neither.
+    """
+
+    said: str
+    start: int
+    end: int
+    unread: int
+
+    def parts(self, passage: str) -> tuple[str, str]:
+        """The source as two parts."""
+        return self.said, single_spaced(passage[self.start : self.end])
 
 
 def answer_pairs(
@@ -53,14 +75,13 @@ def answer_pairs(
         if words is None or words.text != turn.passage:
             words = Words.of(turn.passage, counter)
         try:
-            said = history_text(turn.history, turn.question, max_history, counter)
-            start, end = passage_chunk(words, said, max_source, counter)
+            source = answer_source(words, turn.history, turn.question, max_history, max_source, counter)
         except UnifiedError as error:
             raise UnifiedError(f"story {turn.story!r}, turn {turn.number}: {error}") from None
         main = turn.answers[0]
-        shown = None if main.start == NO_PLACE else start <= main.start and main.end <= end
-        source = (said, single_spaced(turn.passage[start:end]))
-        yield AnswerPair(turn.story, turn.number, source, single_spaced(main.text), shown)
+        shown = None if main.start == NO_PLACE else source.start <= main.start and main.end <= source.end
+        parts, target = source.parts(turn.passage), single_spaced(main.text)
+        yield AnswerPair(turn.story, turn.number, parts, target, shown, source.unread)
 
 
 def unusable(turn: CoqaTurn) -> str | None:
@@ -70,6 +91,31 @@ def unusable(turn: CoqaTurn) -> str | None:
     if not turn.answers[0].text.strip():
         return "the answer is empty"
     return None
+
+
+def answer_source(
+    words: Words,
+    history: Sequence[tuple[str, str]],
+    question: str,
+    max_history: int,
+    max_source: int,
+    counter: TokenCounter,
+) -> AnswerSource:
+    """The source for a question about the passage ``words``; pairs and what users ask are made by this function.
+
+    Args:
+        max_history: tokens of history and question.
+        max_source: tokens of the whole source with its separator.
+
+    Raises:
+        UnifiedError: the question, or a word of the passage, does not fit.
+    """
+    said = history_text(history, question, max_history, counter)
+    start, end = passage_chunk(words, said, max_source, counter)
+    earlier = _spoken(history)
+    left_out = earlier[: len(earlier) + len(question.split()) - len(said.split())]
+    shown = sum(map(counter, words.text[start:end].split()))
+    return AnswerSource(said, start, end, sum(map(counter, left_out)) + words.tokens(0, len(words)) - shown)
 
 
 def history_text(history: Sequence[tuple[str, str]], question: str, budget: int, counter: TokenCounter) -> str:
@@ -84,12 +130,17 @@ def history_text(history: Sequence[tuple[str, str]], question: str, budget: int,
         raise UnifiedError(
             f"the question {question[:60]!r} has {budget - left} tokens; question and history have room for {budget}"
         )
-    said = [word for turn in history for text in turn for word in text.split()]
+    said = _spoken(history)
     kept = len(said)
     while kept and counter(said[kept - 1]) <= left:
         kept -= 1
         left -= counter(said[kept])
     return " ".join([*said[kept:], *asked])
+
+
+def _spoken(history: Sequence[tuple[str, str]]) -> list[str]:
+    """The words of earlier turns in order."""
+    return [word for turn in history for text in turn for word in text.split()]
 
 
 def passage_chunk(words: Words, said: str, max_source: int, counter: TokenCounter) -> tuple[int, int]:

@@ -9,15 +9,15 @@ import numpy as np
 
 from unified.tasks.base import Codec, Encoded
 from unified.tasks.documents import DocumentItem
-from unified.tasks.sequences import first_place, sequence
+from unified.tasks.sequences import beyond, first_place, sequence
 
 
 def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
     """Segments of documents, read at all their tokens but CLS and SEP.
 
     Sentences stay whole where they fit into a segment; a longer one is divided between words, and a word too long for
-    a segment is cut. The facts number words, sentences, speakers and chains through all documents of the data, so that
-    a number means the same whatever documents are in a batch:
+    a segment is cut at its end. The facts number words, sentences, speakers and chains through all documents of the
+    data, so that a number means the same whatever documents are in a batch:
 
     - ``words``, ``sentences``, ``speakers`` and ``segments`` (this one within its document), int64, of each token;
     - ``mentions``, int64 (M, 3), where chains are known: first word, last word and chain, from 1, of those that begin
@@ -25,13 +25,13 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
 
     Returns:
         ``notes`` are the number of the document's first word; ``cut`` counts documents with a divided sentence or a
-        cut word.
+        cut word, ``lost`` the tokens that a document's words lost.
     """
     room = codec.longest - 2
     pieces = iter(codec.encode([word for item in items for word in item.words]))
     unknown = np.array([codec.vocabulary.special.unknown])
     labelled = all(item.chains is not None for item in items)
-    examples, owners, notes, cut = [], [], [], 0
+    examples, owners, notes, lost, cut = [], [], [], [], 0
     facts: dict[str, list[np.ndarray]] = {name: [] for name in ("words", "sentences", "speakers", "segments")}
     facts |= {"mentions": []} if labelled else {}
     before: Counter[str] = Counter()  # how many of each kind the documents before have
@@ -41,7 +41,8 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         sizes = np.array([min(len(word), room) for word in tokens])
         lengths = np.array([len(sentence) for sentence in item.sentences])
         starts, whole = segment_starts(sizes, lengths, room)
-        cut += not whole or max(map(len, tokens)) > room
+        lost.append(beyond(tokens, room))
+        cut += not whole or lost[-1] > 0
         of_words = {
             "words": np.arange(len(sizes)),
             "sentences": np.repeat(np.arange(len(lengths)), lengths),
@@ -61,7 +62,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
                 facts["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
         before.update({name: int(numbers.max()) + 1 for name, numbers in of_words.items()})
         before["chains"] += len(item.chains) if labelled else 0
-    return Encoded(examples, np.array(owners), facts, cut, notes=notes)
+    return Encoded(examples, np.array(owners), facts, cut, lost, notes)
 
 
 def segment_starts(sizes: np.ndarray, lengths: np.ndarray, room: int) -> tuple[list[int], bool]:

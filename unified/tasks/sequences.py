@@ -32,23 +32,25 @@ def encode_texts(texts: Sequence[tuple[str, str | None]], codec: Codec) -> tuple
 
 def encode_words(
     sentences: Sequence[Sequence[str]], codec: Codec, documents: Sequence[object] | None = None
-) -> tuple[list[Example], np.ndarray, int]:
+) -> tuple[list[Example], np.ndarray, int, np.ndarray]:
     """Examples CLS words SEP, read at the first token of each word (BERT, section 5.3).
 
     A sentence too long for a row is divided between words into as many examples as it takes, so that every word is
-    read once; a word too long for a row is cut.
+    read once; a word too long for a row is cut at its end.
 
     Args:
         documents: what each sentence belongs to; words of its neighbours in the same document then stand around it, as
             many as fit, on both sides alike where the document has them. None for sentences by themselves.
 
     Returns:
-        The examples; int64 (examples,), the sentence of each; and how many sentences were divided or cut.
+        The examples; int64 (examples,), the sentence of each; how many sentences were divided or cut; and int64
+        (sentences,), how many tokens of each were cut.
     """
     pieces = iter(codec.encode([word for words in sentences for word in words]))
     unknown = np.array([codec.vocabulary.special.unknown])
     room = codec.longest - 2
     examples, owners, divided = [], [], 0
+    lost = np.zeros(len(sentences), dtype=np.int64)
     for numbers in _runs(len(sentences), documents):
         # A word of control characters may have no pieces; it is read all the same.
         found = [[word if len(word) else unknown for word in (next(pieces) for _ in sentences[i])] for i in numbers]
@@ -57,7 +59,8 @@ def encode_words(
         first = 0
         for number, sentence in zip(numbers, found, strict=True):
             parts = _parts(list(map(len, words[first : first + len(sentence)])), room)
-            divided += len(parts) > 1 or any(len(word) > room for word in sentence)
+            lost[number] = beyond(sentence, room)
+            divided += len(parts) > 1 or lost[number] > 0
             for count in parts:
                 last = first + count
                 begin, end = (first, last) if documents is None else _around(bounds, first, last, room)
@@ -65,7 +68,12 @@ def encode_words(
                 examples.append(sequence((np.concatenate(words[begin:end]),), codec, places))
                 owners.append(number)
                 first = last
-    return examples, np.array(owners), divided
+    return examples, np.array(owners), divided, lost
+
+
+def beyond(words: Sequence[np.ndarray], room: int) -> int:
+    """Tokens that words too long for a row of ``room`` tokens lose."""
+    return sum(len(word) - room for word in words if len(word) > room)
 
 
 def sequence(segments: tuple[np.ndarray, ...], codec: Codec, places: np.ndarray | None = None) -> Example:

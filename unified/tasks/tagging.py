@@ -68,13 +68,13 @@ class Tagging(Understanding):
         return cls(tuple(sorted({tag for item in items for tag in item.tags})), **settings)
 
     def encode(self, items: Sequence[WordsItem], codec: Codec) -> Encoded:
-        examples, owners, divided = encode_words([item.words for item in items], codec, self._documents(items))
+        examples, owners, divided, lost = encode_words([item.words for item in items], codec, self._documents(items))
         if any(item.tags is None for item in items):
-            return Encoded(examples, owners, {}, divided)
+            return Encoded(examples, owners, {}, divided, lost)
         # The examples of an item hold its words one after another.
         tags = np.concatenate([classes(item.tags, self.labels, item.id) for item in items])
         targets = np.split(tags, np.cumsum([len(example.predicted) for example in examples])[:-1])
-        return Encoded(examples, owners, {"targets": targets}, divided)
+        return Encoded(examples, owners, {"targets": targets}, divided, lost)
 
     def _documents(self, items: Sequence[WordsItem]) -> list | None:
         """What each sentence is shown in; to be tagged, one may stand by itself."""

@@ -31,6 +31,7 @@ class WritingItem:
         references: all texts that are right, where there are several.
         group: of items whose references are pooled, a name.
         sentences, oracle: of the extractive loss, see :func:`unified.data.summaries.pairs.write_pairs`.
+        unread: tokens that the source leaves out of what it was made of; None where it has all.
     """
 
     id: str
@@ -40,6 +41,7 @@ class WritingItem:
     group: str | None = None
     sentences: tuple[int, ...] | None = None
     oracle: tuple[int, ...] | None = None
+    unread: int | None = None
 
     @property
     def right(self) -> list[str]:
@@ -193,6 +195,7 @@ class Writer:
         written = self.handle.hypotheses([ids[:room] for ids in sources], self.config, batch_size=self.batch_size)
         for item, ids, (best, *_) in zip(items, sources, written, strict=True):
             found.append({"id": item.id, "text": self.handle.decode(best.tokens.tolist())})
-            if len(ids) > room:
-                found[-1]["cut"] = len(ids) - room
+            cut = (item.unread or 0) + max(0, len(ids) - room)
+            if cut:
+                found[-1]["cut"] = cut
         return found

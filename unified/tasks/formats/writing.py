@@ -18,12 +18,12 @@ from unified.data.summaries.pairs import PairConverter
 from unified.data.windows import Words
 from unified.errors import UnifiedError, first_few
 from unified.metrics.question_generation import penn_treebank
-from unified.tasks.conversation import MAX_HISTORY, answer_pairs, history_text, passage_chunk, unusable
+from unified.tasks.conversation import MAX_HISTORY, answer_pairs, answer_source, unusable
 from unified.tasks.formats.files import matching_files, read_together, split_files
 from unified.tasks.items import are_texts, read_items
 from unified.tasks.question_generation import divide, find_answer, question_pairs, question_source
 from unified.tasks.writing import Room, WritingItem
-from unified.tokenization import parts_of, single_spaced
+from unified.tokenization import parts_of
 
 _PARTS = {
     "train": (("train.jsonl",),),
@@ -184,6 +184,7 @@ def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
             pair.source,
             pair.target,
             tuple(answer.text for answer in right[pair.story, pair.number].answers),
+            unread=pair.unread or None,
         )
         for pair in pairs
     ]
@@ -191,6 +192,8 @@ def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
 
 def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
     """Of a passage, ``context``, a ``question``, and ``history``, the turns before it as pairs of texts.
+
+    What the source has no room for is counted.
 
     Raises:
         UnifiedError: says which field is wrong.
@@ -200,9 +203,9 @@ def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
         raise UnifiedError("'context' and 'question' must be texts that are not empty")
     if not isinstance(history, list) or not all(are_texts(turn) and len(turn) == 2 for turn in history):
         raise UnifiedError("'history' must be a list of pairs, [question, answer]")
-    said = history_text([tuple(turn) for turn in history], question, min(MAX_HISTORY, room.tokens // 2), room.counter)
-    start, end = passage_chunk(Words.of(context, room.counter), said, room.tokens, room.counter)
-    return WritingItem(str(fields.get("id", number)), (said, single_spaced(context[start:end])))
+    words, turns = Words.of(context, room.counter), [tuple(turn) for turn in history]
+    source = answer_source(words, turns, question, min(MAX_HISTORY, room.tokens // 2), room.tokens, room.counter)
+    return WritingItem(str(fields.get("id", number)), source.parts(context), unread=source.unread or None)
 
 
 def _source(fields: dict) -> str | tuple[str, ...]:
