@@ -5,6 +5,7 @@ import io
 import json
 import os
 import threading
+from argparse import Namespace
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from tests.test_task_commands import refused, said
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.cli import main
+from unified.commands.predict import _predictor
+from unified.hub import UnifiedLM
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Classification
 from unified.tasks.finetuning import Start
@@ -80,3 +83,12 @@ def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_pa
     writer.join()
     captured = capsys.readouterr()
     assert f"{pipe}: line 2: 'text' must be" in captured.err and json.loads(captured.out)["id"] == "1"
+
+
+def test_tokens_are_read_together_as_the_option_says(model, capsys):
+    handle = UnifiedLM.from_pretrained(model)
+    for given, expected in ((None, 4096), (7, 7)):
+        predictor = _predictor(Namespace(task="classification", head=None, max_tokens=given), handle)
+        assert predictor.most_places == expected
+    words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--max-tokens", 0)
+    assert "--max-tokens must be at least 1, got 0" in refused(capsys, *words)

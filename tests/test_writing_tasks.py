@@ -155,6 +155,9 @@ def test_refusals(asker, capsys, tmp_path):
     folder, _ = asker
     model = ("--model", folder / "run")
     assert "needs no head" in refused(capsys, "predict", "squad_qg", "{}", *model, "--head", "x")
+    assert "--max-tokens 4096: squad_qg is a task of writing, whose batches are 32 texts" in refused(
+        capsys, "predict", "squad_qg", "{}", *model, "--max-tokens", 4096
+    )
     assert "'context' and 'answer'" in refused(capsys, "predict", "squad_qg", '{"context": "w1"}', *model)
     item = '{"context": "w1", "answer": "w2"}'
     assert "line 1: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from unified.errors import UnifiedError, first_few
 
 NAME = "predict"
-HELP = "answer with a model of a task: JSON lines in, JSON lines out, as they come"
+HELP = "answer with a model of a task: JSON lines in, JSON lines out, in the same order"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +30,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", metavar="FILE", help="where predictions go instead of stdout; a broken run goes on where it stopped"
     )
-    parser.add_argument("--ahead", type=int, default=512, metavar="N", help="items read before one is answered (512)")
-    parser.add_argument("--max-tokens", type=int, default=4096, metavar="N", help="tokens read together (4096)")
+    parser.add_argument(
+        "--ahead", type=int, default=512, metavar="N", help="items read before the first of them is answered (512)"
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="tokens read together (4096); not for tasks of writing"
+    )
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads; 0: torch's choice (0)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
 
 
 def run(args: argparse.Namespace) -> int:
     for name in ("ahead", "max_tokens"):
-        if getattr(args, name) < 1:
-            raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(args, name)}")
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     # Imported here, so that --help does not wait for torch.
     import torch
 
@@ -69,12 +74,18 @@ def _predictor(args: argparse.Namespace, handle):
     if isinstance(task, WritingTask):
         if args.head:
             raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")
+        if args.max_tokens is not None:
+            raise UnifiedError(
+                f"--max-tokens {args.max_tokens}: {task.name} is a task of writing, whose batches are "
+                f"{Writer.batch_size} texts of any length; leave the option out"
+            )
         handle.decoder(prompt=False)  # refuses models that do not write, before anything is read
         return Writer(handle, task)
     own = head_name(task.name)  # of a model of several tasks
     head = args.head or (own if own in handle.predictors else None)
     kinds = () if args.head else (parse_head(task.head).kind.name,)
-    return replace(handle.predictor(*kinds, head=head), most_places=args.max_tokens)
+    predictor = handle.predictor(*kinds, head=head)
+    return predictor if args.max_tokens is None else replace(predictor, most_places=args.max_tokens)
 
 
 def _check(source: Path, predictor) -> None:

@@ -21,7 +21,9 @@ class Answering:
     predictors: Mapping[str, Predictor]
 
     def predict(self, items: Iterable[dict], head: str | None = None) -> Iterator[dict[str, Any]]:
-        """A prediction for each item, as they come; items are the JSON objects of the task's data, without labels.
+        """A prediction for each item, in their order; items are the JSON objects of the task's data, without labels.
+
+        512 items are read before the first of them is answered (:attr:`unified.tasks.prediction.Predictor.ahead`).
 
         Raises:
             UnifiedError: the model has no such head, or several, or an item is not one of its task.
