@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import fairseq_runs
+from unified import UnifiedLM
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -117,6 +119,21 @@ def test_every_name_in_api_md_can_be_imported():
     names = sorted({dotted for line in listed for dotted in re.findall(r"`(unified\.[\w.]+)`", line)})
     assert len(names) > 50
     assert [dotted for dotted in names if not importable(dotted)] == []
+
+
+def test_api_md_names_what_the_handle_does_with_the_parameters_of_the_code():
+    """Every public method but the plumbing; a signature in parentheses is the method's."""
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^- `unified\.UnifiedLM\.(\w+)`: (`\(.*?\)`)?", text, re.MULTILINE))
+    methods = {name for name, value in inspect.getmembers(UnifiedLM, inspect.isroutine) if not name.startswith("_")}
+    plumbing = {"eval", "to", "encode", "encode_source", "decode", "decoder", "pieces", "predictor", "room", "scheme"}
+    assert set(listed) == methods - plumbing - {"source_limit"}
+    quoted = {name: shown.strip("`") for name, shown in listed.items() if shown}
+    assert len(quoted) == 5
+    for name, shown in quoted.items():
+        parameters = list(inspect.signature(getattr(UnifiedLM, name)).parameters.values())[1:]
+        bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+        assert shown == str(inspect.Signature(bare)), name
 
 
 def importable(dotted: str) -> bool:
