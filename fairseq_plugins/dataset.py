@@ -19,12 +19,12 @@ from unified.data.vocabulary import SpecialTokens
 
 def to_batch(sample: dict) -> Batch:
     """The :class:`Batch` inside a fairseq sample, wherever its tensors have been moved."""
-    return Batch(**sample["batch"], groups=sample["groups"], structure=sample["structure"])
+    return Batch(**sample["batch"], **sample["known"])
 
 
 def batch_fields(batch: Batch) -> dict:
     """What of a sample :func:`to_batch` reads."""
-    return {"batch": batch.tensors(), "groups": batch.groups, "structure": batch.structure}
+    return {"batch": batch.tensors(), "known": batch.known()}
 
 
 class Planned(FairseqDataset):

@@ -38,10 +38,11 @@ class UnifiedLMCriterion(FairseqCriterion):
     def forward(self, model, sample, reduce=True):
         """(loss, sample size, log) of a sample made by :mod:`fairseq_plugins.dataset`."""
         smoothing = self.label_smoothing if self.training else 0.0
-        losses = model(to_batch(sample), smoothing=smoothing, pad=self.pad, memory=sample.get("memory"))
+        batch = to_batch(sample)
+        losses = model(batch, smoothing=smoothing, pad=self.pad, memory=sample.get("memory"))
         if self.normalize == "tokens":
             loss = sum(part.total for part in losses.values())
-            sample_size = sum(int(part.count) for part in losses.values())
+            sample_size = batch.prediction_count
         else:
             loss = sum(part.total / part.count.clamp(min=1) for part in losses.values())
             sample_size = 1

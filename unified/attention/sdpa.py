@@ -8,6 +8,11 @@ from torch.nn.functional import scaled_dot_product_attention
 from unified.masks import NO_KEY, AttentionMask
 
 
+def _may_be_keyless(mask: AttentionMask) -> bool:
+    """Whether a query may have no key of its own; on a GPU a look would wait."""
+    return mask.device.type != "cpu" or bool((mask.query_key == NO_KEY).any())
+
+
 class SdpaAttention:
     """One boolean T x S matrix a row at most; none where the row is full or causal throughout."""
 
@@ -23,8 +28,7 @@ class SdpaAttention:
         if mask.structure == "mixed":
             self.visible = mask.dense().unsqueeze(-3)
             # Only these masks can leave a query with nothing to see; kernels differ in what they return there.
-            keyless = mask.query_length != mask.key_length or bool((mask.query_key == NO_KEY).any())
-            if mask.exclude_self or keyless:
+            if mask.exclude_self or mask.query_length != mask.key_length or _may_be_keyless(mask):
                 self.empty = ~self.visible.any(-1, keepdim=True)
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):

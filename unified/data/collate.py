@@ -91,7 +91,8 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     }
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     structure = "mixed" if stream.width else structure_of(key_rank, query_rank, documents)
-    return Batch(**tensors, groups=groups, structure=structure)
+    changes = arrays["documents"][:, 1:] != arrays["documents"][:, :-1]
+    return Batch(**tensors, groups=groups, structure=structure, stretches=1 + int(changes.sum(1).max()))
 
 
 @dataclass(frozen=True)

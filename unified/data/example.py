@@ -231,6 +231,7 @@ class Batch:
         sentence_groups: int64 (K,), index into ``groups``.
         groups: names of the objectives; the same tuple in every batch of a run.
         structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
+        stretches: most stretches of one document along a row, known since collation too.
     """
 
     tokens: torch.Tensor
@@ -254,6 +255,7 @@ class Batch:
     sentence_groups: torch.Tensor
     groups: tuple[str, ...]
     structure: str = "mixed"
+    stretches: int | None = None
 
     @property
     def mask(self) -> AttentionMask:
@@ -264,15 +266,28 @@ class Batch:
             query_rank=self.query_rank,
             key_rank=self.key_rank,
             query_document=self.documents,
-            key_document=self.documents[:, :length],
+            key_document=self.documents if queries == length else self.documents[:, :length],
             query_key=torch.where(own < length, own, NO_KEY).expand_as(self.documents),
             structure=self.structure,
+            stretches=self.stretches,
         )
 
+    @property
+    def prediction_count(self) -> int:
+        """Predictions of all kinds together."""
+        return sum(map(len, (self.labels, self.pair_labels, self.boundary_labels, self.sentence_labels)))
+
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensor fields by name; with ``groups`` and ``structure`` they make the batch again."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("groups", "structure")}
+        """The tensor fields by name; with :meth:`known` they make the batch again."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _KNOWN}
+
+    def known(self) -> dict[str, object]:
+        """What is no tensor: ``groups``, ``structure`` and ``stretches``."""
+        return {name: getattr(self, name) for name in _KNOWN}
 
     def to(self, device: torch.device | str) -> Batch:
         moved = {name: tensor.to(device, non_blocking=True) for name, tensor in self.tensors().items()}
-        return Batch(**moved, groups=self.groups, structure=self.structure)
+        return Batch(**moved, **self.known())
+
+
+_KNOWN = ("groups", "structure", "stretches")

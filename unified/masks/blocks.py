@@ -75,11 +75,11 @@ def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, 
 
     A block cut off by the end of the row is never full, as in ``create_block_mask``.
     """
-    queries = _Side.of(mask.query_rank, mask.query_document, block_size)
+    queries = _Side.of(mask.query_rank, mask.query_document, block_size, mask.stretches)
     if mask.key_document is mask.query_document:
         keys = queries._replace(rank=torch.atleast_2d(mask.key_rank))  # the same tokens fall into the same runs
     else:
-        keys = _Side.of(mask.key_rank, mask.key_document, block_size)
+        keys = _Side.of(mask.key_rank, mask.key_document, block_size, mask.stretches)
     query_key = torch.atleast_2d(mask.query_key)
     pairs = _visible_runs(queries, keys, query_key if mask.exclude_self else None)
     some = _per_block(pairs, queries, keys)
@@ -101,14 +101,18 @@ class _Side(NamedTuple):
     block_size: int
 
     @classmethod
-    def of(cls, rank: torch.Tensor, document: torch.Tensor, block_size: int) -> _Side:
+    def of(cls, rank: torch.Tensor, document: torch.Tensor, block_size: int, stretches: int | None) -> _Side:
+        """``stretches`` as in :class:`unified.masks.AttentionMask`."""
         length = rank.shape[-1]
         rank, document = torch.atleast_2d(rank), torch.atleast_2d(document)
         block = torch.arange(length, device=rank.device) // block_size
         starts = torch.ones_like(document, dtype=torch.bool)
         starts[:, 1:] = (document[:, 1:] != document[:, :-1]) | (block[1:] != block[:-1])
         run = starts.cumsum(-1) - 1
-        run_count = int(run[:, -1].max()) + 1 if run.numel() else 0
+        if stretches is not None:
+            run_count = min(length, -(-length // block_size) + stretches - 1)
+        else:
+            run_count = int(run[:, -1].max()) + 1 if run.numel() else 0
         # Any place of a run tells its document and block, so it does not matter which one is written last.
         places = torch.arange(length, device=rank.device).expand_as(run)
         place = torch.zeros((len(rank), run_count), dtype=torch.int64, device=rank.device).scatter_(1, run, places)

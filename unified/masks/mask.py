@@ -31,6 +31,8 @@ class AttentionMask:
         exclude_self: no query attends to its own key (ANNA's neighbor-aware attention).
         structure: "full" (everything sees everything), "causal" (exactly lower-triangular) or "mixed" (anything);
             what a backend may rely on to pick a faster kernel.
+        stretches: most stretches of one document along a row of queries, or of keys, where that is known without a look
+            at the documents, which on a GPU waits.
 
     Raises:
         ValueError: shapes, dtypes or values do not make a mask, or ``query_rank > key_rank`` for a token that is both
@@ -44,6 +46,7 @@ class AttentionMask:
     query_key: torch.Tensor
     exclude_self: bool = False
     structure: str = "mixed"
+    stretches: int | None = None
 
     #: True on what builders return: one document, equal ranks on both sides, own keys in order. Packs faster.
     _plain: ClassVar[bool] = False
@@ -62,6 +65,7 @@ class AttentionMask:
         query_key: torch.Tensor,
         exclude_self: bool = False,
         structure: str = "mixed",
+        stretches: int | None = None,
     ) -> AttentionMask:
         """The same fields without a look at their values: no host synchronisation, for ranks known to be right."""
         mask = object.__new__(cls)
@@ -73,6 +77,7 @@ class AttentionMask:
             query_key=query_key,
             exclude_self=exclude_self,
             structure="mixed" if exclude_self else structure,
+            stretches=stretches,
         )
         return mask
 
@@ -205,6 +210,7 @@ class AttentionMask:
             key_document=torch.cat([memory, self.key_document], dim=-1),
             query_key=torch.where(self.query_key == NO_KEY, NO_KEY, self.query_key + length),
             structure="full" if self.structure == "full" and filled == length else "mixed",
+            stretches=None if self.stretches is None else self.stretches + 2,  # empty slots, and filled ones
         )
 
     def _only_document(self) -> int:
@@ -240,6 +246,7 @@ class AttentionMask:
             query_document=self.query_document[index],
             query_key=torch.full_like(index, NO_KEY),
             structure="mixed",
+            stretches=None,
         )
 
     def __str__(self) -> str:
@@ -255,7 +262,7 @@ class AttentionMask:
     def _tensors(self) -> dict[str, torch.Tensor]:
         return {field.name: getattr(self, field.name) for field in fields(self)[:5]}
 
-    def _replace(self, **changes: torch.Tensor | bool | str) -> AttentionMask:
+    def _replace(self, **changes: torch.Tensor | bool | str | int | None) -> AttentionMask:
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         return AttentionMask.unchecked(**(kept | changes))
 
