@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.nn.attention.flex_attention import flex_attention
 
 from unified import masks
 from unified.attention import BACKENDS, attend, choose, prepare
@@ -203,10 +204,30 @@ def test_backends_say_what_they_cannot_do():
     assert BACKENDS["flex"].unsupported(mask, gpu, 0.0, needs=None) is None
     for name in ("flex", "sdpa"):
         assert "does not give its weights" in BACKENDS[name].unsupported(mask, gpu, 0.0, needs="weights")
+    assert "need the package flash_attn.cute" in BACKENDS["flex_flash"].unsupported(mask, gpu, 0.0, needs=None)
     with pytest.raises(UnifiedError, match="'flex' cannot serve this: FlexAttention has no backward on cpu"):
         prepare(mask, torch.float32, cpu, backend="flex")
     with pytest.raises(UnifiedError, match=r"must be 'auto' or one of .*'blocked', .*, got 'fast'"):
         prepare(mask, torch.float32, cpu, backend="fast")
+
+
+def test_flex_asks_for_its_kernels(monkeypatch):
+    """FlexAttention's definition without a compiler, which runs on a CPU, and what it is told about kernels."""
+    asked = []
+
+    def flex(query, key, value, block_mask, kernel_options):
+        asked.append(kernel_options)
+        return flex_attention(query, key, value, block_mask=block_mask)
+
+    monkeypatch.setattr("unified.attention.flex._compiled", lambda: flex)
+    monkeypatch.setattr("unified.attention.flex.find_spec", lambda name: name)
+    assert BACKENDS["flex_flash"].unsupported(batch("seq2seq"), torch.device("cuda"), 0.0, needs=None) is None
+    mask = batch("packed with padding")
+    made = [torch.randn(2, HEADS, mask.query_length, 16) for _ in range(3)]
+    expected = BACKENDS["dense"](mask, torch.float32)(*made)
+    for name, options in (("flex", {}), ("flex_flash", {"BACKEND": "FLASH"})):
+        torch.testing.assert_close(BACKENDS[name](mask, torch.float32)(*made), expected, atol=1e-5, rtol=1e-4)
+        assert asked.pop() == options
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -17,6 +17,7 @@ MIXTURES = {
     "mixed": "bidirectional,left_to_right,right_to_left,seq2seq,spanbert,anna(scheme='token'),bert_style",
     "causal": "prefix_lm",
     "query stream": "xlnet(next_sentence=True)",
+    "neighbors": "anna(scheme='token'),left_to_right",
 }
 
 
@@ -29,10 +30,10 @@ def batch_of(folder, objectives: str) -> Batch:
 
 
 def model_of(kind: str, backend: str) -> LanguageModel:
-    positions = "relative" if kind == "query stream" else "learned"
+    changes = {"query stream": {"positions": "relative"}, "neighbors": {"sublayers": "neighbor,self,feed_forward"}}
     config = TransformerConfig(
         SPECIAL.ordinary_stop, layers=2, width=32, heads=2, attention_backend=backend, boundary_offsets=20,
-        positions=positions,
+        **changes.get(kind, {}),
     )  # fmt: skip
     return LanguageModel(config)
 

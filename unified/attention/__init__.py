@@ -16,7 +16,7 @@ import torch
 from unified.attention.bias import ScoreBias
 from unified.attention.blocked import BlockedAttention
 from unified.attention.dense import DenseAttention
-from unified.attention.flex import FlexAttention
+from unified.attention.flex import FlashFlexAttention, FlexAttention
 from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
@@ -60,6 +60,7 @@ BACKENDS: dict[str, type] = {
     "sdpa": SdpaAttention,
     "blocked": BlockedAttention,
     "flex": FlexAttention,
+    "flex_flash": FlashFlexAttention,
 }
 _announced: set[str] = set()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
+from typing import ClassVar
 
 import torch
 
@@ -18,6 +20,8 @@ def _compiled():
 
 class FlexAttention:
     """One BlockMask, built from ranks without looking at token pairs, serves all layers."""
+
+    kernel_options: ClassVar[dict[str, str]] = {}
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
@@ -35,4 +39,16 @@ class FlexAttention:
         self.block_mask = mask.block_mask()
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):
-        return _compiled()(query, key, value, block_mask=self.block_mask)
+        return _compiled()(query, key, value, block_mask=self.block_mask, kernel_options=self.kernel_options)
+
+
+class FlashFlexAttention(FlexAttention):
+    """The same by FlashAttention's kernels, which torch calls experimental; in float16 or bfloat16."""
+
+    kernel_options: ClassVar[dict[str, str]] = {"BACKEND": "FLASH"}
+
+    @staticmethod
+    def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
+        if find_spec("flash_attn") is None or find_spec("flash_attn.cute") is None:
+            return "FlexAttention's FLASH kernels need the package flash_attn.cute; install it or use 'flex'"
+        return FlexAttention.unsupported(mask, device, dropout, needs)

@@ -32,7 +32,7 @@ class AttentionMask:
         structure: "full" (everything sees everything), "causal" (exactly lower-triangular) or "mixed" (anything);
             what a backend may rely on to pick a faster kernel.
         stretches: most stretches of one document along a row of queries, or of keys, where that is known without a look
-            at the documents, which on a GPU waits.
+            at the documents, which on a GPU waits. Documents are numbered from 0 then.
 
     Raises:
         ValueError: shapes, dtypes or values do not make a mask, or ``query_rank > key_rank`` for a token that is both
@@ -173,7 +173,12 @@ class AttentionMask:
         query_rank, of_query = torch.atleast_2d(self.query_rank), torch.atleast_2d(self.query_document) - PADDING
         own = torch.atleast_2d(self.query_key)
         never = torch.iinfo(torch.int64).max
-        count = int(torch.maximum(documents.amax(), of_query.amax())) + 1 if documents.numel() and own.numel() else 1
+        if self.stretches is not None:
+            count = self.stretches + 1  # with PADDING's
+        else:
+            count = (
+                int(torch.maximum(documents.amax(), of_query.amax())) + 1 if documents.numel() and own.numel() else 1
+            )
         empty = ranks.new_full((len(ranks), count), never)
         first = empty.scatter_reduce(1, documents, ranks, "amin")
         earliest = first.gather(1, of_query)
