@@ -1,10 +1,10 @@
-"""From the memory-mapped file to the collated batch on one core: every objective beside the collators of transformers.
+"""From the memory-mapped file to the collated batch on one core: every objective beside the collator of transformers.
 
     python benchmarks/masking.py --tokens 2000000
 
 Random tokens in running documents with annotated spans, or in pairs, as `unified prepare` stores them; blocks of up to
-512 places are read, made examples of, masked and collated, 32 to a batch. The peer gets rows that are cut already and
-masks them. ``per_second`` counts examples.
+``--length`` places are read, made examples of, masked and collated, 32 to a batch. The peer gets rows that are cut
+already and masks them. ``per_second`` counts examples.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
 from unified.objectives.base import Mixture
 
-BATCH, LENGTH = 32, 512
-#: Annotation -> tokens for each of its spans.
+BATCH = 32
+#: Annotation -> tokens of the text for each of its spans.
 ANNOTATED = {"noun_phrases": 4, "entities": 16, "content_words": 2}
 #: Objective -> rows per second that we want: fewer of spans and permutations.
 BARS = {
@@ -91,38 +91,38 @@ def write_spans(file: TokenFile) -> None:
     for kind, tokens in ANNOTATED.items():
         with TokenFileWriter(span_prefix(file.prefix, kind), np.uint16) as spans:
             for size in file.sizes.tolist():
-                bounds = rng.choice(size, 2 * (size // (2 * tokens)), replace=False)
+                bounds = rng.choice(size, 2 * (size // tokens), replace=False)
                 spans.add(np.sort(bounds))
 
 
-def write_pairs(folder: Path, tokens: int, vocabulary: Vocabulary) -> tuple[TokenFile, TokenFile]:
-    """Sources and targets that fill rows of :data:`LENGTH`."""
+def write_pairs(folder: Path, tokens: int, vocabulary: Vocabulary, length: int) -> tuple[TokenFile, TokenFile]:
+    """Sources and targets that nearly fill rows of ``length``."""
     rng, special = np.random.default_rng(2), vocabulary.special
     files = []
-    for name, low, high in (("source", 380, 448), ("target", 40, 60)):
+    for name, low, high in (("source", 3 * length // 4, 7 * length // 8), ("target", length // 13, length // 9)):
         with TokenFileWriter(folder / name, token_dtype(len(vocabulary))) as file:
-            for _ in range(max(BATCH, tokens // LENGTH)):
+            for _ in range(max(BATCH, tokens // length)):
                 text = rng.integers(special.ordinary_start, special.ordinary_stop, rng.integers(low, high))
                 file.add(np.append(text, special.separator))
         files.append(TokenFile(folder / name))
     return files[0], files[1]
 
 
-def ours(mixture: Mixture, texts: TextSource, rows: int) -> Callable[[], None]:
+def ours(mixture: Mixture, texts: TextSource, rows: int, length: int) -> Callable[[], None]:
     """A call that makes batches of so many rows, others at each call."""
-    data = RowDataset(texts, mixture, LENGTH, seed=1, packed=False)
+    data = RowDataset(texts, mixture, length, seed=1, packed=False)
     order = itertools.cycle(np.random.default_rng(0).permutation(len(data)).tolist())
 
     def call() -> None:
         for _ in range(rows // BATCH):
             examples, per_row = data.examples(list(itertools.islice(order, BATCH)))
-            pack(examples, per_row, LENGTH, mixture.names, PAD)
+            pack(examples, per_row, length, mixture.names, PAD)
 
     return call
 
 
-def theirs(rows: int):
-    """transformers' collator on rows that are cut already, as lists, which is what its data sets give."""
+def theirs(rows: int, length: int) -> Callable[[], None]:
+    """transformers' collator of masked tokens, whatever the objective, on rows that are cut already."""
     from transformers import BertTokenizerFast, DataCollatorForLanguageModeling
 
     words = [f"w{i}" if i % 4 else f"##w{i}" for i in range(VOCABULARY - 5)]
@@ -132,7 +132,7 @@ def theirs(rows: int):
         tokenizer = BertTokenizerFast(vocab=str(path))
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
     rng = np.random.default_rng(0)
-    cut = [{"input_ids": torch.from_numpy(rng.integers(5, VOCABULARY - 1, LENGTH))} for _ in range(rows)]
+    cut = [{"input_ids": torch.from_numpy(rng.integers(5, VOCABULARY - 1, length))} for _ in range(rows)]
 
     def call() -> None:
         for start in range(0, rows, BATCH):
@@ -145,6 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, default=2_000_000, help="of the corpus (%(default)s)")
     parser.add_argument("--rows", type=int, default=640, help="made in a round (%(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="places of a row (%(default)s)")
     parser.add_argument("--objectives", nargs="+", default=list(BARS), help="which (all)")
     options(parser, rounds=5)
     arguments = parser.parse_args()
@@ -158,16 +159,18 @@ def main() -> None:
         file = TokenFile(prefix)
         write_spans(file)
         documents = DocumentTexts(file, vocabulary.special, starts, Annotations(file))
-        pairs = PairTexts(*write_pairs(Path(folder), arguments.tokens, vocabulary), vocabulary.special)
-        peer = theirs(arguments.rows)
+        pairs = PairTexts(
+            *write_pairs(Path(folder), arguments.tokens, vocabulary, arguments.length), vocabulary.special
+        )
+        peer = theirs(arguments.rows, arguments.length)
         for objective in arguments.objectives:
             mixture = parse_objectives(objective)
             texts = pairs if mixture.paired else documents
-            calls = {OURS: ours(mixture, texts, arguments.rows), "transformers": peer}
+            calls = {OURS: ours(mixture, texts, arguments.rows, arguments.length), "transformers": peer}
             times = take_turns(calls, arguments.rounds)
             report(
                 f"masking: {objective}",
-                {"rows": arguments.rows, "length": LENGTH, "tokens": arguments.tokens},
+                {"rows": arguments.rows, "length": arguments.length, "tokens": arguments.tokens},
                 [arguments.rows / seconds for seconds in times[OURS]],
                 BARS.get(objective),
                 kind="per_second",

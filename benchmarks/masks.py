@@ -24,18 +24,22 @@ CALLS = 5
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, rows, length in (("block", 4, 2048), ("packed", 64, 512)):
+        parser.add_argument(f"--{name}-rows", type=int, default=rows, help=f"of {name} masks (%(default)s)")
+        parser.add_argument(f"--{name}-length", type=int, default=length, help="of each row (%(default)s)")
     options(parser, rounds=7)
     arguments = parser.parse_args()
     arguments.threads = 1
     torch.set_num_threads(arguments.threads)
-    measure_block_masks("block mask", arguments.rounds, bar=100.0)
+    measure_block_masks("block mask", arguments, bar=100.0)
     set_up(arguments)  # from here freed memory is kept
-    measure_block_masks("block mask, freed memory kept", arguments.rounds)
-    measure_packing(arguments.rounds)
+    measure_block_masks("block mask, freed memory kept", arguments)
+    measure_packing(arguments)
 
 
-def measure_packing(rounds: int, rows: int = 64, length: int = 512) -> None:
+def measure_packing(arguments: argparse.Namespace) -> None:
     """Build every document's mask, pack the rows, batch them."""
+    rounds, rows, length = arguments.rounds, arguments.packed_rows, arguments.packed_length
     plans = plan_rows(np.random.default_rng(0), rows, length)
     times = take_turns({OURS: lambda: build_batch(plans, length)}, rounds)[OURS]
     configuration = {"rows": rows, "length": length, "documents": sum(map(len, plans))}
@@ -43,8 +47,9 @@ def measure_packing(rounds: int, rows: int = 64, length: int = 512) -> None:
     report("build, pack and batch masks", configuration, values, 5.0, at_most=True, kind="milliseconds")
 
 
-def measure_block_masks(name: str, rounds: int, bar: float | None = None, rows: int = 4, length: int = 2048) -> None:
+def measure_block_masks(name: str, arguments: argparse.Namespace, bar: float | None = None) -> None:
     """FlexAttention's BlockMask from ranks, beside torch's create_block_mask from token pairs, whose it must equal."""
+    rounds, rows, length = arguments.rounds, arguments.block_rows, arguments.block_length
     packed = build_batch(plan_rows(np.random.default_rng(1), rows, length), length)
     orders = [np.random.default_rng(row).permutation(length) for row in range(rows)]
     batches = {

@@ -110,6 +110,8 @@ def main() -> None:
         bars = (arguments.seconds, arguments.megabytes) if tokens == most else (None, None)
         for kind, values, bar in (("seconds", seconds, bars[0]), ("megabytes", megabytes, bars[1])):
             report(f"start of training: {kind}", wanted, values, bar, at_most=True, kind=kind, **more)
+    if least == most:
+        return
     added = [large[0] - small[0] for small, large in zip(found[least], found[most], strict=True)]
     wanted |= {"tokens": most, "less_tokens": least}
     report("start of training: what the corpus adds", wanted, added, kind="seconds", rounds=arguments.rounds)

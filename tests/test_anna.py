@@ -212,6 +212,8 @@ def test_what_it_needs():
         Anna(scheme="entity")(text_of(10), np.random.default_rng(0))
     with pytest.raises(UnifiedError, match="the text is empty"):
         Anna()(text_of(0), np.random.default_rng(0))
+    with pytest.raises(UnifiedError, match="anna: a span of noun_phrases reaches beyond its text"):
+        Anna()(text_of(10, [(8, 11)]), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

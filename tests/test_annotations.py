@@ -334,6 +334,15 @@ def test_only_what_is_asked_for_is_read(tmp_path):
     assert bare.annotation_kinds == frozenset() and bare.text(0, 5, ONE, np.random.default_rng(0)).spans == {}
 
 
+def test_a_separator_within_an_annotated_sentence_is_refused(tmp_path):
+    file = write_items(tmp_path / "train", [[5, 6, SPECIAL.separator, 7, SPECIAL.separator]])
+    write_items(span_prefix(file.prefix, "entities"), [[3, 4]])
+    plain, texts = (DocumentTexts(file, SPECIAL, annotations=a) for a in (None, Annotations(file)))
+    assert plain.text(0, 4, ONE, np.random.default_rng(0)).tokens.tolist() == [5, 6, 7]
+    with pytest.raises(UnifiedError, match="train: a sentence has </s> within"):
+        texts.text(0, 4, ONE, np.random.default_rng(0))
+
+
 def test_spans_leave_the_random_choices_as_they_are(tmp_path):
     texts, _, _ = annotated_texts(tmp_path, np.random.default_rng(2))
     bare = DocumentTexts(texts.file, SPECIAL)

@@ -3,7 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/machine.sh"
 
 # Adam and its schedule as BERT has them, and every system after it but T5; a script puts what differs behind.
-ADAM=(--optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-6 --weight-decay 0.01 --clip-norm 1.0
+ADAM=(--optimizer unified_adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-6 --weight-decay 0.01 --clip-norm 1.0
     --lr-scheduler polynomial_decay)
 
 # The debug size: what its scripts put behind a paper's options. Dropout is off, because what it drops differs between

@@ -20,7 +20,7 @@ train() {
     local log=$1
     shift
     fairseq-train "$data" --user-dir "$PLUGINS" --task unified_lm --criterion unified_lm --arch unified_lm_tiny \
-        --tokens-per-sample 64 --batch-size 2 --dropout 0 --attention-dropout 0 --optimizer adam --lr 1e-3 \
+        --tokens-per-sample 64 --batch-size 2 --dropout 0 --attention-dropout 0 --optimizer unified_adam --lr 1e-3 \
         --max-update 2 --disable-validation --no-save --log-format json --log-interval 1 --seed 1 --num-workers 0 \
         "$@" > "$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 }

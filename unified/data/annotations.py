@@ -87,6 +87,10 @@ class Spans(NamedTuple):
         """Those that are ``wanted``, bool (k,)."""
         return Spans(self.bounds[wanted], np.bincount(self.owners[wanted], minlength=len(self.counts)))
 
+    def shifted(self, starts: np.ndarray) -> Spans:
+        """The spans of each moved by its start, int64 (n,)."""
+        return Spans(self.bounds + starts[self.owners, None], self.counts)
+
     def split(self) -> list[np.ndarray]:
         """Those of each, as views."""
         return np.split(self.bounds, np.cumsum(self.counts)[:-1])
@@ -135,7 +139,7 @@ class Annotations:
         sizes = file.sizes[items].astype(np.int64)
         if (sizes % 2).any():
             raise UnifiedError(f"{file.prefix}: holds a start without a stop; make the folder again")
-        spans = Spans(file.of(items).reshape(-1, 2), sizes // 2)
+        spans = Spans(file.tokens_of(items).reshape(-1, 2), sizes // 2)
         starts, stops = spans.bounds.T
         wrong = (starts < 0) | (starts >= stops) | (stops >= self._tokens.sizes[items].repeat(spans.counts))
         if wrong.any():

@@ -144,6 +144,11 @@ class DocumentTexts:
         A ``</s>`` within a sentence is left out.
         """
         tokens, lengths = self._read(segments)
+        if spans and (lengths != segments.lengths).any():
+            raise UnifiedError(
+                f"{self.name}: a sentence has </s> within, so its annotated spans cannot be placed; make the folder "
+                "again with `unified prepare --annotate`"
+            )
         backward = np.zeros(lengths.shape[1], dtype=bool) if backward is None else backward
         if backward.any():
             tokens = tokens[_mirrored(lengths, backward)]
@@ -160,8 +165,7 @@ class DocumentTexts:
 
     def _spans(self, kind: str, segments: Segments) -> Spans:
         """Spans of the texts that have these segments; those cut by either end of one are left out."""
-        starts, stops, first, counts = self._sentences(segments)
-        sentences = runs(first, counts)
+        starts, stops, sentences, counts = self._sentences(segments)
         spans = self.annotations.read(kind, self.items[sentences])
         of_sentence = spans.owners
         segment = np.arange(len(starts)).repeat(counts)[of_sentence]
@@ -174,11 +178,17 @@ class DocumentTexts:
         return Spans(within[whole], np.bincount(text, minlength=segments.lengths.shape[1]))
 
     def _sentences(self, segments: Segments) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of all segments, those of one text after another, int64 (k n,): start, stop, first sentence, how many."""
+        """What the k segments of n texts read, those of one text after another.
+
+        Returns:
+            int64 (k n,), where each segment begins and stops; int64 (S,), the sentences of one after another; and
+            int64 (k n,), how many sentences each has.
+        """
         starts, stops = (places.T.ravel() for places in (segments.starts, segments.starts + segments.lengths))
         first = self.bounds.searchsorted(starts, side="right") - 1
         # An empty segment may lie behind the last sentence; it reads none.
-        return starts, stops, first, np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
+        counts = np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
+        return starts, stops, runs(first, counts), counts
 
     def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``Text.sampler``: tokens at random places of the whole text, as often as they occur in it."""
@@ -192,8 +202,7 @@ class DocumentTexts:
 
     def _read(self, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of all segments, int64, those of one text after another; and how many each has, int64 (k, n)."""
-        starts, stops, first, counts = self._sentences(segments)
-        sentences = runs(first, counts)
+        starts, stops, sentences, counts = self._sentences(segments)
         begins = np.maximum(self.bounds[sentences], starts.repeat(counts))
         ends = np.minimum(self.bounds[sentences + 1], stops.repeat(counts))
         items = self.items[sentences]  # as many separators lie before each

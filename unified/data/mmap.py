@@ -126,7 +126,7 @@ class TokenFile:
         """Tokens, int64, at places (int64, any shape) counted over all items one after another."""
         return self._tokens[places].astype(np.int64)
 
-    def of(self, items: np.ndarray) -> np.ndarray:
+    def tokens_of(self, items: np.ndarray) -> np.ndarray:
         """Tokens, int64, of items (int64 (n,)), those of one after another."""
         starts = self._byte_offsets[items] // self.dtype.itemsize
         return self.at(runs(starts, self.sizes[items].astype(np.int64)))

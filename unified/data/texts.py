@@ -68,7 +68,8 @@ class Texts:
             return self
         kept = runs(Extents(self.lengths.sum(0)).starts, self.lengths[0])
         starts = None if self.word_starts is None else self.word_starts[kept]
-        return replace(self, tokens=self.tokens[kept], lengths=self.lengths[:1], word_starts=starts)
+        spans = {kind: some.kept(some.bounds[:, 0] < self.lengths[0][some.owners]) for kind, some in self.spans.items()}
+        return replace(self, tokens=self.tokens[kept], lengths=self.lengths[:1], word_starts=starts, spans=spans)
 
     def random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``counts[i]`` (int64 (n,)) tokens from random places of the corpus for each text, int64 (sum,).

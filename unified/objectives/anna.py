@@ -140,14 +140,13 @@ class Anna(Batched):
             left += cover_whole(taken, _shuffled(words, draws, "words"), for_words)
         hidden = np.frombuffer(taken, dtype=bool) & candidates
         free = np.flatnonzero(candidates & ~hidden)
-        order = draws.permutations("tokens", extents.counts(free))
-        hidden[free[order[Extents(extents.counts(free)).firsts(left)]]] = True
+        each = Extents(extents.counts(free))
+        hidden[free[draws.permutations("tokens", each.lengths)[each.firsts(left)]]] = True
         return hidden
 
     def _spans(self, texts: Texts, sequences: Sequences, kind: str) -> Spans:
         """Of the sequences, places counted over all."""
-        bounds, counts = spans = sequence_spans(texts, kind, sequences.blocks, self.name)
-        return Spans(bounds + sequences.extents.starts[spans.owners, None], counts)
+        return sequence_spans(texts, kind, sequences.blocks, self.name).shifted(sequences.extents.starts)
 
     def _quotas(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """int64 (3, n), tokens for spans, words and single tokens: ``counts`` together, in expectation their shares."""

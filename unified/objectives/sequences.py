@@ -162,12 +162,10 @@ class MayExtract:
         if not self.extractive:
             return examples
         sentences, taken = (sequence_spans(texts, kind, blocks, self.name) for kind in (SENTENCES, ORACLE))
-        places, places_taken = (
-            spans.bounds[:, 0] + Extents(blocks.sum(0)).starts[spans.owners] for spans in (sentences, taken)
-        )
+        starts = Extents(blocks.sum(0)).starts
         counts = np.minimum(sentences.counts, self.extractive)
         first = Extents(sentences.counts).firsts(counts)
-        labels = np.isin(places[first], places_taken)
+        labels = np.isin(sentences.shifted(starts).bounds[first, 0], taken.shifted(starts).bounds[:, 0])
         return replace(
             examples, sentences=np.stack([sentences.bounds[first, 0], labels], axis=1), sentence_counts=counts
         )
@@ -202,18 +200,17 @@ def sequence_spans(texts: Texts, kind: str, blocks: np.ndarray, name: str) -> Sp
         blocks: int64 (k, n), lengths of the blocks of each sequence, CLS counted with the first.
 
     Raises:
-        UnifiedError: the texts have no annotation of this kind.
+        UnifiedError: the texts have no annotation of this kind, or a span reaches beyond its text.
     """
     if kind not in texts.spans:
         raise UnifiedError(
             f"{name}: needs the annotation {kind}, but this text has none (Text.spans); prepare the data with "
             f"{how_to_annotate([kind])}"
         )
-    spans = texts.spans[kind]
-    first = texts.lengths[0][spans.owners]
-    in_first = spans.bounds[:, 0] < first
-    if len(blocks) == 1:
-        bounds, counts = spans.kept(in_first)
-        return Spans(bounds + 1, counts)
-    shifts = np.where(in_first, 1, blocks[0][spans.owners] - first)
+    texts = texts.first_segments() if len(blocks) == 1 else texts
+    spans, lengths = texts.spans[kind], texts.lengths
+    if (spans.bounds[:, 1] > lengths.sum(0)[spans.owners]).any():
+        raise UnifiedError(f"{name}: a span of {kind} reaches beyond its text (Text.spans)")
+    in_first = spans.bounds[:, 0] < lengths[0][spans.owners]
+    shifts = np.where(in_first, 1, blocks[0][spans.owners] - lengths[0][spans.owners])
     return Spans(spans.bounds + shifts[:, None], spans.counts)
