@@ -18,7 +18,7 @@ from unified.objectives import parse_objectives
 #: All objectives that learned positions and a folder without a tokenizer serve.
 EVERYTHING = (
     "bidirectional,left_to_right,right_to_left,seq2seq,bert,spanbert(scheme='subword'),random_spans,bert_style,mass_style,"
-    "prefix_lm,deshuffling,replace_spans,drop_tokens"
+    "prefix_lm,deshuffling,replace_spans,drop_tokens,anna(scheme='token')"
 )
 MIXTURE = ("--objectives", "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1")
 
