@@ -4,7 +4,8 @@
 
 Attention in blocks beside one call of torch's attention, where it is what `auto` takes: with dropout on
 its weights, on packed documents, and on relative positions. Linear maps by oneDNN beside torch's, where a processor
-has AVX-512 that those leave idle (elsewhere both are torch's). Dropout of 16 random bits a decision beside torch's.
+has AVX-512 that those leave idle (elsewhere both are torch's). The last block's feed-forward part where somebody reads
+beside everywhere. Dropout of 16 random bits a decision beside torch's.
 Freed memory that stays with the process beside the allocator's defaults, in two processes that take turns.
 """
 
@@ -26,6 +27,8 @@ from permutation_step import permuted
 import unified.dropout
 from unified import masks
 from unified.allocator import keep_freed_memory
+from unified.data.example import Batch
+from unified.model import LanguageModel
 
 #: Model settings by what they show, and the row that is trained on.
 ATTENTION = {
@@ -89,6 +92,17 @@ def linear_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]
     return {OURS: step, "torch's": by_torch}
 
 
+def last_block_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
+    whole = our_model(SIZES[arguments.size], 0.0)
+
+    def hidden(batch: Batch, memory: None, places: torch.Tensor) -> torch.Tensor:
+        return LanguageModel.hidden(whole, batch, memory).flatten(0, 1)[places]
+
+    whole.hidden = hidden
+    batch = batch_of(rows_of("unmasked", arguments.rows, arguments.length))
+    return {OURS: plain_step(arguments), "everywhere": our_step(whole, batch)}
+
+
 def serve(arguments: argparse.Namespace, keep: bool, pipe) -> None:
     """Takes a step whenever the pipe says so, and says when it is done."""
     torch.set_num_threads(arguments.threads)
@@ -134,6 +148,7 @@ def main() -> None:
         measure(f"attention in blocks, {kind}", attention_steps(arguments, kind))
     measure("dropout of 16 bits", dropout_steps(arguments))
     measure("linear maps by oneDNN", linear_steps(arguments))
+    measure("last block where read", last_block_steps(arguments))
     served = {OURS: Served(arguments, True), "the allocator's": Served(arguments, False)}
     measure("freed memory kept", served)
     for step in served.values():
