@@ -103,12 +103,10 @@ def from_bert_words(text: str) -> str:
 def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> list[float]:
     matches, totals = Counter(), Counter()
     hypothesis_length = reference_length = 0
-    single = len(hypotheses) == 1
     for hypothesis, group in zip(hypotheses, references, strict=True):
         lengths = [len(reference) for reference in group]
         hypothesis_length += len(hypothesis)
-        # The published program takes the mean length if there is one sentence, else the closest, the shorter of two.
-        reference_length += sum(lengths) / len(lengths) if single else _closest(lengths, len(hypothesis))
+        reference_length += _closest(lengths, len(hypothesis))
         for n in _ORDERS:
             found = _ngrams(hypothesis, n)
             most = Counter()
@@ -123,6 +121,7 @@ def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> lis
 
 
 def _closest(lengths: list[int], length: int) -> int:
+    """The nearest of ``lengths``, the shorter of two."""
     return min(lengths, key=lambda candidate: (abs(candidate - length), candidate))
 
 
