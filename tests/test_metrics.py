@@ -13,6 +13,7 @@ import sacrebleu
 from rouge_score.rouge_scorer import RougeScorer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from unified import __version__
 from unified.cli import main
 from unified.data.mmap import TokenFileWriter
 from unified.data.squad import read_squad_file
@@ -236,6 +237,17 @@ def test_question_bleu_agrees_with_sacrebleu_without_smoothing():
     assert several.bleu4 == pytest.approx(expected.score, abs=1e-5)
 
 
+def test_scores_of_questions_are_signed():
+    one = score_question_generation(["who is it"], ["who is he"], ["s"])
+    assert one.signature == (
+        "nrefs:1|tok:none+spaces|groups:source,last-hypothesis|bleu:qgevalcap,smooth-1e-15,closest-length|"
+        f"rougeL:qgevalcap,beta-1.2|version:{__version__}"
+    )
+    several = score_question_generation(["a", "b", "c"], ["r"] * 3, ["s", "s", "t"], form="penn-treebank")
+    assert several.signature.startswith("nrefs:var|tok:penn-treebank+spaces|")
+    assert several.to_dict()["signature"] == several.signature
+
+
 def perturbed_questions(rng: random.Random) -> tuple[list[str], list[list[str]]]:
     """Some hypotheses, each with one to three references that share words with it."""
     hypotheses = sentences(rng, rng.randint(1, 8))
@@ -448,7 +460,10 @@ def test_question_generation_from_the_command_line(tmp_path, capsys):
     sources = write(tmp_path / "s", ["s", "t"])
     arguments = ["score", "question-generation", *files, "--sources", sources, "--penn-treebank", "--json"]
     assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["bleu4"] == pytest.approx(100)
+    found = json.loads(capsys.readouterr().out)
+    assert found["bleu4"] == pytest.approx(100) and "tok:penn-treebank+" in found["signature"]
+    assert main([*arguments[:-1]]) == 0
+    assert found["signature"] in capsys.readouterr().out
 
 
 def broken_inputs(folder) -> dict[str, tuple[list[str], str]]:
