@@ -59,6 +59,7 @@ TEST = [
     "pytest>=8",
     "pytest-timeout>=2.3",
     "ruff==0.17.*",  # pinned: another minor version formats differently
+    "conlleval==0.2",  # scores of tags, without other requirements
     "transformers>=5",  # a published implementation that tests and benchmarks compare with
 ]
 

@@ -10,8 +10,10 @@ from functools import cache
 import numpy as np
 import pytest
 import sacrebleu
+from rouge_score.rouge_scorer import RougeScorer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from unified import __version__
 from unified.cli import main
 from unified.data.mmap import TokenFileWriter
 from unified.data.squad import read_squad_file
@@ -26,7 +28,7 @@ from unified.metrics import (
     unigram_entropy,
 )
 from unified.metrics.outputs import is_generate_output, read_generate_output, read_lines
-from unified.metrics.question_generation import from_bert_words, group_by_source, penn_treebank
+from unified.metrics.question_generation import QuestionScores, from_bert_words, group_by_source, penn_treebank
 
 WORDS = "the cat sat on a mat and dog ran to big red house with its tail".split()
 
@@ -235,6 +237,76 @@ def test_question_bleu_agrees_with_sacrebleu_without_smoothing():
     assert several.bleu4 == pytest.approx(expected.score, abs=1e-5)
 
 
+def test_scores_of_questions_are_signed():
+    one = score_question_generation(["who is it"], ["who is he"], ["s"])
+    assert one.signature == (
+        "nrefs:1|tok:none+spaces|groups:source,last-hypothesis|bleu:qgevalcap,smooth-1e-15,closest-length|"
+        f"rougeL:qgevalcap,beta-1.2|version:{__version__}"
+    )
+    several = score_question_generation(["a", "b", "c"], ["r"] * 3, ["s", "s", "t"], form="penn-treebank")
+    assert several.signature.startswith("nrefs:var|tok:penn-treebank+spaces|")
+    assert several.to_dict()["signature"] == several.signature
+
+
+def perturbed_questions(rng: random.Random) -> tuple[list[str], list[list[str]]]:
+    """Some hypotheses, each with one to three references that share words with it."""
+    hypotheses = sentences(rng, rng.randint(1, 8))
+    groups = []
+    for hypothesis in hypotheses:
+        words = hypothesis.split()
+        group = [[w if rng.random() < 0.8 else rng.choice(WORDS) for w in words] for _ in range(rng.randint(1, 3))]
+        groups.append([" ".join(noisy[: rng.randint(1, 12)] + noisy[:1] * rng.randint(0, 2)) for noisy in group])
+    return hypotheses, groups
+
+
+def pooled(hypotheses: list[str], groups: list[list[str]]) -> QuestionScores:
+    rows = [(h, r, str(i)) for i, (h, group) in enumerate(zip(hypotheses, groups, strict=True)) for r in group]
+    return score_question_generation(*map(list, zip(*rows, strict=True)))
+
+
+def test_bleu_of_perturbed_questions_is_sacrebleus():
+    """2,000 sets, with as many references as each question has; BLEU-n from sacrebleu's precisions."""
+    rng = random.Random(14)
+    compared = 0
+    for _ in range(2000):
+        hypotheses, groups = perturbed_questions(rng)
+        streams = [[group[k] if k < len(group) else None for group in groups] for k in range(max(map(len, groups)))]
+        theirs = sacrebleu.corpus_bleu(hypotheses, streams, smooth_method="none", tokenize="none")
+        scores = pooled(hypotheses, groups)
+        for n in range(1, 5):
+            if min(theirs.precisions[:n]) > 0:  # without a match, 0 there and almost 0 here
+                expected = theirs.bp * math.exp(sum(map(math.log, theirs.precisions[:n])) / n)
+                assert getattr(scores, f"bleu{n}") == pytest.approx(expected, abs=1e-5)
+                compared += 1
+    assert compared > 7000
+
+
+def test_rouge_of_perturbed_questions_is_rouge_scores():
+    """4,000 pairs with one reference, of whose precision and recall this ROUGE-L has another mean than F1."""
+    rng, scorer = random.Random(15), RougeScorer(["rougeL"])
+    hypotheses, references, _ = systems(rng, 4000)
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        theirs = scorer.score(reference, hypothesis)["rougeL"]
+        precision, recall = theirs.precision, theirs.recall
+        expected = 2.44 * precision * recall / (recall + 1.44 * precision) if precision else 0
+        found = score_question_generation([hypothesis], [reference], ["s"]).rougeL
+        assert found == pytest.approx(100 * expected, abs=1e-10)
+
+
+def test_scores_of_perturbed_questions_are_pycocoevalcaps():
+    """2,000 sets; the package, of the extra ``meteor``, has the code that nqg's program took."""
+    bleu = pytest.importorskip("pycocoevalcap.bleu.bleu").Bleu()
+    rouge = pytest.importorskip("pycocoevalcap.rouge.rouge").Rouge()
+    rng = random.Random(16)
+    for _ in range(2000):
+        hypotheses, groups = perturbed_questions(rng)
+        wanted, found = dict(enumerate(groups)), {i: [hypothesis] for i, hypothesis in enumerate(hypotheses)}
+        expected = [*bleu.compute_score(wanted, found, verbose=0)[0], rouge.compute_score(wanted, found)[0]]
+        scores = pooled(hypotheses, groups)
+        ours = [scores.bleu1, scores.bleu2, scores.bleu3, scores.bleu4, scores.rougeL]
+        assert ours == pytest.approx([100 * value for value in expected], abs=1e-9)
+
+
 def test_question_rouge_is_the_definition():
     rng = random.Random(5)
     hypotheses, first, second = systems(rng, 50)
@@ -388,7 +460,10 @@ def test_question_generation_from_the_command_line(tmp_path, capsys):
     sources = write(tmp_path / "s", ["s", "t"])
     arguments = ["score", "question-generation", *files, "--sources", sources, "--penn-treebank", "--json"]
     assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["bleu4"] == pytest.approx(100)
+    found = json.loads(capsys.readouterr().out)
+    assert found["bleu4"] == pytest.approx(100) and "tok:penn-treebank+" in found["signature"]
+    assert main([*arguments[:-1]]) == 0
+    assert found["signature"] in capsys.readouterr().out
 
 
 def broken_inputs(folder) -> dict[str, tuple[list[str], str]]:

@@ -169,3 +169,33 @@ def test_from_official_files_to_a_submission(tmp_path):
     tests = [row.split("\t") for row in (tmp_path / "WNLI" / "test.tsv").read_text().splitlines()[1:]]
     right = sum(line == f"{row[0]}\t{row[1][1]}" for line, row in zip(lines[1:], tests, strict=True))
     assert right >= 0.95 * len(tests)  # the first word says the label
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_published_figures_are_percentages_of_a_split(name):
+    published = TASKS[name].published
+    assert set(published) <= {"valid", "valid_mismatched", "test"}
+    for systems in published.values():
+        assert systems and not any("test" in system for system in systems)
+        assert all(0 < figure < 100 for figures in systems.values() for figure in figures.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "measure", "figure"),
+    [
+        ("squad2.0", "valid", "f1", 75.6),
+        ("squad_qg_du", "test", "bleu4", 20.31),
+        ("sst2", "valid", "accuracy", 91.5),
+        ("cola", "valid", "matthews", 47.5),
+        ("mrpc", "valid", "accuracy", 88.9),
+        ("rte", "valid", "accuracy", 68.8),
+    ],
+)
+def test_a_small_model_stands_among_the_published(name, split, measure, figure):
+    assert TASKS[name].published[split]["MiniLM, 22M"] == {measure: figure} and "Wang et al. 2020" in TASKS[name].source
+
+
+def test_mnlis_halves_have_figures_of_their_own():
+    published = TASKS["mnli"].published
+    assert published["valid"]["ANNA"] == {"accuracy": 90.1} and "test" not in published
+    assert published["valid_mismatched"] == {"ANNA": {"accuracy": 89.7}}

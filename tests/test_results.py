@@ -5,7 +5,7 @@ import pytest
 from unified.errors import UnifiedError
 from unified.results import read_results, tables, write_result
 
-SHARED = {"command": ["fairseq-train"], "data": {}, "published": {"BERT": {"accuracy": 93.5}}}
+SHARED = {"command": ["fairseq-train"], "data": {}, "published": {"valid": {"BERT": {"accuracy": 93.5}}}}
 
 
 def test_tables_of_results(tmp_path):
@@ -26,6 +26,24 @@ def test_tables_of_results(tmp_path):
     for path, says in ((tmp_path / "bad.json", "run is missing"), (tmp_path / "none", "cannot be read")):
         with pytest.raises(UnifiedError, match=says):
             read_results([path])
+
+
+def test_published_figures_stand_under_their_split(tmp_path):
+    scores = {split: {"accuracy": 80.0} for split in ("valid", "valid_mismatched", "test")}
+    published = {"valid": {"BERT": {"accuracy": 86.6}}, "test": {"UniLM": {"accuracy": 87.0}}}
+    write_result(tmp_path, task="mnli", run="ours", scores=scores, seed=1, **SHARED | {"published": published})
+    of_split = dict(zip(scores, tables(read_results([tmp_path])).split("\n\n### "), strict=True))
+    assert "| BERT (published) | | 86.60 |" in of_split["valid"] and "UniLM" not in of_split["valid"]
+    assert "(published)" not in of_split["valid_mismatched"]
+    assert "| UniLM (published) | | 87.00 |" in of_split["test"] and "BERT" not in of_split["test"]
+
+
+def test_files_without_splits_of_published_figures_are_read(tmp_path):
+    """As they were written before."""
+    scores = {split: {"accuracy": 80.0} for split in ("valid", "test")}
+    published = {"BERT": {"accuracy": 86.6}}
+    write_result(tmp_path, task="mnli", run="ours", scores=scores, seed=1, **SHARED | {"published": published})
+    assert tables(read_results([tmp_path])).count("| BERT (published) | | 86.60 |") == 2
 
 
 def result(folder, seed: int, accuracy: float):

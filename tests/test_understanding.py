@@ -16,8 +16,14 @@ from unified.model import LanguageModel, TransformerConfig, understanding
 from unified.model.understanding import UnderstandingModel, with_pooler, without_other_sizes
 from unified.tasks import Classification, Codec, Regression, Tagging
 from unified.tasks.batches import assembled, batches_of, units_of
+from unified.tasks.choice import Choice
+from unified.tasks.coreference import Coreference
+from unified.tasks.heads import HEADS
 from unified.tasks.items import TextItem, WordsItem, write_items
+from unified.tasks.questions import NOTHING
+from unified.tasks.relation import Relation
 from unified.tasks.sequences import encode_texts, encode_words
+from unified.tasks.span import SpanAnswers
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 
@@ -320,3 +326,36 @@ def test_refusals_are_one_line_without_traceback(tmp_path, tokenizer, vocabulary
     plain = [TextItem(str(i), f"w{i}", None, ("no", "yes")[i % 2]) for i in range(8)]
     data = folder(tmp_path / "data", {"train": plain, "valid": plain} | change, tokenizer, vocabulary)
     fairseq.assert_refused(train(data, tmp_path / "save", "--max-update", 2, *arguments, check=False), says)
+
+
+@pytest.mark.parametrize(
+    ("task", "signature"),
+    [
+        (Classification(("a", "b"), positive="b"), "rules:glue|macro:all-labels|positive:b"),
+        (Regression(), "rules:glue|ties:mean-rank"),
+        (Choice(), "rules:accuracy-of-items"),
+        (Tagging(("O", "B-X", "I-X")), "rules:conlleval|scheme:bio,iob1|avg:micro"),
+        (Tagging(("NN", "VB")), "rules:accuracy-of-tags"),
+        (Relation(("a", "NA"), negative="NA"), "rules:tacred|avg:micro|without:NA"),
+        (
+            Relation(("R(e1,e2)", "Other"), rules="semeval2010"),
+            "rules:semeval2010-task8|avg:macro|directions:yes|without:Other",
+        ),
+        (Coreference(), "rules:conll2012-8.01|average:muc,bcub,ceafe|singletons:yes"),
+        (SpanAnswers(), "rules:squad1.1|refs:best"),
+        (SpanAnswers(rules="2.0"), "rules:squad2.0|refs:best"),
+        (SpanAnswers((NOTHING,), null_threshold=0.3), "rules:squad2.0|refs:best|null:above-0.3|best:searched"),
+        (SpanAnswers(rules="coqa"), "rules:coqa|refs:leave-one-out"),
+    ],
+)
+def test_every_task_signs_its_scores(task, signature):
+    assert task.signature == signature
+
+
+def test_signed_scores_are_the_scores_and_the_signature():
+    task, items, predictions = Regression(), [TextItem("1", "x", label=1.0)], [{"id": "1", "label": 2.0}]
+    assert task.signed_score(items, predictions) == {**task.score(items, predictions), "signature": task.signature}
+
+
+def test_every_head_has_a_signature():
+    assert all(hasattr(kind, "signature") for kind in HEADS.values())

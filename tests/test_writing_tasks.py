@@ -293,12 +293,17 @@ def test_scores_are_those_of_the_metrics():
             ["what year was it ?", "who was -lrb- not -rrb- there ?", "who came ?"],
             references,
             ["A b.", "C d.", "C d."],
+            form="penn-treebank",
         ).to_dict()
     )
     apart = ["what year was it ?", "who was ( not ) there ?", "who came ?"]
-    assert score_questions(items, apart, bert_words=True) == plain
+    signed = {"signature": plain["signature"].replace("penn-treebank", "bert-words")}
+    assert signed["signature"] != plain["signature"]
+    assert score_questions(items, apart, bert_words=True) == plain | signed
     several = [WritingItem("1", "s", "four", ("four", "4")), WritingItem("2", "s", "no", ("no", "never"))]
-    assert score_answers(several, ["4", "yes"], False) == score_coqa([["four", "4"], ["no", "never"]], ["4", "yes"])
+    answered = score_answers(several, ["4", "yes"], False)
+    assert answered.pop("signature") == "rules:coqa|refs:leave-one-out"
+    assert answered == score_coqa([["four", "4"], ["no", "never"]], ["4", "yes"])
     scored = score_texts(several, ["4", "never"], False)
     assert scored == score_generation(["4", "never"], [["four", "4"], ["no", "never"]]).to_dict()
     rules, text = POST_PROCESSING["cnndm"], "He didn't pay the whole sum yet. | Too short."

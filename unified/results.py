@@ -41,7 +41,7 @@ def write_result(
     seed: int,
     command: list[str],
     data: Mapping[str, str],
-    published: Mapping[str, Mapping[str, float]],
+    published: Mapping[str, Mapping[str, Mapping[str, float]]],
     **more: Any,
 ) -> Path:
     """Write ``results.json`` into ``folder``, whole or not at all.
@@ -52,7 +52,7 @@ def write_result(
         scores: split -> measure -> score, signatures included.
         seed, command: what was run.
         data: file -> SHA-256.
-        published: system -> measure -> figure of others.
+        published: split -> system -> measure -> figure of others.
         more: anything else worth keeping.
     """
     content = {
@@ -124,7 +124,7 @@ def _table(task: str, split: str, runs: list[dict[str, Any]], measures: list[str
         repeated = repeated or len(counts) < len(own)
     published: dict[str, Mapping[str, float]] = {}
     for run in runs:
-        published |= run.get("published", {})
+        published |= _published(run, split)
     for system, figures in published.items():
         cells = [_cell([figures.get(column)]) for column in columns]
         lines.append(f"| {system} (published) | | {' | '.join(cells)} |")
@@ -134,6 +134,13 @@ def _table(task: str, split: str, runs: list[dict[str, Any]], measures: list[str
             "Several results of one run and seed count as one, their mean; other names (--run) keep them apart.",
         ]
     return "\n".join(lines)
+
+
+def _published(run: dict[str, Any], split: str) -> Mapping[str, Mapping[str, float]]:
+    """Figures of the split by system; of every split in files that were written without splits."""
+    given = run.get("published", {})
+    systems = [figures for one in given.values() for figures in one.values()]
+    return given.get(split, {}) if all(isinstance(one, Mapping) for one in systems) else given
 
 
 def _by_seed(runs: list[dict[str, Any]], split: str, measure: str) -> list[float | None]:

@@ -85,8 +85,8 @@ def scores_of(model: PreTrainedModel, peer: PeerTask, features: Features, size: 
 
 def predicted(
     model: PreTrainedModel, peer: PeerTask, paths: list[Path], output: Path, size: int
-) -> dict[str, dict[str, float]]:
-    """Scores of splits with labels, by name; predictions are written."""
+) -> dict[str, dict[str, Any]]:
+    """Scores of splits with labels, signed, by name; predictions are written."""
     scores = {}
     for path in paths:
         items = peer.task.read(path)
@@ -94,7 +94,7 @@ def predicted(
         predictions = peer.predictions(items, features, scores_of(model, peer, features, size))
         lines = (json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
         (output / f"predictions.{path.name}").write_text("".join(lines), encoding="utf-8")
-        scores[path.stem] = peer.task.score(items, predictions)
+        scores[path.stem] = peer.task.signed_score(items, predictions)
     return scores
 
 

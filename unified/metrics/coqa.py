@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from unified.errors import UnifiedError
 from unified.metrics.squad import exact_match, word_f1
 
+#: How these scores are computed, as results files say it.
+COQA_SIGNATURE = "rules:coqa|refs:leave-one-out"
 #: Source of a story to the name of its domain in the published tables.
 IN_DOMAIN = {
     "mctest": "children_stories",

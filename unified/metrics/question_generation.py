@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from nltk.tokenize import TreebankWordTokenizer
 
+from unified import __version__
 from unified.errors import UnifiedError
 from unified.metrics.meteor import score_meteor
 from unified.metrics.summaries import QUESTIONS
@@ -28,7 +29,7 @@ _ORDERS = range(1, 5)
 class QuestionScores:
     """Percentages, 0 to 100. ``questions`` counts lines, ``sources`` the source sentences, each scored once.
 
-    ``meteor`` is None where it was not asked for.
+    ``meteor`` is None where it was not asked for. ``signature`` says how the others were computed.
     """
 
     questions: int
@@ -39,19 +40,25 @@ class QuestionScores:
     bleu4: float
     rougeL: float
     meteor: float | None = None
+    signature: str = ""
 
-    def to_dict(self) -> dict[str, int | float]:
+    def to_dict(self) -> dict[str, int | float | str]:
         """The scores that were computed."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def score_question_generation(
-    hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str], meteor: bool = False
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    sources: Sequence[str],
+    meteor: bool = False,
+    form: str = "none",
 ) -> QuestionScores:
     """Score questions, lower-cased and tokenized like the references (see :func:`penn_treebank`).
 
     Args:
         meteor: METEOR too, for which its program must be installed (the extra ``meteor``).
+        form: what the hypotheses were tokenized by before, for the signature; "none" where they are as given.
 
     Raises:
         UnifiedError: nothing to score, or the three lists are not equally long; METEOR's program is missing or fails.
@@ -61,8 +68,29 @@ def score_question_generation(
     answers = [[r.split() for r in group] for _, group in grouped.values()]
     bleu = _bleu(questions, answers)
     rouge = [_rouge_l(question, group) for question, group in zip(questions, answers, strict=True)]
-    scores = QuestionScores(len(hypotheses), len(grouped), *(100 * b for b in bleu), 100 * sum(rouge) / len(rouge))
+    scores = QuestionScores(
+        len(hypotheses),
+        len(grouped),
+        *(100 * b for b in bleu),
+        100 * sum(rouge) / len(rouge),
+        signature=_signature(answers, form, meteor),
+    )
     return replace(scores, meteor=score_meteor(*zip(*grouped.values(), strict=True))) if meteor else scores
+
+
+def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> str:
+    """As sacrebleu signs its BLEU; ``tok``: the hypotheses' form, behind which words are what spaces separate."""
+    sizes = {len(group) for group in references}
+    parts = [
+        f"nrefs:{sizes.pop() if len(sizes) == 1 else 'var'}",
+        f"tok:{form}+spaces",
+        "groups:source,last-hypothesis",
+        "bleu:qgevalcap,smooth-1e-15,closest-length",
+        f"rougeL:qgevalcap,beta-{_BETA}",
+        *(["meteor:1.5,en,norm"] if meteor else []),
+        f"version:{__version__}",
+    ]
+    return "|".join(parts)
 
 
 def group_by_source(
@@ -103,12 +131,10 @@ def from_bert_words(text: str) -> str:
 def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> list[float]:
     matches, totals = Counter(), Counter()
     hypothesis_length = reference_length = 0
-    single = len(hypotheses) == 1
     for hypothesis, group in zip(hypotheses, references, strict=True):
         lengths = [len(reference) for reference in group]
         hypothesis_length += len(hypothesis)
-        # The published program takes the mean length if there is one sentence, else the closest, the shorter of two.
-        reference_length += sum(lengths) / len(lengths) if single else _closest(lengths, len(hypothesis))
+        reference_length += _closest(lengths, len(hypothesis))
         for n in _ORDERS:
             found = _ngrams(hypothesis, n)
             most = Counter()
@@ -123,6 +149,7 @@ def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> lis
 
 
 def _closest(lengths: list[int], length: int) -> int:
+    """The nearest of ``lengths``, the shorter of two."""
     return min(lengths, key=lambda candidate: (abs(candidate - length), candidate))
 
 

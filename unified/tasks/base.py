@@ -113,6 +113,7 @@ class Understanding(ABC):
             for all. Validation and prediction always read all.
         numeric: whether the loss is of numbers; it is in nats otherwise.
         measures: names of the scores worth watching, the one that chooses a checkpoint first.
+        signature: how the scores are computed, ``|`` between its parts, as sacrebleu signs its BLEU.
     """
 
     name: ClassVar[str]
@@ -120,6 +121,7 @@ class Understanding(ABC):
     longest_run: ClassVar[int | None] = None
     numeric: ClassVar[bool] = False
     measures: ClassVar[tuple[str, ...]]
+    signature: ClassVar[str]
 
     @classmethod
     @abstractmethod
@@ -176,6 +178,10 @@ class Understanding(ABC):
     @abstractmethod
     def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
+
+    def signed_score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """:meth:`score` and the :attr:`signature`."""
+        return {**self.score(items, predictions), "signature": self.signature}
 
     def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""

@@ -14,7 +14,7 @@ from unified.tasks.published import chains, choices, glue, questions, relations,
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
-#: Tasks with a format of their own, by name. Published figures are of development sets.
+#: Tasks with a format of their own, by name. Published figures stand under the split that they are of.
 TASKS: dict[str, Task | WritingTask] = {
     task.name: task
     for task in (

@@ -65,6 +65,7 @@ class Choice(Understanding):
     name: ClassVar[str] = "choice"
     together: ClassVar[bool] = True
     measures: ClassVar[tuple[str, ...]] = ("accuracy",)
+    signature: ClassVar[str] = "rules:accuracy-of-items"
 
     dropout: float = 0.1
 

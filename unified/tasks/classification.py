@@ -52,6 +52,10 @@ class Classification(Understanding):
     def measures(self) -> tuple[str, ...]:
         return ("accuracy", "matthews", "macro_f1", *(("f1",) if self.positive else ()))
 
+    @property
+    def signature(self) -> str:
+        return f"rules:glue|macro:all-labels|positive:{self.positive or 'none'}"
+
     @classmethod
     def item(cls, fields: dict, number: int, labelled: bool) -> TextItem:
         return text_item(fields, number, labelled)
@@ -105,6 +109,7 @@ class Regression(Understanding):
     name: ClassVar[str] = "regression"
     numeric: ClassVar[bool] = True
     measures: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
+    signature: ClassVar[str] = "rules:glue|ties:mean-rank"
 
     dropout: float = 0.1
 

@@ -31,6 +31,7 @@ class Coreference(SpanRanking, Understanding):
     name: ClassVar[str] = "coreference"
     together: ClassVar[bool] = True
     measures: ClassVar[tuple[str, ...]] = ("average_f1", "muc_f1", "bcub_f1", "ceafe_f1", "mentions_recall")
+    signature: ClassVar[str] = "rules:conll2012-8.01|average:muc,bcub,ceafe|singletons:yes"
 
     @property
     def longest_run(self) -> int:

@@ -43,8 +43,8 @@ class Predictor:
         return self.task.item(fields, number, labelled=False)
 
     def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Official scores of predictions for labelled items."""
-        return self.task.score(items, predictions)
+        """Official scores of predictions for labelled items, and their signature."""
+        return self.task.signed_score(items, predictions)
 
     def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""

@@ -12,6 +12,7 @@ from torch import nn
 
 from unified.errors import UnifiedError
 from unified.metrics import score_relations, score_semeval2010_task8
+from unified.metrics.relations import OTHER
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PairHead, PooledHead, class_loss
 from unified.tasks.base import (
@@ -90,6 +91,12 @@ class Relation(Understanding):
     @property
     def measures(self) -> tuple[str, ...]:
         return ("f1", "precision", "recall") if self.rules == _TACRED else ("macro_f1", "micro_f1", "accuracy")
+
+    @property
+    def signature(self) -> str:
+        if self.rules == _TACRED:
+            return f"rules:tacred|avg:micro|without:{self.negative}"
+        return f"rules:semeval2010-task8|avg:macro|directions:yes|without:{OTHER}"
 
     @classmethod
     def item(cls, fields: dict, number: int, labelled: bool) -> RelationItem:

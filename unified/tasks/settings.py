@@ -10,6 +10,9 @@ from pathlib import Path
 from unified.errors import UnifiedError
 from unified.notation import nearest
 
+#: Figures of others: split -> system -> measure -> figure in percent.
+Published = Mapping[str, Mapping[str, Mapping[str, float]]]
+
 
 @dataclass(frozen=True)
 class Training:
@@ -63,7 +66,7 @@ class Task:
         head: as ``--head`` takes it.
         read: makes items by split of a folder; "train" and "valid" are among the splits.
         training: published settings.
-        published: system -> measure -> figure in percent, with full training data.
+        published: split -> system -> measure -> figure in percent, with full training data.
         source: where settings and figures are published.
         measure: score that chooses a checkpoint; None for the head's first.
         unlabelled: splits without labels, which are predicted and not scored.
@@ -75,7 +78,7 @@ class Task:
     head: str
     read: Callable[[Path], Mapping[str, Sequence]]
     training: Training = Training()
-    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    published: Published = field(default_factory=dict)
     source: str = ""
     measure: str | None = None
     unlabelled: tuple[str, ...] = ()

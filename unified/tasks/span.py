@@ -13,6 +13,7 @@ from torch import nn
 
 from unified.errors import UnifiedError
 from unified.metrics import score_coqa, score_squad_v1, score_squad_v2
+from unified.metrics.coqa import COQA_SIGNATURE
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.model.span_heads import SpanScores, firsts, log_sum_exp, segment_maxima, segments
@@ -82,6 +83,15 @@ class SpanAnswers(Understanding):
     @property
     def measures(self) -> tuple[str, ...]:
         return ("f1", "exact", *(("best_f1", "best_exact") if self._searched else ()))
+
+    @property
+    def signature(self) -> str:
+        if self.scored_by == "coqa":
+            return COQA_SIGNATURE
+        if self.scored_by == "1.1":
+            return "rules:squad1.1|refs:best"
+        searched = f"|null:above-{self.null_threshold}|best:searched" if self._searched else ""
+        return f"rules:squad2.0|refs:best{searched}"
 
     @classmethod
     def item(cls, fields: dict, number: int, labelled: bool) -> QuestionItem:

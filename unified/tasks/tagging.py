@@ -59,6 +59,10 @@ class Tagging(Understanding):
     def measures(self) -> tuple[str, ...]:
         return ("f1", "precision", "recall", "accuracy") if self.entities else ("accuracy",)
 
+    @property
+    def signature(self) -> str:
+        return "rules:conlleval|scheme:bio,iob1|avg:micro" if self.entities else "rules:accuracy-of-tags"
+
     @classmethod
     def item(cls, fields: dict, number: int, labelled: bool) -> WordsItem:
         return words_item(fields, number, labelled)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
-from unified.tasks.settings import Training
+from unified.tasks.settings import Published, Training
 from unified.tokenization.symbols import symbol_pieces
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -103,7 +103,7 @@ class WritingTask:
         decoding: fields of :class:`GenerationConfig`.
         may_repeat: marks that no-repeat leaves alone.
         separator: between the sentences of a target.
-        published: system -> measure -> figure in percent, with full training data.
+        published: split -> system -> measure -> figure in percent, with full training data.
         source: where settings and figures are published.
         unlabelled: splits without targets.
         official: items and predictions as an official program reads them, text or JSON by file name; None where there
@@ -118,7 +118,7 @@ class WritingTask:
     decoding: Mapping[str, Any]
     may_repeat: tuple[str, ...] = ()
     separator: str | None = None
-    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    published: Published = field(default_factory=dict)
     source: str = ""
     unlabelled: tuple[str, ...] = ()
     official: Callable[[Sequence[WritingItem], Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unified.metrics.coqa import score_coqa
+from unified.metrics.coqa import COQA_SIGNATURE, score_coqa
 from unified.metrics.generation import score_generation
 from unified.metrics.question_generation import from_bert_words, penn_treebank, score_question_generation
 from unified.metrics.summaries import POST_PROCESSING
@@ -38,13 +38,14 @@ def score_texts(
 
 def score_questions(items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
     """BLEU-1 to 4 and ROUGE-L of SQuAD's questions; those of one sentence, the item's group, are pooled."""
-    form = from_bert_words if bert_words else penn_treebank
+    form, name = (from_bert_words, "bert-words") if bert_words else (penn_treebank, "penn-treebank")
     references = [penn_treebank(item.target or "") for item in items]
     return score_question_generation(
-        [form(text) for text in texts], references, [item.group or item.id for item in items]
+        [form(text) for text in texts], references, [item.group or item.id for item in items], form=name
     ).to_dict()
 
 
 def score_answers(items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
-    """``em`` and ``f1`` of CoQA; capitals, articles and punctuation do not count, whoever wrote the words."""
-    return score_coqa([item.right for item in items], list(texts))
+    """Signed ``em`` and ``f1`` of CoQA; capitals, articles and punctuation do not count, whoever wrote the words."""
+    scores = score_coqa([item.right for item in items], list(texts))
+    return {**scores, "signature": COQA_SIGNATURE}

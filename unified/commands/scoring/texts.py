@@ -173,8 +173,9 @@ def _questions(args: argparse.Namespace) -> dict:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
     if args.bert_words:
         hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
+    form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
     references = [group[0] for group in references]
-    return score_question_generation(hypotheses, references, sources, meteor=args.meteor).to_dict()
+    return score_question_generation(hypotheses, references, sources, args.meteor, form).to_dict()
 
 
 _LABELS = {
@@ -191,6 +192,7 @@ _LABELS = {
     "meteor": "METEOR",
     "bleu_signature": "BLEU signature",
     "rouge_signature": "ROUGE signature",
+    "signature": "signature",
     "post_process": "clean-up",
 }
 

@@ -26,7 +26,7 @@ TASKS = (
         "choice",
         partial(read_splits, _named("train.csv", "val.csv", "test.csv"), read_swag, unlabelled=_UNLABELLED),
         _BERT,
-        {"BERT large, test": {"accuracy": 86.3}},
+        {"test": {"BERT large": {"accuracy": 86.3}}},
         "Devlin et al. 2019, section 4.4",
         unlabelled=_UNLABELLED,
     ),
@@ -36,7 +36,7 @@ TASKS = (
         "choice",
         partial(read_splits, _named("train", "dev", "test"), read_race),
         _XLNET,
-        {"BERT base, test": {"accuracy": 64.3}, "XLNet large, test": {"accuracy": 81.75}},
+        {"test": {"BERT base": {"accuracy": 64.3}, "XLNet large": {"accuracy": 81.75}}},
         "Yang et al. 2019 and its published script (12,000 updates)",
     ),
     Task(

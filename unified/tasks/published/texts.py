@@ -46,11 +46,12 @@ def _summaries(name: str, training: WritingTraining, max_length: int, exponent: 
     )  # fmt: skip
 
 
-def _questions(split: str, name: str, beam: int, published: dict[str, dict[str, float]]) -> WritingTask:
+def _questions(split: str, name: str, beam: int, published: dict[str, dict[str, float]], more: str = "") -> WritingTask:
+    """``published`` is of the test set; ``more`` is said of its sources."""
     read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
-    source = f"{_PAPER}, section 3.4; rates and {split} split of the released code"
+    source = f"{_PAPER}, section 3.4; rates and {split} split of the released code{more}"
     return WritingTask(
-        name, read, question_item, score_questions, _QUESTIONS, decoding, published=published, source=source,
+        name, read, question_item, score_questions, _QUESTIONS, decoding, published={"test": published}, source=source,
         official=question_files,
     )  # fmt: skip
 
@@ -77,7 +78,7 @@ TASKS = (
         score=partial(score_texts, separator="|", post_processing="cnndm"),
         may_repeat=(".", "|"),
         separator="|",
-        published={"UniLM large": {"rouge1": 43.47, "rouge2": 20.30, "rougeL": 40.63}},
+        published={"test": {"UniLM large": {"rouge1": 43.47, "rouge2": 20.30, "rougeL": 40.63}}},
         source=f"{_PAPER}, section 3.1, and the released code",
     ),
     _summaries(
@@ -86,7 +87,7 @@ TASKS = (
         32,
         0.6,
         score=partial(score_texts, post_processing="gigaword"),
-        published={"UniLM large": {"rouge1": 38.90, "rouge2": 20.05, "rougeL": 36.00}},
+        published={"test": {"UniLM large": {"rouge1": 38.90, "rouge2": 20.05, "rougeL": 36.00}}},
         source="the released code of UniLM",
     ),
     _summaries(
@@ -96,7 +97,7 @@ TASKS = (
         0.0,
         read=partial(read_summaries, data_set="gigaword", subset=10_000),
         score=partial(score_texts, post_processing="gigaword"),
-        published={"UniLM large": {"rouge1": 34.21, "rouge2": 15.28, "rougeL": 31.54}},
+        published={"test": {"UniLM large": {"rouge1": 34.21, "rouge2": 15.28, "rougeL": 31.54}}},
         source="the released code of UniLM",
     ),
     _summaries(
@@ -110,7 +111,13 @@ TASKS = (
     _summaries("reuters", _SHORT, 32, 0.6),
     _summaries("scitldr", _SHORT, 64, 0.6),
     _questions("paper", "squad_qg", 3, {"UniLM large": {"bleu4": 22.88, "meteor": 24.94, "rougeL": 51.80}}),
-    _questions("du", "squad_qg_du", 1, {"UniLM large": {"bleu4": 22.78, "meteor": 25.49, "rougeL": 51.57}}),
+    _questions(
+        "du",
+        "squad_qg_du",
+        1,
+        {"MiniLM, 22M": {"bleu4": 20.31}, "UniLM large": {"bleu4": 22.78, "meteor": 25.49, "rougeL": 51.57}},
+        "; MiniLM, 6 layers, of Wang et al. 2020",
+    ),
     _questions("reversed", "squad_qg_reversed", 1, {"UniLM large": {"bleu4": 24.32, "meteor": 26.10, "rougeL": 52.69}}),
     WritingTask(
         "coqa_free",
@@ -127,7 +134,7 @@ TASKS = (
             objective="target_cloze(mask_probability=0.5)",
         ),
         {"beam": 3, "max_length": 39},
-        published={"UniLM large, generative": {"f1": 82.5}},
+        published={"valid": {"UniLM large, generative": {"f1": 82.5}}},
         source=f"{_PAPER}, section 3.4",
         official=_coqa_files,
     ),

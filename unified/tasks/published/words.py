@@ -26,7 +26,7 @@ TASKS = (
         "tagging(context=True)",
         partial(read_splits, _CONLL_FILES, read_conll2003),
         Training(longest=512),
-        {"BERT base": {"f1": 96.4}, "BERT large": {"f1": 96.6}, "BERT base, features": {"f1": 96.1}},
+        {"valid": {"BERT base": {"f1": 96.4}, "BERT large": {"f1": 96.6}, "BERT base, features": {"f1": 96.1}}},
         "Devlin et al. 2019, section 5.3 and appendix A.3",
     ),
     Task(
