@@ -64,31 +64,59 @@ def test_scripts_finetune_every_task_that_they_name(script):
     assert refused.returncode == 2 and refused.stderr.startswith("usage: ")
 
 
-def test_the_debug_files_are_read(tmp_path):
-    task_data.main([str(tmp_path), "debug"])
+@pytest.fixture(scope="module")
+def debug(tmp_path_factory) -> Path:
+    """The debug files of all tasks."""
+    folder = tmp_path_factory.mktemp("debug")
+    task_data.main([str(folder), "debug"])
+    return folder
+
+
+def test_the_debug_files_are_read(debug):
     for name in task_debug.TASKS:
         task = task_named(name)
         if not isinstance(task, WritingTask):
-            splits = task.read(tmp_path / name)
+            splits = task.read(debug / name)
             assert (len(splits["train"]), len(splits["valid"])) == (240, 40)
 
 
-def test_relations_at_debug_size(tmp_path):
-    """Types of entities say the relation, and symbols for them stand in the place of the words."""
-    task_data.main([str(tmp_path), "debug"])
-    spelled = {word for item in task_named("tacred").read(tmp_path / "tacred")["train"] for word in item.words}
-    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[unused{i}]" for i in range(1, 5)), *sorted(spelled)]
-    tokenizer = WordPieceTokenizer(entries, lowercase=True)
+def debug_model(files: Path, folder: Path) -> Path:
+    """A tiny model with random weights, whose vocabulary has the words of a task's files and four symbols."""
+    texts = [path.read_text(encoding="utf-8").lower() for path in sorted(files.rglob("*.*"))]
+    spelled = sorted({word for text in texts for word in re.findall(r"[a-z]+|[^\sa-z]", text)})
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[unused{i}]" for i in range(1, 5)), *spelled]
     vocabulary = Vocabulary(entries[5:])
     shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "initializer_range": 0.1}
     config = TransformerConfig(vocabulary_size=len(vocabulary), **shape)
-    (tmp_path / "model").mkdir()
-    tokenizer.save(tmp_path / "model")
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), tmp_path / "model", tmp_path)
-    script = RECIPES / "spanbert" / "relation" / "finetune.sh"
-    run("bash", script, "debug", tmp_path / "tacred", tmp_path / "model", tmp_path / "run")
-    scores = json.loads((tmp_path / "run" / "results.json").read_text())["scores"]["valid"]
-    assert scores["f1"] >= 95
+    folder.mkdir()
+    WordPieceTokenizer(entries, lowercase=True).save(folder)
+    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), folder, folder)
+    return folder
+
+
+def debug_scores(recipe: str, files: Path, folder: Path) -> dict[str, float]:
+    """Scores of a recipe's debug run, which leaves its files in ``folder``/run."""
+    start = debug_model(files, folder / "model")
+    run("bash", RECIPES / recipe / "finetune.sh", "debug", files, start, folder / "run")
+    return scores_of(folder / "run")
+
+
+def scores_of(output: Path) -> dict[str, float]:
+    return json.loads((output / "results.json").read_text())["scores"]["valid"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "task", "measure"),
+    [("bert/glue", "sst2", "accuracy"), ("bert/swag", "swag", "accuracy"), ("bert/ner", "wnut17", "f1"),
+     ("unilm/glue", "sst2", "accuracy"), ("spanbert/glue", "sst2", "accuracy")],
+)  # fmt: skip
+def test_the_debug_run_learns_its_task(debug, tmp_path, recipe, task, measure):
+    assert debug_scores(recipe, debug / task, tmp_path)[measure] >= 95
+
+
+def test_relations_at_debug_size(debug, tmp_path):
+    """Types of entities say the relation, and symbols for them stand in the place of the words."""
+    assert debug_scores("spanbert/relation", debug / "tacred", tmp_path)["f1"] >= 95
     content = torch.load(tmp_path / "run" / "checkpoint_last.pt", weights_only=True)["extra_state"]
     settings = content["UnifiedUnderstandingTask"]["relation"]["settings"]
     assert set(settings["types"]) == {"SUBJ=HARBOUR", "SUBJ=GARDEN", "OBJ=HARBOUR", "OBJ=GARDEN"}

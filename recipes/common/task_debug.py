@@ -43,15 +43,15 @@ def sst2(rng: random.Random, count: int) -> str:
 
 
 def swag(rng: random.Random, count: int) -> str:
-    """The ending is of the context's subject."""
+    """The ending is of the context's subject, as are its words."""
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n")
     table.writerow(["", "sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label"])
     for i, subject in enumerate(_subjects(rng, count)):
         other = SECOND if subject == FIRST else FIRST
-        endings, label = [f"is a {rng.choice(words(other, 1))}." for _ in range(3)], rng.randrange(4)
-        endings.insert(label, f"is a {rng.choice(words(subject, 1))}.")
-        table.writerow([i, " ".join(sentence(rng, subject)), "It", *endings, label])
+        endings, label = [" ".join(sentence(rng, other)[1:]) for _ in range(3)], rng.randrange(4)
+        endings.insert(label, " ".join(sentence(rng, subject)[1:]))
+        table.writerow([i, " ".join(sentence(rng, subject)), "The", *endings, label])
     return stream.getvalue()
 
 
