@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ import torch
 from tests.test_choice import SWAG, race_passage
 from tests.test_recipes import RECIPES, load, run
 from tests.test_relation import SEMEVAL
+from unified import UnifiedLM
 from unified.checkpoints.trained import Trained, write
 from unified.cli import _parser
 from unified.data.vocabulary import Vocabulary
@@ -121,6 +123,32 @@ def test_relations_at_debug_size(debug, tmp_path):
     settings = content["UnifiedUnderstandingTask"]["relation"]["settings"]
     assert set(settings["types"]) == {"SUBJ=HARBOUR", "SUBJ=GARDEN", "OBJ=HARBOUR", "OBJ=GARDEN"}
     assert settings["labels"] == ("garden:part", "harbour:part", "no_relation")
+
+
+#: Of extractive answers at debug size, behind the published settings.
+ANSWERING = ("--batch-size", 16, "--longest", 64, "--learning-rate", 4e-3, "--fairseq",
+             "--dropout 0 --attention-dropout 0 --log-format json --num-workers 0")  # fmt: skip
+
+
+def test_parts_of_passages_answer_mrqa(debug, tmp_path):
+    """The thing of one of two subjects, or how it is."""
+    start = debug_model(debug / "mrqa", tmp_path / "model")
+    words = ("unified", "finetune", "mrqa", "--data", debug / "mrqa", "--init", start, "--output", tmp_path / "run")
+    run(*words, "--epochs", 30, *ANSWERING, PYTHONPATH=str(RECIPES.parent))
+    assert scores_of(tmp_path / "run")["exact"] >= 90
+
+
+def test_parts_of_passages_answer_conversations(debug, tmp_path):
+    """Two of a story's four turns say their subject in what was said before alone: half of them can be guessed."""
+    start = debug_model(debug / "coqa", tmp_path / "model")
+    script = RECIPES / "unilm" / "coqa" / "finetune.sh"
+    run("bash", script, "coqa", debug / "coqa", start, tmp_path / "run", "--epochs", 30, *ANSWERING)
+    assert scores_of(tmp_path / "run")["f1"] >= 90
+    checkpoint, data = tmp_path / "run" / "checkpoint_last.pt", tmp_path / "run" / "data"
+    predictor = UnifiedLM.from_pretrained(checkpoint, data).predictor()
+    items = task_named("coqa").read(debug / "coqa")["valid"]
+    forgetful = [replace(item, history=None) for item in items]
+    assert predictor.task.score(items, list(predictor.predict(forgetful)))["f1"] < 85
 
 
 # Downloads
