@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ import torch
 from tests.test_choice import SWAG, race_passage
 from tests.test_recipes import RECIPES, load, run
 from tests.test_relation import SEMEVAL
+from unified import UnifiedLM
 from unified.checkpoints.trained import Trained, write
 from unified.cli import _parser
 from unified.data.vocabulary import Vocabulary
@@ -64,35 +66,89 @@ def test_scripts_finetune_every_task_that_they_name(script):
     assert refused.returncode == 2 and refused.stderr.startswith("usage: ")
 
 
-def test_the_debug_files_are_read(tmp_path):
-    task_data.main([str(tmp_path), "debug"])
+@pytest.fixture(scope="module")
+def debug(tmp_path_factory) -> Path:
+    """The debug files of all tasks."""
+    folder = tmp_path_factory.mktemp("debug")
+    task_data.main([str(folder), "debug"])
+    return folder
+
+
+def test_the_debug_files_are_read(debug):
     for name in task_debug.TASKS:
         task = task_named(name)
         if not isinstance(task, WritingTask):
-            splits = task.read(tmp_path / name)
+            splits = task.read(debug / name)
             assert (len(splits["train"]), len(splits["valid"])) == (240, 40)
 
 
-def test_relations_at_debug_size(tmp_path):
-    """Types of entities say the relation, and symbols for them stand in the place of the words."""
-    task_data.main([str(tmp_path), "debug"])
-    spelled = {word for item in task_named("tacred").read(tmp_path / "tacred")["train"] for word in item.words}
-    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[unused{i}]" for i in range(1, 5)), *sorted(spelled)]
-    tokenizer = WordPieceTokenizer(entries, lowercase=True)
+def debug_model(files: Path, folder: Path) -> Path:
+    """A tiny model with random weights, whose vocabulary has the words of a task's files and four symbols."""
+    texts = [path.read_text(encoding="utf-8").lower() for path in sorted(files.rglob("*.*"))]
+    spelled = sorted({word for text in texts for word in re.findall(r"[a-z]+|[^\sa-z]", text)})
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[unused{i}]" for i in range(1, 5)), *spelled]
     vocabulary = Vocabulary(entries[5:])
     shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "initializer_range": 0.1}
     config = TransformerConfig(vocabulary_size=len(vocabulary), **shape)
-    (tmp_path / "model").mkdir()
-    tokenizer.save(tmp_path / "model")
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), tmp_path / "model", tmp_path)
-    script = RECIPES / "spanbert" / "relation" / "finetune.sh"
-    run("bash", script, "debug", tmp_path / "tacred", tmp_path / "model", tmp_path / "run")
-    scores = json.loads((tmp_path / "run" / "results.json").read_text())["scores"]["valid"]
-    assert scores["f1"] >= 95
+    folder.mkdir()
+    WordPieceTokenizer(entries, lowercase=True).save(folder)
+    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), folder, folder)
+    return folder
+
+
+def debug_scores(recipe: str, files: Path, folder: Path) -> dict[str, float]:
+    """Scores of a recipe's debug run, which leaves its files in ``folder``/run."""
+    start = debug_model(files, folder / "model")
+    run("bash", RECIPES / recipe / "finetune.sh", "debug", files, start, folder / "run")
+    return scores_of(folder / "run")
+
+
+def scores_of(output: Path) -> dict[str, float]:
+    return json.loads((output / "results.json").read_text())["scores"]["valid"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "task", "measure"),
+    [("bert/glue", "sst2", "accuracy"), ("bert/swag", "swag", "accuracy"), ("bert/ner", "wnut17", "f1"),
+     ("unilm/glue", "sst2", "accuracy"), ("spanbert/glue", "sst2", "accuracy")],
+)  # fmt: skip
+def test_the_debug_run_learns_its_task(debug, tmp_path, recipe, task, measure):
+    assert debug_scores(recipe, debug / task, tmp_path)[measure] >= 95
+
+
+def test_relations_at_debug_size(debug, tmp_path):
+    """Types of entities say the relation, and symbols for them stand in the place of the words."""
+    assert debug_scores("spanbert/relation", debug / "tacred", tmp_path)["f1"] >= 95
     content = torch.load(tmp_path / "run" / "checkpoint_last.pt", weights_only=True)["extra_state"]
     settings = content["UnifiedUnderstandingTask"]["relation"]["settings"]
     assert set(settings["types"]) == {"SUBJ=HARBOUR", "SUBJ=GARDEN", "OBJ=HARBOUR", "OBJ=GARDEN"}
     assert settings["labels"] == ("garden:part", "harbour:part", "no_relation")
+
+
+#: Of extractive answers at debug size, behind the published settings.
+ANSWERING = ("--batch-size", 16, "--longest", 64, "--learning-rate", 4e-3, "--fairseq",
+             "--dropout 0 --attention-dropout 0 --log-format json --num-workers 0")  # fmt: skip
+
+
+def test_parts_of_passages_answer_mrqa(debug, tmp_path):
+    """The thing of one of two subjects, or how it is."""
+    start = debug_model(debug / "mrqa", tmp_path / "model")
+    words = ("unified", "finetune", "mrqa", "--data", debug / "mrqa", "--init", start, "--output", tmp_path / "run")
+    run(*words, "--epochs", 30, *ANSWERING, PYTHONPATH=str(RECIPES.parent))
+    assert scores_of(tmp_path / "run")["exact"] >= 90
+
+
+def test_parts_of_passages_answer_conversations(debug, tmp_path):
+    """Two of a story's four turns say their subject in what was said before alone: half of them can be guessed."""
+    start = debug_model(debug / "coqa", tmp_path / "model")
+    script = RECIPES / "unilm" / "coqa" / "finetune.sh"
+    run("bash", script, "coqa", debug / "coqa", start, tmp_path / "run", "--epochs", 30, *ANSWERING)
+    assert scores_of(tmp_path / "run")["f1"] >= 90
+    checkpoint, data = tmp_path / "run" / "checkpoint_last.pt", tmp_path / "run" / "data"
+    predictor = UnifiedLM.from_pretrained(checkpoint, data).predictor()
+    items = task_named("coqa").read(debug / "coqa")["valid"]
+    forgetful = [replace(item, history=None) for item in items]
+    assert predictor.task.score(items, list(predictor.predict(forgetful)))["f1"] < 85
 
 
 # Downloads

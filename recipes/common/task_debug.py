@@ -43,15 +43,15 @@ def sst2(rng: random.Random, count: int) -> str:
 
 
 def swag(rng: random.Random, count: int) -> str:
-    """The ending is of the context's subject."""
+    """The ending is of the context's subject, as are its words."""
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n")
     table.writerow(["", "sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label"])
     for i, subject in enumerate(_subjects(rng, count)):
         other = SECOND if subject == FIRST else FIRST
-        endings, label = [f"is a {rng.choice(words(other, 1))}." for _ in range(3)], rng.randrange(4)
-        endings.insert(label, f"is a {rng.choice(words(subject, 1))}.")
-        table.writerow([i, " ".join(sentence(rng, subject)), "It", *endings, label])
+        endings, label = [" ".join(sentence(rng, other)[1:]) for _ in range(3)], rng.randrange(4)
+        endings.insert(label, " ".join(sentence(rng, subject)[1:]))
+        table.writerow([i, " ".join(sentence(rng, subject)), "The", *endings, label])
     return stream.getvalue()
 
 
@@ -136,6 +136,51 @@ def coqa_free(rng: random.Random, count: int) -> str:
     return json.dumps({"version": "1.0", "data": stories}, indent=1)
 
 
+def coqa(rng: random.Random, count: int) -> str:
+    """A thing of a subject; then, without its name, how it is and whether it is the first subject; the verb at last."""
+    stories = []
+    for i, subject in enumerate(_subjects(rng, count // WRITTEN)):
+        story, verb, found = _two_things(rng)
+        noun, adjective = found[subject]
+        there = "yes" if subject == FIRST else "no"
+        asked = [(f"Which thing of the {subject}?", noun, noun), ("How is it?", adjective, adjective)]
+        asked += [(f"Is it of the {FIRST}?", there, noun), ("What happened?", verb, verb)]
+        questions = [{"input_text": question, "turn_id": k} for k, (question, *_) in enumerate(asked, 1)]
+        places = [(answer, word, story.index(word)) for _, answer, word in asked]
+        answers = [
+            {"input_text": answer, "turn_id": k, "span_start": start, "span_end": start + len(word), "span_text": word}
+            for k, (answer, word, start) in enumerate(places, 1)
+        ]
+        stories.append({"id": f"story{i}", "source": "cnn", "story": story, "questions": questions, "answers": answers})
+    return json.dumps({"version": "1.0", "data": stories}, indent=1)
+
+
+def mrqa(rng: random.Random, count: int) -> str:
+    """The thing of each of two subjects, and how it is."""
+    lines = [json.dumps({"header": {"dataset": "debug"}})]
+    for i in range(count // WRITTEN):
+        context, _, found = _two_things(rng)
+        asked = [(f"Which {subject}?", noun) for subject, (noun, _) in found.items()]
+        asked += [(f"How {subject}?", adjective) for subject, (_, adjective) in found.items()]
+        questions = []
+        for k, (question, answer) in enumerate(asked):
+            start = context.index(answer)
+            detected = {"text": answer, "char_spans": [[start, start + len(answer) - 1]]}
+            questions.append(
+                {"qid": f"{i}.{k}", "question": question, "answers": [answer], "detected_answers": [detected]}
+            )
+        lines.append(json.dumps({"context": context, "qas": questions}))
+    return "\n".join([*lines, ""])
+
+
+def _two_things(rng: random.Random) -> tuple[str, str, dict[str, tuple[str, str]]]:
+    """A sentence about a thing of each subject, its verb, and for each subject the noun and its adjective."""
+    found = {subject: (rng.choice(words(subject, 1)[:4]), rng.choice(words(subject, 0))) for subject in (FIRST, SECOND)}
+    verb = rng.choice(words(FIRST, 2))
+    first, second = (f"the {adjective} {noun}" for noun, adjective in rng.sample(list(found.values()), 2))
+    return f"{first} {verb} {second} .", verb, found
+
+
 def _passage(rng: random.Random) -> tuple[str, list[tuple[str, str, int]]]:
     """Who moved where; and questions with the place and its first character."""
     places = rng.sample(PLACES, 3)
@@ -154,15 +199,17 @@ TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str]]] = {
     "cnn_dailymail": ("train.jsonl", "valid.jsonl", cnn_dailymail),
     "squad_qg": ("train-v1.1.json", "dev-v1.1.json", squad_qg),
     "coqa_free": ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", coqa_free),
+    "coqa": ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", coqa),
+    "mrqa": ("train/debug.jsonl", "dev/debug.jsonl", mrqa),
 }
 
 
 def write(folder: Path) -> None:
     """The files of all tasks, each in a folder of its own."""
     for name, (train, dev, make) in TASKS.items():
-        (folder / name).mkdir(parents=True, exist_ok=True)
         for split, file in (("train", train), ("dev", dev)):
             text = make(random.Random(f"{name} {split}"), COUNTS[split])
+            (folder / name / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / file).write_text(text, encoding="utf-8")
 
 
