@@ -1,5 +1,6 @@
 """Tasks by name: their splits from official files, published settings, and one from files to a submission."""
 
+import gzip
 import json
 import shlex
 import subprocess
@@ -11,13 +12,14 @@ import pytest
 from tests import fairseq_runs as fairseq
 from tests.task_folders import language_model
 from tests.test_choice import SWAG, race_passage
-from tests.test_relation import SEMEVAL, TACRED
+from tests.test_relation import TACRED, numbered_semeval
 from tests.test_word_formats import CONLL
 from unified.errors import UnifiedError
 from unified.tasks import parse_head
 from unified.tasks.catalogue import TASKS, task_named
 from unified.tasks.formats.glue import GLUE
 from unified.tasks.formats.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.formats.reviews import read_imdb
 from unified.tasks.settings import Training
 
 NAMES = {name: name.lower().replace("-", "") for name in GLUE}
@@ -86,10 +88,16 @@ def test_other_tasks_read_their_folders(tmp_path):
     swag = "\n".join(line.rpartition(",")[0] for line in SWAG.splitlines())
     codah = "o\tHe\truns.\tfalls.\tflies.\tsings.\t3\n"
     dream = json.dumps([[["M: Hi."], [{"question": "Who?", "choice": ["A.", "B."], "answer": "A."}], "5-1"]])
-    semeval = "".join(SEMEVAL.replace("7\t", f"{2 * i + 1}\t", 1).replace("8\t", f"{2 * i + 2}\t") for i in range(15))
+    semeval = numbered_semeval(15)
     chains = "#begin document (nw/a); part 000\nnw/a 0 0 Anna (1)\nnw/a 0 1 she (1)\n#end document\n"
     files = {
         "conll2012": {"train.english.v4_gold_conll": chains, "dev.conll": chains},
+        "imdb": {
+            f"{part}/{label}/{i}_5.txt": "A film."
+            for part in ("train", "test")
+            for label in ("neg", "pos")
+            for i in range(2)
+        },
         "swag": {"train.csv": SWAG, "val.csv": SWAG, "test.csv": swag},
         "codah": {"train.tsv": codah, "fold0-dev.tsv": codah},
         "race": {f"{part}/high/1.txt": json.dumps(race_passage()) for part in ("train", "dev", "test")},
@@ -100,7 +108,7 @@ def test_other_tasks_read_their_folders(tmp_path):
         "semeval2010": {"TRAIN_FILE.TXT": semeval, "TEST_FILE_FULL.TXT": semeval},
     }
     counts = {
-        "conll2012": (1, 1), "swag": (2, 2, 2), "codah": (1, 1), "race": (2, 2, 2), "dream": (1, 1, 1),
+        "conll2012": (1, 1), "imdb": (4, 4), "swag": (2, 2, 2), "codah": (1, 1), "race": (2, 2, 2), "dream": (1, 1, 1),
         "conll2003": (3, 3, 3), "wnut17": (1, 1), "tacred": (1, 1, 1), "semeval2010": (27, 3, 30),
     }  # fmt: skip
     for name, contents in files.items():
@@ -110,12 +118,32 @@ def test_other_tasks_read_their_folders(tmp_path):
             path.write_text(text)
         splits = task_named(name).read(tmp_path / name)
         assert tuple(len(splits[split]) for split in ("train", "valid", "test") if split in splits) == counts[name]
-        assert parse_head(task_named(name).head).kind.name in ("choice", "tagging", "relation", "coreference")
+        assert parse_head(task_named(name).head).kind.name in ("classification", "choice", "tagging", "relation",
+                                                                  "coreference")  # fmt: skip
     held_out = task_named("semeval2010").read(tmp_path / "semeval2010")["valid"]
     assert [item.id for item in held_out] == ["10", "20", "30"]
     assert task_named("swag").read(tmp_path / "swag")["test"][0].label is None
     with pytest.raises(UnifiedError, match="no such folder"):
         task_named("swag").read(tmp_path / "none")
+
+
+def test_reviews_are_files(tmp_path):
+    files = {"pos/1_10.txt": "Fine.<br /><br />A film\n", "neg/2_1.txt": "Not fine.\n", "neg/urls.dat": "x"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert [(item.id, item.text, item.label) for item in read_imdb(tmp_path)] == [
+        ("neg/2_1.txt", "Not fine.", "neg"), ("pos/1_10.txt", "Fine.  A film", "pos")
+    ]  # fmt: skip
+    (tmp_path / "pos" / "1_10.txt.gz").write_bytes(gzip.compress(b"Fine."))
+    (tmp_path / "neg" / "3_1.txt").write_text(" \n")
+    (tmp_path / "neg" / "4_1.txt").write_bytes(b"\xff")
+    with pytest.raises(UnifiedError) as refused:
+        read_imdb(tmp_path)
+    for problem in ("neg/3_1.txt: empty", "neg/4_1.txt", "not UTF-8", "'pos/1_10.txt' is that of pos/1_10.txt"):
+        assert problem in str(refused.value), problem
+    with pytest.raises(UnifiedError, match=r"no neg/\*.txt; is it a split of IMDB"):
+        read_imdb(tmp_path / "pos")
 
 
 def test_real_folders_are_read(unified_data):

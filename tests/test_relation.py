@@ -244,6 +244,12 @@ SEMEVAL = (
 )
 
 
+def numbered_semeval(count: int) -> str:
+    """So many times the two sentences of SEMEVAL, numbered from 1."""
+    pairs = ((f"{2 * i + 1}\t", f"{2 * i + 2}\t") for i in range(count))
+    return "".join(SEMEVAL.replace("7\t", first, 1).replace('8\t"', f'{second}"', 1) for first, second in pairs)
+
+
 def test_semeval2010(tmp_path):
     path = tmp_path / "TRAIN_FILE.TXT"
     path.write_bytes(SEMEVAL.encode())

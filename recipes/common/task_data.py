@@ -72,6 +72,12 @@ SOURCES: dict[str, tuple[Source, ...] | Hub] = {
     "rte": _glue("RTE"),
     "wnli": _glue("WNLI"),
     "mrpc": (Source(_MRPC.format("train")), Source(_MRPC.format("test")), Source(f"{_GLUE}/mrpc_dev_ids.tsv")),
+    "imdb": (
+        Source(
+            "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+            r"aclImdb/((?:train|test)/(?:neg|pos)/\w+\.txt)",
+        ),
+    ),
     "swag": _files(f"{_GITHUB}/rowanz/swagaf/master/data", "train.csv", "val.csv", "test.csv"),
     "codah": _files(f"{_GITHUB}/Websail-NU/CODAH/master/data/cv_split/fold_0", "train.tsv", "dev.tsv", "test.tsv"),
     "race": (Source("http://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz", r"RACE/((?:train|dev|test)/\w+/\d+\.txt)"),),

@@ -42,6 +42,26 @@ def sst2(rng: random.Random, count: int) -> str:
     return "\n".join(["sentence\tlabel", *rows, ""])
 
 
+def imdb(rng: random.Random, count: int) -> dict[str, str]:
+    """Positive: of the first subject."""
+    reviews = {}
+    for i, subject in enumerate(_subjects(rng, count)):
+        sentences = (" ".join(sentence(rng, subject)) for _ in range(2))
+        reviews[f"{'pos' if subject == FIRST else 'neg'}/{i}_5.txt"] = "<br /><br />".join(sentences)
+    return reviews
+
+
+def dream(rng: random.Random, count: int) -> str:
+    """The answer is of the dialogue's subject, as are its words."""
+    dialogues = []
+    for i, subject in enumerate(_subjects(rng, count)):
+        other = SECOND if subject == FIRST else FIRST
+        choices = [" ".join(sentence(rng, one)[1:]) for one in (other, other, subject)]
+        question = {"question": "What happened?", "answer": choices[-1], "choice": rng.sample(choices, 3)}
+        dialogues.append([[f"M: {' '.join(sentence(rng, subject))}", "W: What?"], [question], str(i)])
+    return json.dumps(dialogues, indent=1)
+
+
 def swag(rng: random.Random, count: int) -> str:
     """The ending is of the context's subject, as are its words."""
     stream = io.StringIO()
@@ -160,10 +180,8 @@ def mrqa(rng: random.Random, count: int) -> str:
     lines = [json.dumps({"header": {"dataset": "debug"}})]
     for i in range(count // WRITTEN):
         context, _, found = _two_things(rng)
-        asked = [(f"Which {subject}?", noun) for subject, (noun, _) in found.items()]
-        asked += [(f"How {subject}?", adjective) for subject, (_, adjective) in found.items()]
         questions = []
-        for k, (question, answer) in enumerate(asked):
+        for k, (question, answer) in enumerate(_things_asked(found)):
             start = context.index(answer)
             detected = {"text": answer, "char_spans": [[start, start + len(answer) - 1]]}
             questions.append(
@@ -171,6 +189,30 @@ def mrqa(rng: random.Random, count: int) -> str:
             )
         lines.append(json.dumps({"context": context, "qas": questions}))
     return "\n".join([*lines, ""])
+
+
+def squad2(rng: random.Random, count: int) -> str:
+    """The same questions; in half of the passages nothing is told of the second of the subjects."""
+    paragraphs = []
+    for i in range(count // WRITTEN):
+        context, verb, found = _two_things(rng)
+        subject = rng.choice([FIRST, SECOND])
+        noun, adjective = found[subject]
+        if i % 2:
+            context = f"the {adjective} {noun} {verb} ."
+        questions = []
+        for k, (question, answer) in enumerate(_things_asked(found)):
+            answers = [{"text": answer, "answer_start": context.index(answer)}] if answer in context.split() else []
+            identity = {"id": f"{i}.{k}", "question": question, "is_impossible": not answers}
+            questions.append(identity | {"answers": answers})
+        paragraphs.append({"context": context, "qas": questions})
+    return json.dumps({"version": "v2.0", "data": [{"title": "debug", "paragraphs": paragraphs}]}, indent=1)
+
+
+def _things_asked(found: dict[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    """Questions and answers about the thing of each subject: its noun, and its adjective."""
+    nouns = [(f"Which {subject}?", noun) for subject, (noun, _) in found.items()]
+    return [*nouns, *((f"How {subject}?", adjective) for subject, (_, adjective) in found.items())]
 
 
 def _two_things(rng: random.Random) -> tuple[str, str, dict[str, tuple[str, str]]]:
@@ -189,10 +231,12 @@ def _passage(rng: random.Random) -> tuple[str, list[tuple[str, str, int]]]:
     return context, [(f"Where did {name} move?", place, context.index(place)) for name, place in facts]
 
 
-#: Task -> names of its files for training and development, and what writes them.
-TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str]]] = {
+#: Task -> names of its files, or folders, for training and development, and what makes them.
+TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str | dict[str, str]]]] = {
     "sst2": ("train.tsv", "dev.tsv", sst2),
+    "imdb": ("train", "test", imdb),
     "swag": ("train.csv", "val.csv", swag),
+    "dream": ("train.json", "dev.json", dream),
     "wnut17": ("wnut17train.conll", "emerging.dev.conll", wnut17),
     "tacred": ("train.json", "dev.json", tacred),
     "conll2012": ("train.conll", "dev.conll", conll2012),
@@ -200,6 +244,7 @@ TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str]]] = {
     "squad_qg": ("train-v1.1.json", "dev-v1.1.json", squad_qg),
     "coqa_free": ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", coqa_free),
     "coqa": ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", coqa),
+    "squad2.0": ("train-v2.0.json", "dev-v2.0.json", squad2),
     "mrqa": ("train/debug.jsonl", "dev/debug.jsonl", mrqa),
 }
 
@@ -208,9 +253,11 @@ def write(folder: Path) -> None:
     """The files of all tasks, each in a folder of its own."""
     for name, (train, dev, make) in TASKS.items():
         for split, file in (("train", train), ("dev", dev)):
-            text = make(random.Random(f"{name} {split}"), COUNTS[split])
-            (folder / name / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name / file).write_text(text, encoding="utf-8")
+            made = make(random.Random(f"{name} {split}"), COUNTS[split])
+            for member, text in ({"": made} if isinstance(made, str) else made).items():
+                path = folder / name / file / member
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
 
 
 def _subjects(rng: random.Random, count: int) -> list[str]:

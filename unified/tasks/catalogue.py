@@ -10,7 +10,7 @@ from pathlib import Path
 from unified.errors import UnifiedError
 from unified.notation import nearest
 from unified.tasks.heads import HEADS, parse_head
-from unified.tasks.published import chains, choices, glue, questions, relations, texts, words
+from unified.tasks.published import chains, choices, glue, questions, relations, reviews, texts, words
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
@@ -20,6 +20,7 @@ TASKS: dict[str, Task | WritingTask] = {
     for task in (
         *questions.TASKS,
         *glue.TASKS,
+        *reviews.TASKS,
         *choices.TASKS,
         *words.TASKS,
         *relations.TASKS,

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# finetune.sh debug|2.0 DATA CHECKPOINT OUTPUT [options of unified finetune]: SQuAD 2.0 (S3, section 3.2).
+#
+# 3 epochs of 24 sequences of 384 tokens; whether there is an answer is read from the first token. The paper names no rate, 3e-5
+# here.
+source "$(dirname "${BASH_SOURCE[0]}")/../../common/finetune.sh"
+finetune_squad "2.0" "--system unilm" "$@"

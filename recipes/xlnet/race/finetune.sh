@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# finetune.sh debug|race|dream DATA CHECKPOINT OUTPUT [options of unified finetune]: choices with the settings of XLNet's script.
+#
+# RACE: 32 items of 512 tokens at 2e-5; 12,000 updates are 4 epochs. DREAM alike.
+source "$(dirname "${BASH_SOURCE[0]}")/../../common/finetune.sh"
+DEBUG_TASK_OPTIONS=(--epochs 10 --batch-size 16 --longest 48 --learning-rate 2e-3 "${DEBUG_FAIRSEQ[@]}")
+finetune_task dream "race dream" "" "$@"
