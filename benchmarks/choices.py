@@ -2,10 +2,10 @@
 
     python benchmarks/choices.py --size small
 
-Attention in blocks beside one call of torch's attention, where it is what `auto` takes: with dropout on
-its weights, on packed documents, and on relative positions. Linear maps by oneDNN beside torch's, where a processor
-has AVX-512 that those leave idle (elsewhere both are torch's). The last block's feed-forward part where somebody reads
-beside everywhere. Dropout of 16 random bits a decision beside torch's.
+Attention in blocks beside one call of torch's attention, where it is what `auto` takes: with dropout on its weights, on
+packed documents, on relative positions, and in bfloat16 where the processor multiplies it by AVX-512. Linear maps by
+oneDNN beside torch's, where a processor has AVX-512 that those leave idle (elsewhere both are torch's). The last
+block's feed-forward part where somebody reads beside everywhere. Dropout of 16 random bits a decision beside torch's.
 Freed memory that stays with the process beside the allocator's defaults, in two processes that take turns.
 """
 
@@ -30,11 +30,16 @@ from unified.allocator import keep_freed_memory
 from unified.data.example import Batch
 from unified.model import LanguageModel
 
-#: Model settings by what they show, and the row that is trained on.
+#: Model settings by what they show, the row that is trained on, and the dtype of autocast.
 ATTENTION = {
-    "attention dropout": ({"attention_dropout": 0.1}, "unmasked"),
-    "packed documents": ({"attention_dropout": 0.0}, "four packed documents"),
-    "relative positions": ({"attention_dropout": 0.1, "positions": "relative", "token_head": "plain"}, "permuted"),
+    "attention dropout": ({"attention_dropout": 0.1}, "unmasked", None),
+    "packed documents": ({"attention_dropout": 0.0}, "four packed documents", None),
+    "relative positions": (
+        {"attention_dropout": 0.1, "positions": "relative", "token_head": "plain"},
+        "permuted",
+        None,
+    ),
+    "bfloat16": ({"attention_dropout": 0.0}, "unmasked", torch.bfloat16),
 }
 
 
@@ -48,11 +53,11 @@ def rows_of(kind: str, count: int, length: int) -> list:
 
 
 def attention_steps(arguments: argparse.Namespace, kind: str) -> dict[str, Callable[[], None]]:
-    settings, row = ATTENTION[kind]
+    settings, row, dtype = ATTENTION[kind]
     batch = batch_of(rows_of(row, arguments.rows, arguments.length))
     backends = {OURS: "auto", "one call": "sdpa"}
     return {
-        name: our_step(our_model(SIZES[arguments.size], attention_backend=backend, **settings), batch)
+        name: our_step(our_model(SIZES[arguments.size], attention_backend=backend, **settings), batch, dtype)
         for name, backend in backends.items()
     }
 

@@ -66,10 +66,18 @@ _announced: set[str] = set()
 
 
 def choose(
-    mask: AttentionMask, device: torch.device, dropout: float, backend: str = "auto", needs: str | None = None
+    mask: AttentionMask,
+    device: torch.device,
+    dropout: float,
+    backend: str = "auto",
+    needs: str | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> type:
     """The backend class for these masks; ``auto`` is FlexAttention on a GPU where it can, BlockedAttention on
     a CPU where it pays, else SDPA.
+
+    Args:
+        dtype: of queries, keys and values.
 
     Raises:
         UnifiedError: the backend is unknown, or says it cannot serve the mask.
@@ -79,7 +87,7 @@ def choose(
         order = ("sdpa", "dense")
         if device.type == "cuda" and mask.structure == "mixed":
             order = ("flex", *order)
-        elif device.type == "cpu" and BlockedAttention.pays(mask, dropout, needs):
+        elif device.type == "cpu" and BlockedAttention.pays(mask, dtype, dropout, needs):
             order = ("blocked", *order)
         reasons = {name: BACKENDS[name].unsupported(mask, device, dropout, needs) for name in order}
         chosen = next(name for name in order if reasons[name] is None)
@@ -108,9 +116,12 @@ def prepare(
     """Work done once per forward: choose a backend and let it turn the mask into what its kernel reads.
 
     Args:
+        dtype: of queries, keys and values, where no autocast makes them another.
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
     """
-    prepared = choose(mask, device, dropout, backend, needs)(mask, dtype)
+    if torch.is_autocast_enabled(device.type):
+        dtype = torch.get_autocast_dtype(device.type)
+    prepared = choose(mask, device, dropout, backend, needs, dtype)(mask, dtype)
     # Other masks leave only places without a text blind, whose states nobody reads.
     prepared.blind = mask.blind() if mask.exclude_self else None
     return prepared

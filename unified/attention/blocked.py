@@ -1,13 +1,14 @@
-"""Attention on a CPU: packed documents one by one, dropout and biases a few queries at a time.
+"""Attention on a CPU: packed documents one by one, dropout, biases and bfloat16 a few queries at a time.
 
 torch's own kernel that never holds all scores knows no dropout there and wants a bias of all pairs, and what serves
-instead passes over (B, H, T, S) scores a dozen times. Here the scores of a few queries at a time are made, used and
-forgotten, and made again for the gradient.
+instead passes over (B, H, T, S) scores a dozen times; of bfloat16 it makes slow products. Here the scores of a few
+queries at a time are made, used and forgotten, and made again for the gradient.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -22,15 +23,32 @@ _SCORES = 4 * 1024 * 1024
 _BIASED = 1536 * 1024
 #: Documents are gone through one by one where each spares so many pairs: below, a block costs more than it saves.
 _SPARED = 6 * 1024
+#: Of more keys torch's own kernel is the faster one in bfloat16, too.
+_KEYS = 512
+
+
+@cache
+def multiplies_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 by AVX-512, and not by AMX, where torch's own kernel may be faster."""
+    products, tiles = (
+        getattr(torch.cpu, name, lambda: None)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
+    return products is True and tiles is False
+
+
+def _trains_in_bfloat16(mask: AttentionMask, dtype: torch.dtype) -> bool:
+    """Whether products of bfloat16 by torch's bmm are faster than its own kernel; without gradients they are not."""
+    trained = dtype == torch.bfloat16 and torch.is_grad_enabled()
+    return trained and mask.key_length <= _KEYS and multiplies_bfloat16()
 
 
 class BlockedAttention:
     """On the CPU alone; what documents hide from each other costs nothing, and no (B, H, T, S) tensor is kept."""
 
     @staticmethod
-    def pays(mask: AttentionMask, dropout: float, needs: str | None) -> bool:
+    def pays(mask: AttentionMask, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         """Whether it is faster than one call of torch's own attention."""
-        if dropout or needs == "bias":
+        if dropout or needs == "bias" or _trains_in_bfloat16(mask, dtype):
             return True
         return mask.structure == "mixed" and hidden_pairs(mask) >= _SPARED
 
@@ -44,9 +62,10 @@ class BlockedAttention:
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
         self.blocks = blocks_of(mask)
+        self.by_torch = not _trains_in_bfloat16(mask, dtype)
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):
-        if not dropout and bias is None:
+        if not dropout and bias is None and self.by_torch:
             return attend_in_blocks(_at_once, self.blocks, (query, key, value), (of_queries, of_keys, of_keys))
         inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.parts)]
 
@@ -64,73 +83,72 @@ def _at_once(block: Block, query: torch.Tensor, key: torch.Tensor, value: torch.
     return out if block.seeing is None else out * block.seeing
 
 
-def _weights(block: Block, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """Softmax of the scores, (H, q, k), at least float32."""
-    scores = _scores(query, key, _added(bias, block.hidden, len(query)))
-    torch.softmax(scores, dim=-1, out=scores)
-    return scores if block.seeing is None else scores.mul_(block.seeing)
-
-
 class _Attend(torch.autograd.Function):
-    """(H, q, K), (H, k, K) twice and parts of the bias -> (H, q, K)."""
+    """(H, q, K), (H, k, K) twice and parts of the bias -> (H, q, K).
+
+    Scores and their softmax are float32 at least, whatever the inputs are; all other products are of the values' dtype.
+    """
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cpu")
     def forward(ctx, block, bias, dropout, query, key, value, *parts):
-        weights = _weights(block, query, key, None if bias is None else bias.within(block, *parts))
         ctx.block, ctx.bias, ctx.dropout, ctx.kept = block, bias, dropout, None
-        if dropout:
-            ctx.kept = keep_mask(weights.shape, dropout)
-            weights.mul_(ctx.kept.to(weights.dtype))
-        out = torch.bmm(weights.to(value.dtype), value)
+        ctx.save_for_backward(query, key, value, *parts)
+        bias = None if bias is None else bias.within(block, *parts)
+        with torch.autocast("cpu", enabled=False):
+            weights = _weights(block, query, key, bias)
+            if dropout:
+                ctx.kept = keep_mask(weights.shape, dropout)
+                weights.mul_(ctx.kept.to(weights.dtype))
+            out = torch.bmm(weights.to(value.dtype), value)
         if dropout:
             out.mul_(1 / kept_share(dropout))  # here there are fewer numbers than among the weights
-        ctx.save_for_backward(query, key, value, out, *parts)
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx, gradient):
-        query, key, value, out, *parts = ctx.saved_tensors
+        query, key, value, *parts = ctx.saved_tensors
         parts = [part.detach().requires_grad_() for part in parts]
         with torch.enable_grad():
             bias = None if ctx.bias is None else ctx.bias.within(ctx.block, *parts)
-        weights = _weights(ctx.block, query, key, None if bias is None else bias.detach())
-        # The softmax's gradient needs the sum over keys of dP x P, which is that over K of dO x O.
-        shared = (_widened(gradient) * _widened(out)).sum(-1, keepdim=True)
-        if ctx.kept is not None:
-            gradient = gradient * (1 / kept_share(ctx.dropout))
-        of_scores, read = _widened(torch.bmm(gradient, value.mT)), weights
-        if ctx.kept is not None:
-            kept = ctx.kept.to(weights.dtype)
-            of_scores.mul_(kept)
-            read = kept.mul_(weights)
-        of_value = torch.bmm(read.to(value.dtype).mT, gradient)
-        of_scores.sub_(shared).mul_(weights)
+        with torch.autocast("cpu", enabled=False):
+            weights = _weights(ctx.block, query, key, None if bias is None else bias.detach()).to(value.dtype)
+            read = weights
+            if ctx.kept is not None:
+                gradient = gradient * (1 / kept_share(ctx.dropout))
+            of_weights = torch.bmm(gradient, value.mT)
+            if ctx.kept is not None:
+                kept = ctx.kept.to(value.dtype)
+                of_weights.mul_(kept)
+                read = kept.mul_(weights)
+            of_value = torch.bmm(read.mT, gradient)
+            of_scores, scale = torch._softmax_backward_data(of_weights, weights, -1, value.dtype), _scale(query)
+            of_query = torch.bmm(of_scores, key.to(value.dtype)).mul_(scale)
+            of_key = torch.bmm(of_scores.mT, query.to(value.dtype)).mul_(scale)
         of_parts = () if bias is None else torch.autograd.grad(bias, parts, of_scores.to(bias.dtype), allow_unused=True)
-        of_scores, scale = of_scores.to(query.dtype), 1 / math.sqrt(query.size(-1))
-        of_query, of_key = torch.bmm(of_scores, key).mul_(scale), torch.bmm(of_scores.mT, query).mul_(scale)
         return None, None, None, of_query, of_key, of_value, *of_parts
 
 
-def _widened(tensor: torch.Tensor) -> torch.Tensor:
-    """At least float32."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+def _scale(query: torch.Tensor) -> float:
+    return 1 / math.sqrt(query.size(-1))
 
 
-def _added(bias: torch.Tensor | None, hidden: torch.Tensor | None, heads: int) -> torch.Tensor | None:
+def _weights(block: Block, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """Softmax of the scores, (H, q, k), at least float32."""
+    dtype, scale = torch.promote_types(query.dtype, torch.float32), _scale(query)
+    query, key = query.to(dtype), key.to(dtype)
+    if bias is None and block.hidden is None:
+        scores = torch.baddbmm(query.new_empty(()), query, key.mT, beta=0, alpha=scale)
+    else:
+        scores = _added(bias, block.hidden, len(query)).to(dtype).baddbmm_(query, key.mT, alpha=scale)
+    torch.softmax(scores, dim=-1, out=scores)
+    return scores if block.seeing is None else scores.mul_(block.seeing)
+
+
+def _added(bias: torch.Tensor | None, hidden: torch.Tensor | None, heads: int) -> torch.Tensor:
     """What is added to scores, (H, q, k), a tensor of its own."""
     if hidden is None:
-        return None if bias is None else bias.clone()
+        return bias.clone()
     return hidden.expand(heads, -1, -1).clone() if bias is None else bias + hidden
-
-
-def _scores(query: torch.Tensor, key: torch.Tensor, added: torch.Tensor | None) -> torch.Tensor:
-    """Products over the square root of K, plus ``added``, (H, q, k), at least float32."""
-    scale = 1 / math.sqrt(query.size(-1))
-    exact = query.dtype == torch.promote_types(query.dtype, torch.float32) and not torch.is_autocast_enabled("cpu")
-    if exact and added is not None and added.dtype == query.dtype:
-        return added.baddbmm_(query, key.mT, alpha=scale)  # one pass instead of three
-    scores = _widened(torch.bmm(query, key.mT)).mul_(scale)
-    return scores if added is None else scores.add_(added)
