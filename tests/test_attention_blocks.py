@@ -107,6 +107,8 @@ def test_training_in_bfloat16_goes_by_blocks_where_that_is_faster(monkeypatch):
         with torch.autocast("cpu", torch.bfloat16):
             assert isinstance(prepare(short, torch.float32, CPU), BlockedAttention) is there
         assert choose(short, CPU, 0.0) is choose(long, CPU, 0.0, dtype=torch.bfloat16) is not BlockedAttention
+        packed = masks.batch([masks.pack([masks.bidirectional(300)] * 2, length=600)])
+        assert prepare(packed, torch.bfloat16, CPU).by_torch == (not there)  # each document is short
         with torch.no_grad():
             assert choose(short, CPU, 0.0, dtype=torch.bfloat16) is not BlockedAttention
 

@@ -36,10 +36,9 @@ def multiplies_bfloat16() -> bool:
     return products is True and tiles is False
 
 
-def _trains_in_bfloat16(mask: AttentionMask, dtype: torch.dtype) -> bool:
+def _beats_torch(dtype: torch.dtype, keys: int) -> bool:
     """Whether products of bfloat16 by torch's bmm are faster than its own kernel; without gradients they are not."""
-    trained = dtype == torch.bfloat16 and torch.is_grad_enabled()
-    return trained and mask.key_length <= _KEYS and multiplies_bfloat16()
+    return dtype == torch.bfloat16 and keys <= _KEYS and torch.is_grad_enabled() and multiplies_bfloat16()
 
 
 class BlockedAttention:
@@ -48,7 +47,7 @@ class BlockedAttention:
     @staticmethod
     def pays(mask: AttentionMask, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         """Whether it is faster than one call of torch's own attention."""
-        if dropout or needs == "bias" or _trains_in_bfloat16(mask, dtype):
+        if dropout or needs == "bias" or _beats_torch(dtype, mask.key_length):
             return True
         return mask.structure == "mixed" and hidden_pairs(mask) >= _SPARED
 
@@ -62,7 +61,7 @@ class BlockedAttention:
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
         self.blocks = blocks_of(mask)
-        self.by_torch = not _trains_in_bfloat16(mask, dtype)
+        self.by_torch = not _beats_torch(dtype, max((block.key_count for block in self.blocks), default=0))
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):
         if not dropout and bias is None and self.by_torch:

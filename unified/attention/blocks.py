@@ -35,13 +35,17 @@ class Block:
     seeing: torch.Tensor | None = None
 
     @property
+    def key_count(self) -> int:
+        return self.keys.stop - self.keys.start
+
+    @property
     def area(self) -> int:
         """Pairs of a head."""
-        return (self.queries.stop - self.queries.start) * (self.keys.stop - self.keys.start)
+        return (self.queries.stop - self.queries.start) * self.key_count
 
     def divided(self, pairs: int) -> list[Block]:
         """The same in stretches of queries that have at most so many pairs, but at least one query."""
-        size = max(1, pairs // max(1, self.keys.stop - self.keys.start))
+        size = max(1, pairs // max(1, self.key_count))
         return [self._stretch(start, size) for start in range(0, self.queries.stop - self.queries.start, size)]
 
     def _stretch(self, start: int, size: int) -> Block:
