@@ -54,16 +54,16 @@ def test_answers_are_read_as_published():
     assert (task.design, task.max_query, task.stride, task.max_answer, task.n_best) == ("bert", 64, 128, 30, 20)
 
 
-@pytest.mark.parametrize("system", ["bert", "spanbert", "unilm", "xlnet"])
+@pytest.mark.parametrize("system", ["bert", "unilm", "xlnet"])
 def test_the_debug_run_learns_to_answer(debug, tmp_path, system):  # noqa: F811
-    """A quarter of the questions ask for what the passage does not tell; results have the official scores."""
+    """Some questions ask for what the passage does not tell; results have the official scores."""
     files = debug / "squad2.0"
     start = debug_model(files, tmp_path / "model", **(XLNET if system == "xlnet" else {}))
     printed = run("bash", script(system), "debug", files, start, tmp_path / "run").stdout
     assert "answers cannot be learnt" not in printed
     scores = scores_of(tmp_path / "run")
-    assert scores["exact"] >= 85 and scores["HasAns_exact"] >= 90 and scores["NoAns_exact"] >= 50
+    assert scores["exact"] >= 85 and scores["NoAns_total"] >= 8 and scores["NoAns_exact"] >= 60
     official, searched = (json.loads("{" + part.split("}")[0] + "}") for part in printed.split("{")[-2:])
-    assert official.items() <= scores.items() and official["total"] == 40 == scores["HasAns_total"] + 10
+    assert official.items() <= scores.items() and official["total"] == 40
     best = {name: value for name, value in searched.items() if name.startswith("best_")}
     assert len(best) == 4 and best.items() <= scores.items()
