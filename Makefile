@@ -6,6 +6,9 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.12 python3.11,$(shell $(p) -c 
 VENV := .venv/bin/python
 INSTALLED := .venv/.installed
 
+# Of the tests at once, each with one thread; a file's tests stay together.
+PROCESSES ?= 2
+
 # Real data for the tests that want it; without the folder they are skipped.
 ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
@@ -16,7 +19,7 @@ endif
 help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
 	@echo "make quickstart-long  the same with the summarization part that otherwise wants a GPU"
-	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest"
+	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest, PROCESSES=8 runs more at once"
 	@echo "make lint             ruff: rules and format"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
 	@echo "make bench-gpu        the set for a graphics card: correctness, then speed, in under eight minutes"
@@ -31,7 +34,7 @@ $(INSTALLED): setup.py tools/install.py
 	@touch $@
 
 test: $(INSTALLED)
-	$(VENV) -m pytest tests $(ARGS)
+	$(VENV) -m pytest tests --numprocesses $(PROCESSES) --dist loadfile $(ARGS)
 
 lint: $(INSTALLED)
 	$(VENV) -m ruff check .

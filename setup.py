@@ -58,6 +58,7 @@ TEST = [
     *SPACY,
     "pytest>=8",
     "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",  # two processes take half the time
     "ruff==0.17.*",  # pinned: another minor version formats differently
     "conlleval==0.2",  # scores of tags, without other requirements
     "transformers>=5",  # a published implementation that tests and benchmarks compare with

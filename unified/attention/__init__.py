@@ -116,11 +116,11 @@ def prepare(
     """Work done once per forward: choose a backend and let it turn the mask into what its kernel reads.
 
     Args:
-        dtype: of queries, keys and values, where no autocast makes them another.
+        dtype: of queries, keys and values; on a CPU where no autocast makes them another.
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
     """
-    if torch.is_autocast_enabled(device.type):
-        dtype = torch.get_autocast_dtype(device.type)
+    if device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        dtype = torch.get_autocast_dtype("cpu")
     prepared = choose(mask, device, dropout, backend, needs, dtype)(mask, dtype)
     # Other masks leave only places without a text blind, whose states nobody reads.
     prepared.blind = mask.blind() if mask.exclude_self else None
