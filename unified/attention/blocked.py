@@ -86,20 +86,24 @@ class _Attend(torch.autograd.Function):
     """(H, q, K), (H, k, K) twice and parts of the bias -> (H, q, K).
 
     Scores and their softmax are float32 at least, whatever the inputs are; all other products are of the values' dtype.
+    Weights of less than float32 are kept for the gradient where keys are few, others are made again.
     """
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cpu")
     def forward(ctx, block, bias, dropout, query, key, value, *parts):
-        ctx.block, ctx.bias, ctx.dropout, ctx.kept = block, bias, dropout, None
+        ctx.block, ctx.bias, ctx.dropout, ctx.kept, ctx.weights = block, bias, dropout, None, None
         ctx.save_for_backward(query, key, value, *parts)
         bias = None if bias is None else bias.within(block, *parts)
         with torch.autocast("cpu", enabled=False):
             weights = _weights(block, query, key, bias)
+            read = weights = weights.to(value.dtype)
+            if block.key_count <= _KEYS and value.dtype.itemsize < torch.float32.itemsize:
+                ctx.weights = weights
             if dropout:
                 ctx.kept = keep_mask(weights.shape, dropout)
-                weights.mul_(ctx.kept.to(weights.dtype))
-            out = torch.bmm(weights.to(value.dtype), value)
+                read = ctx.kept.to(weights.dtype).mul_(weights)
+            out = torch.bmm(read, value)
         if dropout:
             out.mul_(1 / kept_share(dropout))  # here there are fewer numbers than among the weights
         return out
@@ -113,7 +117,10 @@ class _Attend(torch.autograd.Function):
         with torch.enable_grad():
             bias = None if ctx.bias is None else ctx.bias.within(ctx.block, *parts)
         with torch.autocast("cpu", enabled=False):
-            weights = _weights(ctx.block, query, key, None if bias is None else bias.detach()).to(value.dtype)
+            weights = ctx.weights
+            if weights is None:
+                added = None if bias is None else bias.detach()
+                weights = _weights(ctx.block, query, key, added).to(value.dtype)
             read = weights
             if ctx.kept is not None:
                 gradient = gradient * (1 / kept_share(ctx.dropout))
