@@ -134,6 +134,21 @@ def test_bfloat16_is_as_exact_as_torchs_own_kernel(rank, monkeypatch):
         assert mine <= max(1.5 * theirs, 0.008), off
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.25])
+def test_weights_that_are_kept_are_those_that_would_be_made_again(rate, monkeypatch):
+    monkeypatch.setattr(blocked, "multiplies_bfloat16", lambda: True)
+    mask, found = masks.batch([masks.left_to_right(24)] * 2), []
+    for keys in (512, 0):
+        torch.manual_seed(0)
+        inputs = [torch.randn(2, 2, 24, 8).bfloat16().requires_grad_() for _ in range(3)]
+        prepared = prepare(mask, torch.bfloat16, CPU, rate, "blocked")
+        with monkeypatch.context() as few:
+            few.setattr(blocked, "_KEYS", keys)
+            out = attend(*inputs, prepared, rate)
+        found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
+    assert all(torch.equal(kept, again) for kept, again in zip(*found, strict=True))
+
+
 @pytest.mark.parametrize("preset", ["bert_tiny", "xlnet_tiny"])
 def test_gradients_under_autocast_are_near_those_of_float32(preset):
     torch.manual_seed(0)
