@@ -21,7 +21,7 @@ import torch
 from models import PAD, VOCABULARY
 from paired import OURS, options, ratios, report, set_up, take_turns
 
-from unified.data.annotations import Annotations, span_prefix
+from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.collate import pack
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
@@ -34,7 +34,7 @@ from unified.objectives.base import Mixture
 
 BATCH = 32
 #: Annotation -> tokens of the text for each of its spans.
-ANNOTATED = {"noun_phrases": 4, "entities": 16, "content_words": 2}
+ANNOTATED = {"noun_phrases": 4, "entities": 16, "parts_of_speech": 2}
 #: Objective -> rows per second that we want: fewer of spans and permutations.
 BARS = {
     "bidirectional": 10_000,
@@ -92,7 +92,10 @@ def write_spans(file: TokenFile) -> None:
         with TokenFileWriter(span_prefix(file.prefix, kind), np.uint16) as spans:
             for size in file.sizes.tolist():
                 bounds = rng.choice(size, 2 * (size // tokens), replace=False)
-                spans.add(np.sort(bounds))
+                numbers = np.sort(bounds).reshape(-1, 2)
+                if columns(kind) == 3:
+                    numbers = np.column_stack([numbers, rng.integers(len(TAGS), size=len(numbers))])
+                spans.add(numbers.ravel())
 
 
 def write_pairs(folder: Path, tokens: int, vocabulary: Vocabulary, length: int) -> tuple[TokenFile, TokenFile]:

@@ -100,8 +100,16 @@ class StreamFairseqDataset(RowFairseqDataset):
         return sample
 
 
+def cut_item(tokens: np.ndarray, maximum: int) -> np.ndarray:
+    """The first ``maximum`` tokens of an item, int64 (n,), and the separator at its end."""
+    return tokens if len(tokens) <= maximum + 1 else np.append(tokens[:maximum], tokens[-1])
+
+
 class Side:
-    """One side of the pairs, as a sequence: int64 arrays that end with the separator, cut to ``maximum`` before it."""
+    """One side of the pairs, as a sequence: int64 arrays that end with the separator, cut to ``maximum`` before it.
+
+    A ``maximum`` of 0 cuts nothing.
+    """
 
     def __init__(self, file: TokenFile, maximum: int):
         self.file = file
@@ -112,9 +120,13 @@ class Side:
 
     def __getitem__(self, index: int) -> np.ndarray:
         tokens = self.file[index].astype(np.int64)
-        if self.maximum and len(tokens) > self.maximum + 1:
-            tokens = np.append(tokens[: self.maximum], tokens[-1])
-        return tokens
+        return cut_item(tokens, self.maximum) if self.maximum else tokens
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Tokens of each item, the separator included, int64 (n,)."""
+        sizes = self.file.sizes.astype(np.int64)
+        return np.minimum(sizes, self.maximum + 1) if self.maximum else sizes
 
 
 class PairFairseqDataset(Planned):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
 from unified.generation.penalties import unilm_penalty
 from unified.generation.search import score
@@ -16,13 +17,15 @@ class UnifiedSequenceGenerator(SequenceGenerator):
     Args:
         ngram_ignore: ids that n-gram blocking never touches (UniLM ignores the full stop).
         unilm_lenpen: rank finished hypotheses by UniLM's ``score / ((5 + length) / 6) ** lenpen``.
+        max_target: most tokens to write, whatever fairseq's own limits allow; 0 sets no limit.
     """
 
-    def __init__(self, models, dictionary, *, ngram_ignore=frozenset(), unilm_lenpen=False, **options):
+    def __init__(self, models, dictionary, *, ngram_ignore=frozenset(), unilm_lenpen=False, max_target=0, **options):
         no_repeat_ngram_size = options.pop("no_repeat_ngram_size", 0)
         super().__init__(models, dictionary, **options)
         self.position_limit = self.max_len
         self.unilm_lenpen = unilm_lenpen
+        self.max_target = max_target
         if no_repeat_ngram_size:
             blocker = NgramBlocker(no_repeat_ngram_size, ngram_ignore)
             # The buffer starts with fairseq's start symbol and ends with places not yet written.
@@ -31,6 +34,8 @@ class UnifiedSequenceGenerator(SequenceGenerator):
     def _generate(self, sample, *arguments, **keywords):
         # Source and target share the position table: [CLS] source target.
         self.max_len = self.position_limit - sample["net_input"]["src_tokens"].size(1) - 1
+        if self.max_target:
+            self.max_len = min(self.max_len, self.max_target + 1)  # fairseq counts the end symbol
         finalized = super()._generate(sample, *arguments, **keywords)
         return [self._rescored(hypotheses) for hypotheses in finalized] if self.unilm_lenpen else finalized
 
@@ -45,18 +50,20 @@ class ForcedScorer:
     """``--score-reference``: log-probabilities of given targets, by forced decoding with the cache.
 
     A cloze model cannot score all places in one pass: its [MASK]s must not see each other.
+
+    Attributes:
+        eos: id of the symbol that fairseq-generate strips from what it prints.
     """
 
     def __init__(self, models):
-        self.decoders = [model.decoder.cached[0] for model in models]
+        self.decoder = EnsembleDecoder([model.decoder.cached[0] for model in models])
+        self.eos = self.decoder.special.separator
 
     @torch.no_grad()
     def generate(self, models, sample, **unused):
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
-        scores = torch.stack([score(decoder, sources, targets) for decoder in self.decoders])
-        mean = torch.logsumexp(scores, dim=0) - torch.log(torch.tensor(float(len(self.decoders))))
-        written = targets != self.decoders[0].special.pad
-        rows = zip(mean, targets, written, strict=True)
+        written = targets != self.decoder.special.pad
+        rows = zip(score(self.decoder, sources, targets), targets, written, strict=True)
         return [[_hypothesis(scores[kept], tokens[kept])] for scores, tokens, kept in rows]
 
 

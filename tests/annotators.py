@@ -7,16 +7,20 @@ from pathlib import Path
 import numpy as np
 
 from unified.data.annotate import AnnotationSource
+from unified.data.annotations import TAGS, columns
 
 PATTERNS = {
     "noun_phrases": r"\b[aeiouÜ]\w*(?: \w+)?",
     "entities": r"\b[nrst]\w*(?: [nrst]\w*)*",
-    "content_words": r"\b\w{5,}\b",
+    "parts_of_speech": r"\w+",
 }
 
 
 class Patterns:
-    """An annotator that finds :data:`PATTERNS`; writes a line to ``log`` per call, breaks off after ``calls``."""
+    """An annotator that finds :data:`PATTERNS`; writes a line to ``log`` per call, breaks off after ``calls``.
+
+    The part of speech of a word is the one whose number is the word's length.
+    """
 
     def __init__(self, kinds, log=None, calls=None):
         self.kinds, self.log, self.calls = kinds, log, calls
@@ -32,8 +36,13 @@ class Patterns:
 
     @staticmethod
     def spans(kind, texts):
-        found = [(i, *m.span()) for i, text in enumerate(texts) for m in re.finditer(PATTERNS[kind], text)]
-        return np.array(found, dtype=np.int64).reshape(-1, 3)
+        width = columns(kind)
+        found = [
+            (i, *m.span(), *([len(m[0]) % len(TAGS)] if width == 3 else []))
+            for i, text in enumerate(texts)
+            for m in re.finditer(PATTERNS[kind], text)
+        ]
+        return np.array(found, dtype=np.int64).reshape(-1, 1 + width)
 
 
 @dataclass(frozen=True)
@@ -50,11 +59,14 @@ def calls_in(log):
 
 
 def tokens_of_spans(spans, offsets):
-    """The definition, a span and a token at a time, for one text: tokens that share a character with the span."""
+    """The definition, a span and a token at a time, for one text: tokens that share a character with the span.
+
+    A tag behind a span comes along.
+    """
     found = []
-    for start, stop in spans:
+    for start, stop, *tag in spans:
         inside = [i for i, (first, last) in enumerate(offsets) if set(range(first, last)) & set(range(start, stop))]
         if inside:
             assert inside == list(range(inside[0], inside[-1] + 1))
-            found.append((inside[0], inside[-1] + 1))
+            found.append((inside[0], inside[-1] + 1, *tag))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = ("--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm")
@@ -43,6 +45,21 @@ def finish(process: subprocess.Popen, check: bool = True, feed: str | None = Non
 
 def run(command: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:
     return finish(start(command, *arguments), check)
+
+
+def in_this_process(command: str, *arguments) -> None:
+    """fairseq's command without a process of its own, whose start takes seconds.
+
+    It prints and logs here, and a refusal is a SystemExit. Only for commands that do not train.
+    """
+    for name in ("models.unified_lm", "tasks.unified_lm", "tasks.unified_understanding"):
+        importlib.import_module(f"fairseq_plugins.{name}")
+    module = importlib.import_module(MODULES[command])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [f"fairseq-{command}", *map(str, arguments), "--cpu", "--num-workers", "0"])
+        if command == "validate":  # it would take away pytest's handlers of the log
+            patch.setattr(module, "reset_logging", lambda: None)
+        module.cli_main()
 
 
 def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.CompletedProcess:

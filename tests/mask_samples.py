@@ -15,6 +15,8 @@ def visible_by_definition(mask: AttentionMask) -> torch.Tensor:
             visible[i, j] = bool(same_document and mask.key_rank[j] <= mask.query_rank[i])
             if mask.exclude_self and mask.query_key[i] == j:
                 visible[i, j] = False
+            if mask.last_key is not None and j > mask.last_key[i]:
+                visible[i, j] = False
     return visible
 
 

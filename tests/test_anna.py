@@ -1,11 +1,13 @@
 """ANNA's masking: against a literal reading of its three steps, and the distribution of every choice."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.rates import assert_rate
+from unified.data.annotations import TAGS
 from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
@@ -73,7 +75,7 @@ def literal(objective, text, draws):
 
 
 @pytest.mark.parametrize("settings", [{}, {"span_share": 0.6, "word_share": 0.4}, {"mask_share": 0.5}])
-@pytest.mark.parametrize("scheme", ["noun_phrase", "entity", "pos"])
+@pytest.mark.parametrize("scheme", ["noun_phrase", "entity"])
 def test_three_steps_are_those_of_a_literal_reading(scheme, settings):
     objective, rng = Anna(scheme=scheme, **settings), np.random.default_rng(0)
     kinds = Counter()
@@ -196,6 +198,76 @@ def test_eighty_ten_ten():
     assert_rate(seen["random"], total, 0.1 - chance)
 
 
+def tagged_text(rng):
+    """A text of 1 to 120 tokens with words by letters, and words of a tagger that often end elsewhere and overlap."""
+    n = int(rng.integers(1, 120))
+    starts = rng.random(n) < 0.6
+    starts[0] = True
+    bounds = np.flatnonzero(np.append(rng.random(n) < 0.7, True))
+    spans = np.stack([bounds[:-1], bounds[1:]], axis=1)[rng.random(len(bounds) - 1) < 0.9]
+    spans[:, 0] = np.maximum(0, spans[:, 0] - (rng.random(len(spans)) < 0.15))  # shares a token with the word before
+    nested = np.column_stack([spans[:, 0], np.maximum(spans[:, 0] + 1, spans[:, 1] - 1)])
+    spans = np.stack([spans, nested], axis=1)[:, : 1 + (rng.random() < 0.2)].reshape(-1, 2)
+    tags = rng.integers(len(TAGS), size=len(spans))
+    tokens = np.arange(n) % 250 + SPECIAL.ordinary_start
+    return Text(tokens, SPECIAL, word_starts=starts, spans={"parts_of_speech": np.column_stack([spans, tags])})
+
+
+def literal_tags(text):
+    """By the definition, a token at a time: (tokens of a word, its tag, None where it has none)."""
+    words = []
+    for start, stop, tag in text.spans["parts_of_speech"].tolist():
+        if words and start < words[-1][1]:
+            words[-1] = (words[-1][0], max(stop, words[-1][1]), words[-1][2])
+        else:
+            words.append((start, stop, tag))
+    found, place = [], 0
+    for start, stop, tag in [*words, (len(text.tokens), len(text.tokens), None)]:
+        while place < start:  # in no word of the tagger
+            last = place + 1
+            while last < start and not text.word_starts[last]:
+                last += 1
+            found.append((list(range(place, last)), None))
+            place = last
+        if stop > start:
+            found.append((list(range(start, stop)), tag))
+        place = stop
+    return found
+
+
+def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():
+    """Table 7, "POS": words and tags in turn, 15 % of the words' tokens hidden by whole words, tags never."""
+    objective, rng = Anna(scheme="pos"), np.random.default_rng(7)
+    first, hidden_words, tagged = SPECIAL.first_sentinel + SPECIAL.sentinel_count - len(TAGS), 0, 0
+    for _ in range(300):
+        text = tagged_text(rng)
+        words = literal_tags(text)
+        expected, of_words = [CLS], []
+        for places, tag in words:
+            of_words.append(list(range(len(expected), len(expected) + len(places))))
+            expected += [*text.tokens[places].tolist(), *([first + tag] if tag is not None else [])]
+            tagged += tag is not None
+        example = objective(text, rng)
+        restored = example.tokens.copy()
+        restored[example.predicted] = example.labels
+        assert restored.tolist() == [*expected, SEP]
+        assert len(example.tokens) <= objective.lengths(np.array([len(text.tokens)]))[0]
+        assert (example.labels < SPECIAL.ordinary_stop).all(), "tags are not predicted"
+        is_tag = np.array(restored) >= first
+        assert (example.tokens[is_tag] == restored[is_tag]).all(), "tags are not hidden"
+        count, hidden = max(1, round(0.15 * len(text.tokens))), set(example.predicted.tolist())
+        assert len(hidden) == count
+        whole = [set(word) for word in of_words if set(word) <= hidden]
+        rest = hidden - set().union(*whole) if whole else hidden
+        # Single tokens fill up only where no other word would fit.
+        assert all(len(word) > len(rest) for word in of_words if not set(word) & hidden), "a word would have fitted"
+        hidden_words += len(whole)
+        assert len(rest) < min((len(word) for word in of_words if not set(word) <= hidden), default=1)
+    assert hidden_words > 1000 and tagged > 5000
+    with pytest.raises(UnifiedError, match="cannot mark entities"):
+        Anna(scheme="pos", mark_entities=True)
+
+
 def test_what_it_needs():
     nothing, everything = Supply(SPECIAL, False, 100), Supply(SPECIAL, True, 100, SCHEMES.values())
     words = Supply(SPECIAL, True, 100)
@@ -214,6 +286,15 @@ def test_what_it_needs():
         Anna()(text_of(0), np.random.default_rng(0))
     with pytest.raises(UnifiedError, match="anna: a span of noun_phrases reaches beyond its text"):
         Anna()(text_of(10, [(8, 11)]), np.random.default_rng(0))
+    few = Supply(replace(SPECIAL, sentinel_count=16), True, 100, SCHEMES.values())
+    assert Anna(scheme="pos").unmet(few) == "needs 17 sentinels for parts of speech, the dictionary has 16"
+    tagged = Text(np.arange(5, 9), SPECIAL, spans={"parts_of_speech": np.array([[0, 4, 1]])})
+    with pytest.raises(UnifiedError, match="this text does not say where words begin"):
+        Anna(scheme="pos")(tagged, np.random.default_rng(0))
+    spans = {"parts_of_speech": np.array([[0, 5, 1]])}
+    beyond = Text(np.arange(5, 9), SPECIAL, word_starts=np.ones(4, bool), spans=spans)
+    with pytest.raises(UnifiedError, match="a span of parts_of_speech reaches beyond its text"):
+        Anna(scheme="pos")(beyond, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

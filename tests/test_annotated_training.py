@@ -20,7 +20,7 @@ def data(tmp_path_factory):
         DocumentCorpus((text,)),
         valid_share=0.1,
         tokenizer=TokenizerSource("bpe", vocabulary_size=300),
-        annotation=PatternSource(("noun_phrases",), "patterns"),
+        annotation=PatternSource(("noun_phrases", "parts_of_speech"), "patterns"),
     )
     prepare(settings, folder / "data")
     return folder / "data"
@@ -33,6 +33,13 @@ def test_objectives_that_read_spans_train(data, tmp_path):
     for name in ("anna", "spanbert", "spanbert_boundary"):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
     assert "anna_next_sentence_loss" not in rows[-1]
+
+
+def test_tags_of_parts_of_speech_are_read(data, tmp_path):
+    arguments = ("--objectives", "anna(scheme='pos')", "--arch", "anna_tiny", "--batch-size", 8, "--max-epoch", 6)
+    result = fairseq.train(data, tmp_path, *arguments, "--lr", 3e-3)
+    losses = [float(row["train_loss"]) for row in fairseq.logged(result.stdout + result.stderr, "train")]
+    assert losses[-1] < losses[0] - 0.5
 
 
 def test_garbled_spans_end_in_one_line(data, tmp_path):
@@ -49,6 +56,6 @@ def test_an_annotation_that_is_not_there_is_named_before_training(data, tmp_path
     result = fairseq.train(data, tmp_path, *objectives, check=False)
     fairseq.assert_refused(
         result,
-        "objective spanbert: needs the annotation entities, which the data do not have (they have noun_phrases); "
-        "prepare them with --annotate entities",
+        "objective spanbert: needs the annotation entities, which the data do not have (they have noun_phrases, "
+        "parts_of_speech); prepare them with --annotate entities",
     )

@@ -13,7 +13,7 @@ from tests.token_files import SPECIAL, Reads, equal, numbered_documents, random_
 from tests.token_files import write as write_items
 from unified.data import streams
 from unified.data.annotate import AnnotationSource, KeptAnnotator, token_spans
-from unified.data.annotations import KINDS, Annotations, span_prefix
+from unified.data.annotations import KINDS, Annotations, columns, span_prefix
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.mmap import TokenFile
@@ -142,7 +142,7 @@ def settings_of(path, kinds=KINDS, tokenizer="bpe", size=90, share=0.0, **option
 
 def spans_in(prefix, kind):
     file = TokenFile(span_prefix(prefix, kind))
-    return [file[i].reshape(-1, 2).tolist() for i in range(len(file))]
+    return [file[i].reshape(-1, columns(kind)).tolist() for i in range(len(file))]
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
@@ -231,7 +231,7 @@ def test_kept_annotations_are_those_of_the_same_texts_and_annotator(tmp_path):
 @pytest.mark.parametrize(
     "kinds, message",
     [
-        (("nouns",), "--annotate takes some of noun_phrases,entities,content_words, got 'nouns'"),
+        (("nouns",), "--annotate takes some of noun_phrases,entities,parts_of_speech, got 'nouns'"),
         (("",), "--annotate takes some of"),
         (("entities", "entities"), "name each kind once"),
     ],
@@ -352,6 +352,22 @@ def test_spans_leave_the_random_choices_as_they_are(tmp_path):
         assert one.is_next == other.is_next
 
 
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ([0, 2], "holds a span without its tag"),
+        ([0, 2, 17], "holds a tag that is no part of speech"),
+        ([0, 2, -1], "holds a tag that is no part of speech"),
+        ([0, 4, 3], "item 0 has a span outside of its text"),
+    ],
+)
+def test_garbled_parts_of_speech_are_refused(tmp_path, wrong, message):
+    file = write_documents(tmp_path / "train", [[[5, 6, 7], [8]], [[9]]])
+    write_items(span_prefix(file.prefix, "parts_of_speech"), [wrong, [0, 1, 16], [], [], []])
+    with pytest.raises(UnifiedError, match=message):
+        Annotations(file).check()
+
+
 def test_annotations_of_other_tokens_or_garbled_ones_are_refused(tmp_path):
     file = write_documents(tmp_path / "train", [[[5, 6, 7], [8]], [[9]]])
     name = span_prefix(file.prefix, "entities")
@@ -436,7 +452,7 @@ def test_a_mixture_reads_the_annotations_it_needs(annotated_folder):
     [
         ("anna", "noun_phrases"),
         ("anna(scheme='entity')", "entities"),
-        ("anna(scheme='pos')", "content_words"),
+        ("anna(scheme='pos')", "parts_of_speech"),
         ("spanbert(scheme='named_entity')", "entities"),
         ("spanbert(scheme='noun_phrase')", "noun_phrases"),
     ],

@@ -30,6 +30,12 @@ ROWS = {
     "query stream of every token": lambda: masks.permutation(STEPS[1:3] + [1]).query_stream([0, 1, 2]),
     "memory": lambda: masks.left_to_right(6).with_memory(3, filled=2),
     "memory, query stream": lambda: masks.permutation(STEPS).with_memory(2).query_stream([1, 2]),
+    "one way": lambda: masks.batch([masks.permutation(STEPS), masks.right_to_left(6)]).causal(),
+    "one way, memory": lambda: masks.batch([masks.permutation(STEPS)] * 2).with_memory(2, filled=1).causal(),
+    "one way, packed": lambda: masks.batch([masks.pack([masks.bidirectional(n) for n in (2, 3)], 6)] * 2).causal(),
+    "one way, query stream": lambda: masks.batch([masks.permutation(range(6)).query_stream([3, 0])] * 2).causal(
+        torch.tensor([[3, 0]] * 2)
+    ),
     "one token": lambda: masks.bidirectional(1),
     "one token without self": lambda: masks.bidirectional(1).without_self(),
 }
@@ -38,12 +44,15 @@ WITH_EMPTY_ROWS = [
     "packed without self",
     "query stream",
     "query stream of every token",
+    "one way, query stream",
     "one token without self",
 ]
 
 
 def batch(name: str) -> masks.AttentionMask:
-    return masks.batch([ROWS[name](), ROWS[name]()])
+    """Two rows; what limits its queries to keys before them is a batch already."""
+    made = ROWS[name]()
+    return made if made.batched else masks.batch([made, ROWS[name]()])
 
 
 def tensors(mask: masks.AttentionMask, dtype=torch.float32, device="cpu") -> list[torch.Tensor]:
@@ -71,6 +80,7 @@ def definition(
             if ranks[s] <= mask.query_rank[b, t]
             and documents[s] == mask.query_document[b, t]
             and not (mask.exclude_self and s == mask.query_key[b, t])
+            and not (mask.last_key is not None and s > mask.last_key[b, t])
         ]
         if seen:
             scores = torch.stack([query[b, h, t] @ key[b, h, s] / math.sqrt(SIZE) for s in seen])
@@ -202,6 +212,7 @@ def test_backends_say_what_they_cannot_do():
     assert "no attention dropout (got 0.1)" in BACKENDS["flex"].unsupported(mask, gpu, 0.1, needs=None)
     assert "bias of relative positions" in BACKENDS["flex"].unsupported(mask, gpu, 0.0, needs="bias")
     assert BACKENDS["flex"].unsupported(mask, gpu, 0.0, needs=None) is None
+    assert "serves ranks alone" in BACKENDS["flex"].unsupported(mask.causal(), gpu, 0.0, needs=None)
     for name in ("flex", "sdpa"):
         assert "does not give its weights" in BACKENDS[name].unsupported(mask, gpu, 0.0, needs="weights")
     assert "need the package flash_attn.cute" in BACKENDS["flex_flash"].unsupported(mask, gpu, 0.0, needs=None)

@@ -5,6 +5,8 @@ from collections import Counter
 
 import pytest
 import torch
+from transformers import LukeConfig
+from transformers.models.luke.modeling_luke import LukeSelfAttention
 
 from unified import masks
 from unified.attention import prepare
@@ -14,6 +16,7 @@ from unified.model.relations import Relations
 from unified.model.variants import EntityAttention, RelativeKeyAttention, RelativeValueAttention
 
 HEADS, SIZE, LENGTH, CLIP = 2, 4, 7, 3
+ENTITIES = [0, 1, 1, 0, 0, 1, 0]
 WIDTH = HEADS * SIZE
 
 
@@ -26,13 +29,14 @@ def config(**changes):
 
 @pytest.fixture
 def inputs():
-    """States, positions of two packed documents and token types, under the mask of both."""
+    """States, positions, token types and entities of two packed documents, under the mask of both."""
     torch.manual_seed(0)
     positions = torch.tensor([[0, 1, 2, 3, 4, 0, 1]])
-    types = torch.tensor([[0, 1, 1, 0, 2, 1, 0]])  # 2: words, as everything but 1
+    types = torch.tensor([[0, 0, 0, 1, 1, 0, 1]])  # segments, which are no entities
+    entities = torch.tensor([ENTITIES], dtype=torch.bool)
     mask = masks.batch([masks.pack([masks.seq2seq(3, 2), masks.bidirectional(2)], LENGTH)])
     states = torch.randn(1, LENGTH, WIDTH, dtype=torch.float64)
-    return states, Relations(positions, positions, types, types, LENGTH), mask
+    return states, Relations(positions, positions, types, types, LENGTH, entities=entities), mask
 
 
 def built(kind):
@@ -90,10 +94,10 @@ def test_relative_values(inputs):
 
 @pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_entity_aware_queries(inputs, backend):
-    """One query matrix for each of word to word, word to entity, entity to word, entity to entity (LUKE, 3.3)."""
+    """One query matrix for each of word to word, word to entity, entity to word, entity to entity (LUKE)."""
     states, relations, mask = inputs
     layer = built(EntityAttention)
-    entity, weight, bias = [0, 1, 1, 0, 0, 1, 0], layer.query_key_value.weight, layer.query_key_value.bias
+    entity, weight, bias = ENTITIES, layer.query_key_value.weight, layer.query_key_value.bias
     matrices = weight.view(6, HEADS, SIZE, WIDTH)
     biases = bias.view(6, HEADS, SIZE)
 
@@ -107,6 +111,42 @@ def test_entity_aware_queries(inputs, backend):
     torch.testing.assert_close(found(layer, states, relations, mask, backend), expected)
 
 
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
+def test_entity_aware_attention_is_that_of_luke(backend):
+    """Output and all gradients are those of ``transformers``' LukeSelfAttention, whose entities stand behind words."""
+    torch.manual_seed(3)
+    theirs = LukeSelfAttention(
+        LukeConfig(
+            hidden_size=WIDTH, num_attention_heads=HEADS, attention_probs_dropout_prob=0.0,
+            use_entity_aware_attention=True,
+        )
+    ).double()  # fmt: skip
+    names = ("query", "w2e_query", "e2w_query", "e2e_query", "key", "value")
+    for parameter in theirs.parameters():
+        parameter.data = 0.6 * torch.randn_like(parameter)
+    layer = built(EntityAttention)
+    layer.output = torch.nn.Identity()
+    for kind in ("weight", "bias"):
+        joint = torch.cat([getattr(getattr(theirs, name), kind) for name in names])
+        getattr(layer.query_key_value, kind).data = joint.detach().clone()
+    words, entities = torch.randn(2, 5, WIDTH).double(), torch.randn(2, 3, WIDTH).double()
+    states = torch.cat([words, entities], dim=1).requires_grad_()
+    positions, weight = torch.arange(8).expand(2, 8), torch.randn(2, 8, WIDTH).double()
+    relations = Relations(positions, positions, positions, positions, 8, entities=(positions >= 5))
+    mask = masks.batch([masks.bidirectional(8)] * 2)
+    found = layer(states, prepare(mask, torch.float64, states.device, 0.0, backend, layer.needs), relations)
+    own = states.detach().clone().requires_grad_()
+    expected = torch.cat(theirs(own[:, :5], own[:, 5:]), dim=1)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+    (found * weight).sum().backward()
+    (expected * weight).sum().backward()
+    torch.testing.assert_close(states.grad, own.grad, atol=1e-10, rtol=1e-10)
+    for kind in ("weight", "bias"):
+        gradients = torch.cat([getattr(getattr(theirs, name), kind).grad for name in names])
+        assert gradients.abs().sum() > 0
+        torch.testing.assert_close(getattr(layer.query_key_value, kind).grad, gradients, atol=1e-10, rtol=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["relative_key", "relative_value", "entity"])
 def test_in_a_model_all_parameters_learn_and_rows_do_not_mix(kind):
     """Two documents in a row give the states that each gives alone; every parameter has a gradient."""
@@ -115,10 +155,12 @@ def test_in_a_model_all_parameters_learn_and_rows_do_not_mix(kind):
     tokens = torch.randint(0, 30, (1, 9))
     positions = torch.tensor([[*range(5), *range(4)]])
     types = torch.tensor([[0, 1, 1, 0, 0, 1, 1, 0, 0]])
+    entities = torch.tensor([[1, 0, 1, 0, 0, 0, 1, 1, 0]], dtype=torch.bool)
     packed = masks.batch([masks.pack([masks.bidirectional(5), masks.left_to_right(4)], 9)])
-    together = model(tokens, positions, types, packed)
+    together = model(tokens, positions, types, packed, entities=entities)
     for part, mask in ((slice(0, 5), masks.bidirectional(5)), (slice(5, 9), masks.left_to_right(4))):
-        alone = model(tokens[:, part], positions[:, part], types[:, part], masks.batch([mask]))
+        own = (vector[:, part] for vector in (tokens, positions, types))
+        alone = model(*own, masks.batch([mask]), entities=entities[:, part])
         torch.testing.assert_close(together[:, part], alone, atol=1e-5, rtol=1e-5)
     (together * torch.randn_like(together)).sum().backward()
     for name, parameter in model.named_parameters():
@@ -138,10 +180,11 @@ def test_dropout_is_on_embeddings_sublayers_and_weights_and_nowhere_else(kind, m
     shape = dict(dropout=0.25, attention_dropout=0.5, inner_dropout=0.125, attention_backend="dense")
     model = Transformer(config(sublayers=f"{kind},feed_forward", **shape)).train()
     places, mask = torch.arange(4)[None], masks.batch([masks.bidirectional(4)])
-    model(places, places, torch.zeros_like(places), mask)
+    entities = places > 1 if kind == "entity" else None
+    model(places, places, torch.zeros_like(places), mask, entities=entities)
     assert +rates == {0.25: 1 + 2 * 2, 0.5: 2, 0.125: 2}
     rates.clear()
-    model.eval()(places, places, torch.zeros_like(places), mask)
+    model.eval()(places, places, torch.zeros_like(places), mask, entities=entities)
     assert not +rates
 
 

@@ -197,6 +197,13 @@ def test_another_seed_draws_others(work):
     assert (work / "seed" / "passages.jsonl").read_bytes() != (work / "out" / "passages.jsonl").read_bytes()
 
 
+def dry_run(capsys, *words) -> str:
+    """The command of fairseq-train that `unified finetune` would run."""
+    capsys.readouterr()
+    assert main([*map(str, words), "--dry-run"]) == 0
+    return capsys.readouterr().out
+
+
 def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
     """Both stages: the generated questions with masked language modelling, then the real ones from there."""
     squad = work / "squad"
@@ -215,8 +222,19 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
     ]  # fmt: skip
     assert second == [
         "unified", "finetune", "squad2.0", "--data", str(squad), "--init", str(done / "first" / "checkpoint_last.pt"),
-        "--output", str(done / "second"), "--run", "second", "--seed", "3", "--epochs", "3",
+        "--output", str(done / "second"), "--run", "second", "--epochs", "2", "--auxiliary-masking", "0.3",
+        "--seed", "3", "--epochs", "3",
     ]  # fmt: skip
+    # Both commands are accepted, and mask tokens in training; what is given to a stage overrides.
+    (done / "first").mkdir()
+    shutil.copy(work / "asks" / "checkpoint_last.pt", done / "first")
+    for words, epochs in ((first, 1), (second, 3)):
+        data = shlex.split(dry_run(capsys, *words[1:], "--longest", 64))
+        assert data[0] == "fairseq-train" and data[data.index("--auxiliary-masking") + 1] == "0.3"
+        updates = int(data[data.index("--max-update") + 1])
+        assert updates % epochs == 0 and updates > epochs
+    words = dry_run(capsys, *second[1:], "--longest", 64, "--auxiliary-masking", 0)
+    assert "--auxiliary-masking" not in words
     splits = task_named("squad2.0").read(done / "generated")
     assert set(splits) == {"train", "valid"} and len(splits["train"]) == len(splits["valid"])
 

@@ -39,16 +39,17 @@ def test_the_debug_size_runs_from_models_to_a_table(done):
     assert {json.dumps(sorted(one["scores"]["valid"])) for one in results.values()} == {
         json.dumps(sorted(results["first"]["scores"]["valid"]))
     }
-    assert results["first"]["command"].count("--auxiliary-masking") == 1
-    assert "--auxiliary-masking" not in results["second"]["command"]
+    for name, times in (("first", 1), ("second", 1), ("baseline-few", 0)):
+        assert results[name]["command"].count("--auxiliary-masking") == times
 
 
 def test_every_training_keeps_the_head_it_starts_from(done):
-    """The first head is new; the second stage has that of the first, whose token head it leaves out."""
+    """The first head is new; the second stage has the heads of the first, that of tokens among them."""
     new = {name: _new(done / "logs" / f"{name}.log") for name in ("reads", "answers", "augment", "baseline-few")}
     assert "heads.span.output.weight" in new["reads"][0] and not new["answers"] and not new["baseline-few"]
     (first,) = new["augment"]
     assert "token_head" in first and "heads." not in first
+    assert "unused, left out" not in (done / "logs" / "augment.log").read_text(encoding="utf-8")
 
 
 def test_the_baseline_has_as_many_updates(done):

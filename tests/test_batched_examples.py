@@ -36,14 +36,15 @@ from unified.objectives.xlnet import XLNet
 #: Every objective on running text, with settings that take other ways.
 ALL = (
     "bidirectional,bidirectional_words,left_to_right,right_to_left,seq2seq,bert,bert_words,spanbert,subwords,phrases,anna,"
-    "typed,plain,xlnet,runs,hidden,prefix_lm,bert_style,deshuffling,mass_style,replace_spans,drop_tokens,random_spans"
+    "typed,tagged,plain,xlnet,runs,hidden,prefix_lm,bert_style,deshuffling,mass_style,replace_spans,drop_tokens,random_spans"
 ).split(",")
 SETTINGS = {
     "bidirectional_words": "bidirectional(whole_words=True, ngram_share=0.5)",
     "bert_words": "bert(whole_words=True)",
     "subwords": "spanbert(scheme='subword', next_sentence=True)",
     "phrases": "spanbert(scheme='noun_phrase', next_sentence=True)",
-    "typed": "anna(entity_types=True, span_share=0.7, word_share=0.1)",
+    "typed": "anna(mark_entities=True, span_share=0.7, word_share=0.1)",
+    "tagged": "anna(scheme='pos')",
     "plain": "anna(scheme='token')",
     "runs": "xlnet(permutation_size=7, next_sentence=True, reuse=20)",
     "hidden": "xlnet(denoising=True)",
@@ -78,7 +79,8 @@ def test_a_row_of_pairs_is_the_same_in_every_batch(tmp_path, packed):
     plain = write_pairs(tmp_path, random_pairs(200), max_source=60)
     annotations = write_spans(plain.source, SOURCE_KINDS, np.random.default_rng(1))
     asked = PairTexts(plain.source, plain.target, SPECIAL, max_source=60, annotations=annotations)
-    for pairs, settings in ((plain, ""), (plain, "mask_source=0.2, ngram_share=0.3"), (asked, "extractive=7")):
+    extracting = "extractive=True, sentence_limit=7"
+    for pairs, settings in ((plain, ""), (plain, "mask_source=0.2, ngram_share=0.3"), (asked, extracting)):
         for name in (f"target_cloze({settings})", f"target_next({settings if pairs is asked else ''})"):
             dataset = RowDataset(pairs, parse_objectives(name), ROW, seed=2, packed=packed)
             together = dataset.examples(range(len(dataset)))[0].split()

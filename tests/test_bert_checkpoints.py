@@ -12,12 +12,11 @@ from safetensors.torch import load_file
 from tests import fairseq_runs as fairseq
 from tests.test_plugin_checkpoints import Touch
 from unified import UnifiedLM, masks
-from unified.checkpoints import load_checkpoint, load_parameters
-from unified.checkpoints.bert import bert_config, export_bert, import_bert
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.bert import export_bert, import_bert
 from unified.checkpoints.bert_names import from_bert, to_bert
 from unified.cli import main
 from unified.data.mmap import TokenFileWriter
-from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel
 from unified.tokenization import load_tokenizer
@@ -97,8 +96,8 @@ def test_gradients_are_those_of_transformers_under_the_other_names(tmp_path):
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
     for name in ("transformer.embeddings.tokens.weight", "token_head.bias"):
         gradients[name] = gradients[name][rows]
-    found, left_out = to_bert(gradients, 3)
-    assert not left_out
+    kind, found, left_out = to_bert(gradients, 3)
+    assert kind == "BertForPreTraining" and not left_out
     for name, parameter in theirs.named_parameters():
         scale = float(parameter.grad.abs().max())  # 0 for the bias of keys, which softmax does not see
         torch.testing.assert_close(found[name], parameter.grad, atol=1e-6 * scale + 1e-12, rtol=1e-6)
@@ -123,12 +122,9 @@ def test_a_round_trip_changes_no_bit_and_loads_in_transformers(tmp_path, capsys)
 def test_an_encoder_without_heads_is_imported_and_pretraining_goes_on(tmp_path):
     bert_folder(tmp_path / "bert", kind="BertModel", token_types=6)
     conversion = import_bert(tmp_path / "bert", tmp_path / "ours")
-    assert set(conversion.new) == {
-        f"{part}.{kind}" for part in ("token_head.dense", "token_head.norm", "next_sentence_head.classifier")
-        for kind in ("weight", "bias")
-    } | {"token_head.bias"}  # fmt: skip
-    content = load_checkpoint(tmp_path / "ours" / "checkpoint_last.pt")
-    assert content["cfg"]["model"]["writes"] == "left_to_right"
+    assert set(conversion.new) == {f"next_sentence_head.classifier.{kind}" for kind in ("weight", "bias")}
+    settings = load_checkpoint(tmp_path / "ours" / "checkpoint_last.pt")["cfg"]["model"]
+    assert (settings["writes"], settings["token_head"]) == ("nothing", "none")
     for split in ("train", "valid"):
         with TokenFileWriter(tmp_path / "ours" / split, "uint16") as writer:
             for _ in range(12):
@@ -154,7 +150,8 @@ def test_older_names_are_read(tmp_path):
     one, two = from_bert(modern, 3), from_bert(older, 3)
     assert one[1] == two[1] == [] and one[0].keys() == two[0].keys()
     assert all(torch.equal(one[0][name], two[0][name]) for name in one[0])
-    assert one[0].keys() == set(LanguageModel(UnifiedLM.from_pretrained(_imported(tmp_path)).model.config).state_dict())
+    model = LanguageModel(UnifiedLM.from_pretrained(_imported(tmp_path)).model.config)
+    assert one[0].keys() == {name for name, _ in model.named_parameters()}
 
 
 def _imported(folder):
@@ -181,7 +178,7 @@ def test_what_does_not_fit_is_listed(tmp_path):
     [
         ({"hidden_act": "relu"}, "hidden_act 'relu'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key'"),
-        ({"vocab_size": 5}, "14 entries in vocab.txt, 5 in config.json"),
+        ({"vocab_size": 5}, "14 entries in its vocabulary, 5 in config.json"),
         ({"num_hidden_layers": None}, "no num_hidden_layers"),
     ],
 )
@@ -322,13 +319,9 @@ def test_a_real_checkpoint_gives_the_states_of_transformers(minilm, tmp_path):
     theirs = transformers.BertModel.from_pretrained(minilm, attn_implementation="eager").eval()
     their_tokenizer = transformers.BertTokenizer.from_pretrained(minilm)
     conversion = import_bert(minilm, tmp_path / "ours")
-    assert {name.partition(".")[0] for name in conversion.new} == {"token_head", "next_sentence_head"}
-    parameters = load_checkpoint(tmp_path / "ours" / "checkpoint_last.pt")["model"]
-    config = bert_config(json.loads((minilm / "config.json").read_text()))
-    vocabulary, tokenizer = Vocabulary.load(tmp_path / "ours" / "dict.txt"), load_tokenizer(tmp_path / "ours")
-    model = LanguageModel(config.with_vocabulary(len(vocabulary))).eval()
-    parameters = {name.removeprefix("core."): value for name, value in parameters.items() if name.startswith("core.")}
-    load_parameters(model, parameters, ["token_head.", "next_sentence_head.classifier."])
+    assert {name.rpartition(".")[0] for name in conversion.new} == {"next_sentence_head.classifier"}
+    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    vocabulary, tokenizer, model = lm.vocabulary, lm.tokenizer, lm.model
     for sentence in SENTENCES:
         ids = [vocabulary.special.begin, *vocabulary.encode(tokenizer.encode(sentence)), vocabulary.special.separator]
         given = their_tokenizer(sentence, return_tensors="pt")
@@ -407,8 +400,7 @@ def test_spanberts_boundary_head_comes_along(tmp_path):
         scale, shift = state[f"{part}layer_norm{number}.gamma"], state[f"{part}layer_norm{number}.beta"]
         hidden = torch.nn.functional.layer_norm(torch.nn.functional.gelu(hidden), (32,), scale, shift, 1e-12)
     expected = state["bert.embeddings.word_embeddings.weight"] @ hidden + state[f"{head}.bias"]
-    table = lm.model.transformer.embeddings.tokens.weight
-    found = lm.model.boundary_head(before[None], behind[None], torch.tensor([distance]), table)[0]
+    found = lm.model.boundary_head(before[None], behind[None], torch.tensor([distance]), lm.model.symbols)[0]
     rows = [lm.vocabulary.index(symbol) for symbol in lm.tokenizer.native_symbols()]
     torch.testing.assert_close(found[rows], expected, atol=1e-4, rtol=1e-4)
     left_out = export_bert(tmp_path / "ours", tmp_path / "back").left_out

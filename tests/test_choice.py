@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from tests import understanding_runs as runs
 from tests.task_folders import WORDS, data_folder
 from unified.checkpoints.bert_names import names
+from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks import Choice
 from unified.tasks.choice import ChoiceItem, log_shares
@@ -44,8 +46,9 @@ def test_bad_items_are_reported(tmp_path):
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
         Choice.read(path)
-    for problem in ("line 1: 'context'", "line 2: 'choices' must be", "line 3: 'choices' must be",
-                    "line 4: 'label' is missing", "line 5: 'label' must be the number of a choice, 0 to 1, got 2",
+    for problem in ("line 1: 'context'", "2 lines (2, 3): 'choices' must be",
+                    "line 4: no field 'label'; its fields: 'context', 'choices'",
+                    "line 5: 'label' must be the number of a choice, 0 to 1, got 2",
                     "line 6: 'label' must", "line 7: 'question'"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text(lines[3])
@@ -97,6 +100,47 @@ def test_loss_and_correct_choices_are_those_of_a_loop():
     loss.total.backward()
     per_item = np.add.reduceat(scores.grad[:, 0].numpy(), np.flatnonzero(np.diff(encoded.owners, prepend=-1)))
     assert np.abs(per_item).max() < 1e-6  # of a softmax
+
+
+def test_levels_are_scored_by_themselves_from_items_and_from_files(tmp_path, capsys):
+    """Against counts: finetune's scores of items are those that `unified score choice` gives of the two files."""
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        levels = rng.choice(["middle", "high", None], 12, p=[0.5, 0.4, 0.1]).tolist()
+        pairs = zip(rng.integers(3, size=12).tolist(), levels, strict=True)
+        items = [ChoiceItem(str(i), "c", ("a", "b", "c"), None, *pair) for i, pair in enumerate(pairs)]
+        found = [{"id": item.id, "label": int(rng.choice([item.label, rng.integers(3)]))} for item in items]
+        found[0]["label"] = items[0].label
+        right = [one["label"] == item.label for one, item in zip(found, items, strict=True)]
+        expected = {"accuracy": 100 * sum(right) / 12, "total": 12}
+        for level in dict.fromkeys(filter(None, levels)):
+            own = [one for one, name in zip(right, levels, strict=True) if name == level]
+            expected[f"accuracy_{level}"] = 100 * sum(own) / len(own)
+        scores = Choice().signed_score(items, found)
+        assert scores == pytest.approx(expected | {"signature": "rules:accuracy-of-items"})
+        write_items(tmp_path / "gold.jsonl", items)
+        rng.shuffle(found)
+        (tmp_path / "found.jsonl").write_text("".join(json.dumps(one) + "\n" for one in found))
+        assert main(["score", "choice", str(tmp_path / "gold.jsonl"), str(tmp_path / "found.jsonl")]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        totals = {f"total_{level}": levels.count(level) for level in dict.fromkeys(filter(None, levels))}
+        assert printed == pytest.approx(expected | totals)
+    assert Choice.read(tmp_path / "gold.jsonl") == items
+    (tmp_path / "gold.jsonl").write_text('{"context": "a", "choices": ["b", "c"], "label": 0, "subset": 3}\n')
+    with pytest.raises(UnifiedError, match="line 1: 'subset' must be a text that is not empty, got 3"):
+        Choice.read(tmp_path / "gold.jsonl")
+
+
+@torch.no_grad()
+def test_predictions_name_the_level():
+    rng, codec, task = np.random.default_rng(5), runs.codec(32), Choice()
+    items = [replace(random_item(i, rng), subset=subset) for i, subset in enumerate(("high", None, "middle"))]
+    encoded = task.encode(items, codec)
+    order, scores, reading = runs.run_batch(
+        runs.small_model(task, codec), encoded, np.arange(len(encoded.examples)), packed=True
+    )
+    found = task.predict(items, encoded, order, scores, reading)
+    assert [one.get("subset") for one in found] == ["high", None, "middle"] and "subset" not in found[1]
 
 
 def test_shares_of_large_scores_are_finite():
@@ -227,10 +271,11 @@ def test_race(tmp_path):
     assert [item.id for item in items] == [
         f"{name}.txt-{i}" for name in ("middle/9", "middle/10", "high/7") for i in (0, 1)
     ]
-    assert items[0] == ChoiceItem(items[0].id, "Bob ran.", ("Ann", "Bob", "Cy", "Di"), "Who ran?", 1)
+    assert items[0] == ChoiceItem(items[0].id, "Bob ran.", ("Ann", "Bob", "Cy", "Di"), "Who ran?", 1, "middle")
     assert items[1].seconds == ["Bob sat .", "Bob  .", "Bob sang .", "Bob ran ."] and items[1].label == 3
     assert [item.label for item in read_race(tmp_path / "train", labelled=False)] == [None] * 6
-    assert len(read_race(tmp_path / "train" / "high")) == 2
+    assert [item.subset for item in items] == ["middle"] * 4 + ["high"] * 2
+    assert [item.subset for item in read_race(tmp_path / "train" / "high")] == ["high"] * 2
     copy = tmp_path / "train" / "high" / "7.txt.gz"
     copy.write_bytes(gzip.compress(json.dumps(race_passage()).encode()))
     with pytest.raises(UnifiedError, match="train: high/7.txt.gz: high/7.txt is the same passage"):

@@ -5,6 +5,7 @@ import json
 import lzma
 import sys
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -253,6 +254,38 @@ def test_every_set_of_rules_is_its_naive_definition_and_its_report_adds_up():
             assert sum(parts, Report()) == report
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_overlapping_chunks_repeat_the_last_sentences_that_fit(seed):
+    """By definition: as full as they can be, and the longest end of a chunk that leaves room comes again."""
+    rng = np.random.default_rng(seed)
+    words = int(rng.integers(3, 40))
+    overlap = int(rng.integers(1, words))
+    sentences = [
+        " ".join([f"S{i}", *["w"] * int(rng.integers(0, 12)), "end."]) for i in range(int(rng.integers(1, 40)))
+    ]
+    cleaned, report = Cleaning(chunks=words, overlap=overlap).clean([(7, [" ".join(sentences)])])
+    chunks, size = [chunk for _, chunk in cleaned], lambda some: sum(len(one.split()) for one in some)
+    numbers = [[sentences.index(sentence) for sentence in chunk] for chunk in chunks]
+    assert report.chunks == len(chunks) and {number for number, _ in cleaned} == {7}
+    assert report.kept.words == size(sentences), "what comes twice counts once"
+    assert numbers[0][0] == 0 and numbers[-1][-1] == len(sentences) - 1
+    for own in numbers:
+        assert own == list(range(own[0], own[-1] + 1)) and (len(own) == 1 or size(sentences[i] for i in own) <= words)
+    for before, own in pairwise(numbers):
+        fresh = before[-1] + 1
+        assert own[0] > before[0] and own[0] <= fresh == own[own.index(fresh)]
+        allowed = [
+            start
+            for start in range(before[0] + 1, fresh + 1)
+            if start == fresh
+            or (size(sentences[start:fresh]) <= overlap and size(sentences[start : fresh + 1]) <= words)
+        ]
+        assert own[0] == min(allowed)
+        assert size(sentences[before[0] : fresh + 1]) > words, "the chunk before had no room for it"
+    plain = [chunk for _, chunk in Cleaning(chunks=words).clean([(7, [" ".join(sentences)])])[0]]
+    assert [sentence for chunk in plain for sentence in chunk] == sentences
+
+
 def test_chunks_keep_every_sentence_in_order_and_are_as_full_as_they_can_be(real_documents):
     cleaned, report = Cleaning(chunks=300).clean(real_documents)
     assert report.chunks == len(cleaned) > 1500 and not report.removed
@@ -273,7 +306,8 @@ def test_cleaning_clean_text_again_changes_nothing(real_documents):
 def test_the_set_of_the_papers_appendix():
     rules = Cleaning.parse("anna")
     assert asdict(rules) == {
-        **dict(urls=True, paths=True, noise=True, short_sentences=10, short_documents=100, language="en", chunks=300)
+        **dict(urls=True, paths=True, noise=True, short_sentences=10, short_documents=100, language="en", chunks=300),
+        "overlap": None,
     }
     order = ["urls", "paths", "noise", "short_sentences", "short_documents", "language"]
     assert list(rules.rules()) == order
@@ -361,6 +395,9 @@ def test_the_tokenizer_is_trained_on_cleaned_text(tmp_path):
         ("urls=1", "--clean: urls takes no value, got '1'"),
         ("chunks", "--clean: chunks needs a value: chunks=N"),
         ("language=", "--clean: language needs a value: language=en"),
+        ("chunks=9,overlap=9", "--clean: overlap=9 needs chunks of more words, got chunks=9"),
+        ("overlap=9", "--clean: overlap=9 needs chunks of more words, got chunks=None"),
+        ("chunks=9,overlap=0", "--clean: overlap is a whole number of at least 1, got 0"),
         ("chunks=0", "--clean: chunks is a whole number of at least 1, got 0"),
         ("short_documents=-5", "--clean: short_documents is a whole number of at least 1, got '-5'"),
         ("short_sentences=1.5", "--clean: short_sentences is a whole number"),

@@ -107,7 +107,7 @@ def changed(**fields) -> dict:
         (changed(story=" "), r"story 1 \(s1\): 'story' is empty"),
         (changed(source=None), r"story 1 \(s1\): no text 'source'"),
         (changed(questions=[{"turn_id": 1}, {"turn_id": 2, "input_text": "b"}, {"turn_id": 3, "input_text": "c"}]),
-         r"story 1 \(s1\), turn 1: no text 'input_text'"),
+         r"story 1 \(s1\), turn 1: no field 'input_text'; its fields: 'turn_id'"),
         (changed(answers=OFFICIAL["data"][0]["answers"][:2]),
          r"story 1 \(s1\): answers of the turns \[1, 2\] do not go with questions of \[1, 2, 3\]"),
         (changed(additional_answers={"0": []}), r"answers of the turns \[\] do not go with questions of \[1, 2, 3\]"),
@@ -139,7 +139,7 @@ def test_all_real_rationales_stand_where_the_file_says(unified_data, name, turns
     assert len(read) == turns and not misaligned_reasons(read)
     # The scorer's reader sees the same turns and answers.
     scored = read_coqa(unified_data / "coqa_abg" / f"{name}.json.xz")
-    assert scored.turns == [(turn.story, turn.number) for turn in read]
+    assert scored.turns == [(turn.story, str(turn.number)) for turn in read]
     assert scored.answers == [[answer.text for answer in turn.answers] for turn in read]
     assert scored.sources == [turn.source for turn in read]
     assert sum(found.start < 0 for _, found in answers) == without_place

@@ -104,17 +104,17 @@ def test_documents_of_one_name_make_no_response():
 def test_bad_lines_of_a_data_folder_are_reported_together(tmp_path):
     good = {"sentences": [["a", "b"], ["c"]], "chains": [[[0, 1], [2, 2]]]}
     bad = [
-        ({"sentences": []}, "line 1: 'sentences' must"),
-        ({"sentences": [["a"], []]}, "line 2: 'sentences' must"),
-        ({"sentences": ["ab"]}, "line 3: 'sentences' must"),
-        ({"speakers": [["x", "y"]]}, "line 4: 'speakers' must"),
-        ({"speakers": [["x"], [None]]}, "line 5: 'speakers' must"),
+        ({"sentences": []}, "3 lines (1, 2, 3): 'sentences' must"),
+        ({"sentences": [["a"], []]}, ""),
+        ({"sentences": ["ab"]}, ""),
+        ({"speakers": [["x", "y"]]}, "2 lines (4, 5): 'speakers' must"),
+        ({"speakers": [["x"], [None]]}, ""),
         ({"genre": 3}, "line 6: 'genre' must"),
-        ({"chains": None}, "line 7: 'chains' is missing"),
-        ({"chains": [[[0, 3]]]}, "line 8: 'chains' must"),
-        ({"chains": [[[1, 0]]]}, "line 9: 'chains' must"),
-        ({"chains": [[[True, 1]]]}, "line 10: 'chains' must"),
-        ({"chains": [[-1, 0]]}, "and 1 more"),
+        ({"chains": None}, "5 lines (7, 8, 9, ...): 'chains' must"),
+        ({"chains": [[[0, 3]]]}, ""),
+        ({"chains": [[[1, 0]]]}, ""),
+        ({"chains": [[[True, 1]]]}, ""),
+        ({"chains": [[-1, 0]]}, ""),
     ]
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(json.dumps(good | change) for change, _ in bad))

@@ -87,11 +87,13 @@ def test_gradients_that_are_too_small_for_their_format_are_none(data):
 
 def test_heads_have_a_rate_of_their_own():
     """A step of Adam moves every parameter by its rate, whatever its gradient; resumed, the rates asked for count."""
-    from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamConfig, mark_heads
+    from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamConfig
+    from fairseq_plugins.parameter_groups import Role
 
     def build(lr, head_lr):
         parameters = [torch.nn.Parameter(torch.zeros(3)) for _ in range(4)]
-        mark_heads(parameters[1::2])
+        for parameter in parameters[1::2]:
+            parameter.param_group = Role(head=True)
         config = OmegaConf.create({**vars(UnifiedAdamConfig()), "lr": [lr], "head_lr": head_lr})
         return parameters, UnifiedAdam(config, parameters)
 
@@ -114,8 +116,9 @@ def test_heads_have_a_rate_of_their_own():
         other.state_dict()["state"].values(), optimizer.state_dict()["state"].values(), strict=True))  # fmt: skip
     with pytest.raises(SystemExit, match="--lr must be above 0, got 0"):
         build(0.0, 1e-2)
-    with pytest.raises(SystemExit, match="no parameters of a head; .* with --fp16 it needs --fp16-no-flatten-grads"):
-        UnifiedAdam(OmegaConf.create({"lr": [1e-3], "head_lr": 1e-2}), [torch.nn.Parameter(torch.zeros(3))])
+    with pytest.raises(SystemExit, match="no parameters of a head; .* or --bf16 it needs --fp16-no-flatten-grads"):
+        settings = {**vars(UnifiedAdamConfig()), "lr": [1e-3], "head_lr": 1e-2}
+        UnifiedAdam(OmegaConf.create(settings), [torch.nn.Parameter(torch.zeros(3))])
 
 
 def test_epochs_of_training_read_other_runs():

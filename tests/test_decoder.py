@@ -6,7 +6,6 @@ import torch
 from tests.tiny_models import decoder, next_logits, sources, vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, score
-from unified.generation.decoder import select_sentences
 from unified.model import LanguageModel, TransformerConfig
 
 SPECIAL = vocabulary().special
@@ -43,7 +42,7 @@ def test_cached_logits_equal_full_recomputation(scheme, left, norm):
 
 @pytest.mark.parametrize(
     "sublayers",
-    ["self,neighbor,feed_forward", "neighbor,neighbor,feed_forward", "relative_key,relative_value,entity,feed_forward"],
+    ["self,neighbor,feed_forward", "neighbor,neighbor,feed_forward", "relative_key,relative_value,feed_forward"],
 )
 @pytest.mark.parametrize("scheme", OF_LEARNED_POSITIONS)
 @torch.no_grad()
@@ -58,6 +57,24 @@ def test_caches_of_other_attentions_equal_full_recomputation(scheme, sublayers):
     targets = torch.cat([written[::2], written[1::2]], dim=1)
     forced = cached.model.logits(cached.forced_states(cached.encode(rows), targets))
     torch.testing.assert_close(forced, steps(cached, rows, targets)[:, :-1], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("setting", [{"attn_type": "uni"}, {"clamp_len": 3}, {"attn_type": "uni", "clamp_len": 6}])
+@torch.no_grad()
+def test_caches_of_one_way_and_clamped_attention_equal_full_recomputation(setting):
+    """Prompts padded on either side, longer than the clamped distance; the setting matters."""
+    cached, plain = decoder("permutation", **setting), decoder("permutation")
+    for left in (False, True):
+        rows, written = sources(LENGTHS, width=14, left=left), torch.randint(4, 16, (len(LENGTHS) * 2, 9))
+        logits = steps(cached, rows, written, beam=2)
+        for row in range(len(written)):
+            for t in range(10):
+                expected = recomputed(cached, "permutation", rows[row // 2], written[row, :t])
+                torch.testing.assert_close(logits[row, t], expected, atol=1e-5, rtol=1e-5)
+        assert (logits - steps(plain, rows, written, beam=2)).abs().max() > 1e-2
+        targets = written[::2]
+        forced = cached.model.logits(cached.forced_states(cached.encode(rows), targets))
+        torch.testing.assert_close(forced, steps(cached, rows, targets)[:, :-1], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -99,7 +116,7 @@ def test_reorder_and_select_carry_rows_to_their_new_places(scheme):
         cached.step(last, state)
     order = torch.tensor([1, 1, 4, 5])  # both rows continue row 1 of sentence 0; sentence 1 leaves
     state.reorder(order)
-    state.source = select_sentences(state.source, torch.tensor([0, 2]))
+    state.source = state.source.select(torch.tensor([0, 2]))
     after = cached.step(torch.tensor([8, 9, 10, 11]), state)
     for row, (old, last) in enumerate(zip(order.tolist(), [8, 9, 10, 11], strict=True)):
         history = torch.cat([written[old], torch.tensor([last])])

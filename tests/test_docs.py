@@ -15,6 +15,11 @@ import pytest
 
 from tests import fairseq_runs
 from unified import UnifiedLM
+from unified.data.vocabulary import Vocabulary
+from unified.model import PRESETS
+from unified.tasks.catalogue import task_named
+from unified.tokenization import ordinary_symbols
+from unified.tokenization.wordpiece import WordPieceTokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -27,18 +32,22 @@ import dataclasses, json, sys
 from fairseq import options
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 task = ["data", "--user-dir", sys.argv.pop(), "--task", "unified_lm"]
 model = ["--criterion", "unified_lm", "--arch", "unified_lm_tiny"]
 flags = set()
 generation = (options.get_generation_parser, task + ["--path", "x"])
-for make, words in ((options.get_training_parser, task + model), generation):
+optimizers = ("unified_adam", "unified_adamax")
+training = [(options.get_training_parser, [*task, *model, "--optimizer", name]) for name in optimizers]
+for make, words in (*training, generation):
     parser = make()
-    options.parse_args_and_arch(parser, words)  # adds the options of task, model and criterion to the parser
+    options.parse_args_and_arch(parser, words)  # adds those of task, model, criterion and optimizer to the parser
     flags.update(flag for action in parser._actions for flag in action.option_strings)
 registries = (TASK_DATACLASS_REGISTRY, MODEL_DATACLASS_REGISTRY, CRITERION_DATACLASS_REGISTRY)
-fields = {field.name for registry in registries for field in dataclasses.fields(registry["unified_lm"])}
+configs = [registry["unified_lm"] for registry in registries] + [OPTIMIZER_DATACLASS_REGISTRY[o] for o in optimizers]
+fields = {field.name for config in configs for field in dataclasses.fields(config)} - {"lr"}
 print("ANSWER" + json.dumps({"flags": sorted(flags), "fields": sorted(fields)}))
 """
 
@@ -181,6 +190,59 @@ def test_the_picture_of_the_masks_is_up_to_date(tmp_path):
         env=fairseq_runs.environment(),
     )  # fmt: skip
     assert (tmp_path / "masks.svg").read_text() == (ROOT / "docs" / "masks.svg").read_text()
+
+
+def test_the_readme_counts_the_masks_of_its_picture():
+    numbers = {4: "Four", 5: "Five", 6: "Six", 7: "Seven", 8: "Eight"}
+    drawn = (ROOT / "docs" / "masks.svg").read_text(encoding="utf-8")
+    titles = re.findall(r'font-weight="600"[^>]*>([^<]+)<', drawn)
+    [said] = re.findall(r"!\[(\w+) masks[^]]*\]\(docs/masks\.svg\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert said == numbers[len(titles)]
+    assert f"<title>{said} attention masks" in drawn
+
+
+def test_fairseq_md_lists_every_architecture():
+    """Each row names one in full; the others of the row begin as it does, up to the last underline."""
+    text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
+    table = text.partition("| system | architectures |")[2].partition("\n\n")[0]
+    listed = []
+    for row in table.splitlines()[2:]:
+        first, *others = re.findall(r"`(\w+)`", row.split("|")[2])
+        listed += [first, *(first.rpartition("_")[0] + other for other in others)]
+    assert sorted(listed) == sorted(PRESETS)
+
+
+#: Sections of UniLM's first edition (arXiv 1905.03197v1) that these files are about.
+UNILM_SECTIONS = {
+    "unified/tasks/question_generation.py": "3.3",
+    "unified/tasks/composing.py": "3.3",
+    "recipes/unilm/squad_qg/finetune.sh": "3.3",
+    "unified/tasks/conversation.py": "3.2.2",
+    "recipes/unilm/squad/finetune.sh": "3.2.1",
+    "recipes/unilm/glue/finetune.sh": "3.4",
+    "docs/question_generation.md": "3.5",  # long texts
+    "recipes/unilm/summaries/finetune.sh": "3.1",
+    "docs/summarization.md": "3.1",
+}
+
+
+@pytest.mark.parametrize("file", UNILM_SECTIONS)
+def test_sections_of_unilm_are_the_papers(file):
+    cited = re.findall(r"section (3[.\d]*\d)", (ROOT / file).read_text(encoding="utf-8"))
+    assert set(cited) == {UNILM_SECTIONS[file]}
+
+
+def test_published_settings_of_generation_cite_their_sections():
+    expected = {"squad_qg": "3.3", "squad_qg_du": "3.3", "squad_qg_reversed": "3.3", "coqa_free": "3.2.2"}
+    for task, section in expected.items():
+        assert f"section {section};" in f"{task_named(task).source};", task
+
+
+def test_unused_entries_of_an_imported_vocabulary_are_ordinary_symbols():
+    """As docs/decisions.md says: random replacement draws them."""
+    vocabulary = Vocabulary(ordinary_symbols(WordPieceTokenizer(["[PAD]", "[unused1]", "[UNK]", "the", "[MASK]"])))
+    special = vocabulary.special
+    assert vocabulary.symbols[special.ordinary_start : special.ordinary_stop] == ["[unused1]", "the"]
 
 
 def test_the_suffix_objective_trains(tmp_path):

@@ -22,7 +22,7 @@ from unified.objectives.unilm import TargetCloze
 
 def examples(objective=None, count=6):
     """Examples over the small vocabulary, sentences at random places."""
-    objective = objective or TargetCloze(extractive=20)
+    objective = objective or TargetCloze(extractive=True)
     special, rng = tiny_vocabulary().special, np.random.default_rng(5)
     made = []
     for _ in range(count):
@@ -93,7 +93,7 @@ def test_a_model_without_the_head_says_so_and_loses_nothing():
     plain = without(collate([examples(TargetCloze())], None, ("target_cloze",), pad=1))
     assert list(plain) == ["target_cloze", "target_cloze_next_sentence"]
     assert list(loss_names(TargetCloze())) == ["target_cloze"]
-    assert list(loss_names(TargetCloze(extractive=20))) == ["target_cloze", "target_cloze_extractive"]
+    assert list(loss_names(TargetCloze(extractive=True))) == ["target_cloze", "target_cloze_extractive"]
     both = with_head(collate([examples(TargetCloze())], None, ("target_cloze",), pad=1))
     torch.testing.assert_close(both["target_cloze"].total, plain["target_cloze"].total)
 
@@ -133,14 +133,14 @@ def started(data, tmp_path_factory):
 
 def test_the_oracles_choice_is_learnt(data, started, tmp_path):
     result = fairseq.train(
-        data, tmp_path / "model", "--objectives", "target_cloze(extractive=20)", "--finetune-from-model", started,
+        data, tmp_path / "model", "--objectives", "target_cloze(extractive=True)", "--finetune-from-model", started,
         "--batch-size", 16, "--max-update", 100, "--lr", 3e-3, "--max-source", 20, "--log-interval", 1,
     )  # fmt: skip
     log = result.stdout + result.stderr
     (named,) = [line for line in log.splitlines() if "new, initialised at random" in line]
     parts = ("dense.weight", "dense.bias", "norm.weight", "norm.bias", "classifier.weight", "classifier.bias")
     assert named.endswith(": " + ", ".join(f"sentence_head.{part}" for part in parts))
-    assert "train: 1,500 of 1,500 sources are cut to their first 20 tokens (max_source)" in log
+    assert "train: 1,500 of 1,500 sources are cut to their first 20 tokens (--max-source)" in log
     row = fairseq.logged(log, "valid")[-1]
     assert float(row["valid_target_cloze_extractive_accuracy"]) > 97  # 80 without a look at the source
     inner = fairseq.logged(log, "train_inner")[0]

@@ -72,7 +72,7 @@ def test_sources_may_be_cut_and_prompts_continued(samples, tmp_path, capsys):
     lm = UnifiedLM.from_pretrained(samples / "model.pt")
     assert plain(samples, tmp_path / "cut", "--max-source", "5") == 0
     longer = 7 * sum(len(lm.encode(text.lower())) > 5 for text in TEXT)
-    assert 0 < longer and f"{longer} of these 21 sentences were cut to their first 5 tokens" in capsys.readouterr().err
+    assert 0 < longer and f"{longer} of these 21 sources were cut to their first 5 tokens" in capsys.readouterr().err
     cut = read_generate_output([tmp_path / "cut"], need_references=False)[0]
     (expected,) = lm.hypotheses([lm.encode(TEXT[0].lower())[:5]], GenerationConfig(beam=3, max_length=8))
     assert cut[0] == lm.decode(expected[0].tokens)
@@ -131,7 +131,7 @@ def one_line(capsys) -> str:
 def test_parts_of_other_settings_or_files_are_not_mixed(samples, tmp_path, capsys):
     output, source = tmp_path / "out.txt", tmp_path / "input.txt"
     source.write_text("a\nb\n" + "a" * 200 + "\n", encoding="utf-8")
-    same = ["--input", str(source), "--chunk", "1"]
+    same = ["--input", str(source), "--chunk", "1", "--max-source", "0"]
     assert generate(samples, output, *same) == 2  # stops at the third sentence
     parts = tmp_path / "out.txt.parts"
     chunks = {path: path.read_bytes() for path in parts.iterdir()}
@@ -163,7 +163,7 @@ def test_an_empty_input_gives_an_empty_output(samples, tmp_path):
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes):
     (tmp_path / "long.txt").write_text("a\nb\n" + "a" * 200 + "\n", encoding="utf-8")
-    options = ["--input", str(tmp_path / "long.txt"), "--processes", processes, "--chunk", "1"]
+    options = ["--input", str(tmp_path / "long.txt"), "--processes", processes, "--chunk", "1", "--max-source", "0"]
     assert generate(samples, tmp_path / "out.txt", *options) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "sentence 2: 201 tokens" in error and error.startswith("unified generate: error: ")

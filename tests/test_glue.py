@@ -4,12 +4,16 @@ import gzip
 import json
 import lzma
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from unified.errors import UnifiedError
+from unified.tasks.catalogue import task_named
 from unified.tasks.formats.glue import GLUE, glue_splits, read_glue
 from unified.tasks.formats.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.formats.sentiment_trees import read_sentiment_trees
+from unified.tasks.heads import parse_head
 from unified.tasks.items import TextItem
 
 #: Name, split -> lines of a file as the benchmark has it, and the items in it.
@@ -84,6 +88,20 @@ LAYOUTS = {
     ("WNLI", "train"): (["index\tsentence1\tsentence2\tlabel", "0\tOne.\tIt.\t1"], [TextItem("0", "One.", "It.", "1")]),
     ("WNLI", "test"): (["index\tsentence1\tsentence2", "0\tOne.\tIt."], [TextItem("0", "One.", "It.")]),
     ("MNLI", "diagnostic"): (["index\tsentence1\tsentence2", "0\tA cat.\tCats."], [TextItem("0", "A cat.", "Cats.")]),
+    ("MRPC", "test_labelled"): (
+        ["\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", '1\t7\t8\t"Quoted" once.\tQuoted "twice.\r'],
+        [TextItem("0", '"Quoted" once.', 'Quoted "twice.', "1")],
+    ),
+    ("STS-B", "test_labelled"): (
+        ["main-captions\tMSRvid\t2012test\t0024\t2.500\tA girl.\tA woman.",
+         "main-news\tMSRpar\t2012train\t0008\t5\t\"One.\tTwo.\tof Reuters\thttp://a"],
+        [TextItem("0", "A girl.", "A woman.", 2.5), TextItem("1", '"One.', "Two.", 5.0)],
+    ),
+    ("MNLI", "diagnostic_labelled"): (
+        ["Lexical Semantics\tPredicate-Argument Structure\tLogic\tKnowledge\tDomain\tPremise\tHypothesis\tLabel",
+         "\t\tNegation\t\tArtificial\tThe cat sat.\tThe cat did not sit.\tcontradiction"],
+        [TextItem("0", "The cat sat.", "The cat did not sit.", "contradiction")],
+    ),
     ("SICK", "train"): (
         ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment", "4\tOne\tTwo\t3.6\tNEUTRAL"],
         [TextItem("4", "One", "Two", "NEUTRAL")],
@@ -107,7 +125,64 @@ def test_every_split_has_a_layout():
     """MNLI's pairs of files are alike."""
     wanted = {(task.name, split) for task in GLUE.values() for split in task.files if split != "valid"}
     wanted -= {("MNLI", "test_mismatched"), ("SICK", "test")}
+    wanted -= {(task.name, split) for task in GLUE.values() for split in task.readers}
     assert {key for key in LAYOUTS if key[1] != "original"} == wanted
+
+
+TREES = """(3 (2 (2 The) (2 Rock)) (4 (3 (2 is) (4 Good)) (2 .)))
+(2 (2 Neither) (2 .))
+(1 (2 -LRB-) (1 (0 Bad) (2 -RRB-)))
+
+(0 (1 Awful) (2 !))
+"""
+
+
+def test_sentiment_trees_are_sentences_of_sst2(tmp_path):
+    """In lower case, with brackets as in GLUE's files; neutral ones are left out."""
+    path = tmp_path / "test.txt"
+    path.write_text(TREES)
+    expected = [("0", "the rock is good .", "1"), ("1", "( bad )", "0"), ("2", "awful !", "0")]
+    assert [(item.id, item.text, item.label) for item in read_sentiment_trees(path)] == expected
+    for text, says in (
+        ("(3 (2 a)\nwords\n(7 (2 a))\n(2 )\n", r"4 lines \(1, 2, 3, ...\): no tree of sentiments"),
+        ("(2 (2 a) (2 .))\n", "the file: holds no positive or negative sentence"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UnifiedError, match=says):
+            read_sentiment_trees(path)
+
+
+#: Task -> files of a folder: name, and the layout in it.
+WITH_LABELLED_TESTS = {
+    "MRPC": {"train.tsv": "train", "dev.tsv": "train", "test.tsv": "test", "msr_paraphrase_test.txt": "test_labelled"},
+    "STS-B": {"train.tsv": "train", "dev.tsv": "train", "test.tsv": "test", "sts-test.csv": "test_labelled"},
+    "MNLI": {"train.tsv": "train", "dev_matched.tsv": "train", "AX.tsv": "diagnostic",
+             "diagnostic-full.tsv": "diagnostic_labelled"},
+    "SST-2": {"train.tsv": "train", "dev.tsv": "train", "test.tsv": "test", "trees/test.txt": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_LABELLED_TESTS)
+def test_labelled_test_sets_are_scored_beside_those_for_the_server(tmp_path, name):
+    """Published figures of theirs are the server's; what is learnt and what chooses is as without them."""
+    for file, layout in WITH_LABELLED_TESTS[name].items():
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in LAYOUTS[name, layout][0]) if layout else TREES)
+    task = task_named(name.lower().replace("-", ""))
+    splits = task.read(tmp_path)
+    kind = "diagnostic" if name == "MNLI" else "test"
+    assert set(splits) == {"train", "valid", kind, f"{kind}_labelled"}
+    assert kind in task.unlabelled and f"{kind}_labelled" not in task.unlabelled
+    assert all(item.label is None for item in splits[kind]) and all(item.label for item in splits[f"{kind}_labelled"])
+    labels = GLUE[name].labels
+    items = [replace(splits["train"][0], label=label) for label in labels] if labels else splits["train"]
+    measures = parse_head(task.head).task_of(items).measures
+    figures = [figures for figures in task.published[f"{kind}_labelled"].values()]
+    assert figures and all(set(one) <= set(measures) for one in figures)
+    (tmp_path / next(file for file, layout in WITH_LABELLED_TESTS[name].items() if file not in (
+        "train.tsv", "dev.tsv", "dev_matched.tsv", "test.tsv", "AX.tsv"))).unlink()  # fmt: skip
+    assert task.read(tmp_path) == {split: splits[split] for split in ("train", "valid", kind)}
 
 
 def test_real_files_have_their_rows(unified_data):
@@ -144,9 +219,10 @@ def test_real_files_have_their_rows(unified_data):
     [
         ("RTE", [], "the file is empty"),
         ("RTE", ["index\tsentence1\tsentence2\tlabel"], "holds no row"),
-        ("RTE", ["index\ta\tb\tlabel", "0\t1\t2\t3"], "line 1: no header with the column 'sentence1' of RTE"),
+        ("RTE", ["index\ta\tb\tlabel", "0\t1\t2\t3"],
+         "line 1: no column 'sentence1'; its columns: 'index', 'a', 'b', 'label'; is it a file of RTE"),
         ("RTE", ["index\tsentence1\tsentence2", "0\tOne.\tTwo."],
-         "line 1: no column 'label'; there are index, sentence1"),
+         "line 1: no column 'label'; its columns: 'index', 'sentence1', 'sentence2'"),
         ("RTE", ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentails",
                  "1\tOne.\tentailment", "2\t \tTwo.\tentailment",
                  "3\tOne.\tTwo.\tentailment", "3\tA\tB\tentailment"],
@@ -236,7 +312,7 @@ def test_wrong_predictions_are_refused_before_anything_is_written(tmp_path):
     cases = {
         "the first is row 145": labels[:-1],
         "line 147: 'id' must be a row from 0 to 145, got '146'": [*labels, (146, "0")],
-        "line 1: 'label' must be one of 0, 1, got 1": [(0, 1), *labels[1:]],
+        "line 1: 'label' must be one of 0, 1, got 2": [(0, 2), *labels[1:]],
         "line 147: row 3 was in the file before": [*labels, (3, "0")],
     }
     for says, wrong in cases.items():

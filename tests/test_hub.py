@@ -75,10 +75,11 @@ def test_fill_span_asks_the_boundary_head_of_each_run(samples):
     states = lm.model.transformer(tokens, places, torch.zeros_like(places), seen)[0]
     gaps = (tokens[0] == lm.special.mask).nonzero().ravel().tolist()
     assert len(results) == len(gaps) == 3 and gaps[1] == gaps[0] + 1 and gaps[2] > gaps[1] + 1
-    table = lm.model.transformer.embeddings.tokens.weight
     ends = [(gaps[0] - 1, gaps[1] + 1, 0), (gaps[0] - 1, gaps[1] + 1, 1), (gaps[2] - 1, gaps[2] + 1, 0)]
     for result, (before, behind, distance) in zip(results, ends, strict=True):
-        scores = lm.model.boundary_head(states[[before]], states[[behind]], torch.tensor([distance]), table)[0]
+        scores = lm.model.boundary_head(states[[before]], states[[behind]], torch.tensor([distance]), lm.model.symbols)[
+            0
+        ]
         best = scores.softmax(-1).topk(3)
         assert [symbol for symbol, _ in result] == [lm.vocabulary.symbols[i] for i in best.indices.tolist()]
         assert [p for _, p in result] == pytest.approx(best.values.tolist(), rel=1e-5)
@@ -249,7 +250,7 @@ def test_checkpoints_that_do_not_fit_are_refused(samples, tmp_path, change, mess
 
 
 def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(samples):
-    """As in UniLM, section 3.6: draws among the most probable tokens, no 4-gram twice; the model ranks the samples."""
+    """As in UniLM, section 3.5: draws among the most probable tokens, no 4-gram twice; the model ranks the samples."""
     lm = loaded(samples, "left_to_right")
     prompts = ["The cat ", "On Monday the bird sang"]
     shared = {"prompt": True, "sampling": True, "max_length": 40, "seed": 3}
@@ -281,11 +282,27 @@ def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(sample
         (lambda lm: lm.fill_mask("no gap"), "a text with at least one <mask> is needed, got 'no gap'"),
         (lambda lm: lm.fill_mask("<mask>" + "a " * 60), "tokens with its special symbols, the model takes 96"),
         (lambda lm: lm.generate("a text"), "texts: expected a list of texts, got one text"),
-        (lambda lm: lm.generate(["a", "b" * 90], max_length=20), "sentence 1: 91 tokens, .* leave room for 73"),
+        (
+            lambda lm: lm.generate(["a", "b" * 90], max_length=20, max_source=0),
+            "sentence 1: 91 tokens, .* leave room for 73",
+        ),
         (lambda lm: lm.generate(["a"], batch_size=0), "batch_size must be at least 1, got 0"),
-        (lambda lm: lm.generate(["a" * 96]), "sentence 0: 97 tokens, but with max_length 1 .* leave room for 92"),
+        (
+            lambda lm: lm.generate(["a" * 96], max_source=0),
+            "sentence 0: 97 tokens, but .* leave room for 69 beside the 24",
+        ),
+        (
+            lambda lm: lm.generate(["a" * 96], prompt=True),
+            "sentence 0: 97 tokens, but .* leave room for 92 beside the 1 ",
+        ),
+        (lambda lm: lm.generate(["a"], max_length=93), "leave none for a source beside a target of 93 tokens"),
+        (
+            lambda lm: lm.generate(["a"], max_source=-1),
+            r"max_source must be 0 \(whole texts\) or a number of tokens, got -1",
+        ),
         (lambda lm: lm.score(["a"], ["b", "c"]), "1 sources but 2 targets"),
-        (lambda lm: lm.score(["a" * 60], ["b" * 60]), "positions are needed"),
+        (lambda lm: lm.score(["a" * 60], ["b" * 60], max_source=0), "positions are needed"),
+        (lambda lm: lm.score(["a"], ["b" * 93]), "leave none for a source beside a target of 94 tokens"),
     ],
 )
 def test_input_that_cannot_be_used_is_refused(samples, call, message):

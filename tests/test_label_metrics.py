@@ -366,7 +366,11 @@ def test_every_kind_from_the_command_line(tmp_path, capsys):
     assert command(capsys, "regression", gold, predicted)["pearson"] == pytest.approx(50)
     ids = write(tmp_path / "ids", "b\tno_relation", "a\tx"), write(tmp_path / "other ids", "a\tx", "b\ty")
     assert command(capsys, "relation", *ids) == score_relations(["no_relation", "x"], ["y", "x"])
-    assert command(capsys, "relation", *ids, "--negative", "x")["f1"] == 0
+    others = (
+        write(tmp_path / "others", "a\tz", "b\tx", "c\tz"),
+        write(tmp_path / "found others", "a\tx", "b\tz", "c\tx"),
+    )
+    assert command(capsys, "relation", *others, "--negative", "x")["f1"] == 0
     task8 = write(tmp_path / "task8", "1\tA-B(e1,e2)", "2\tOther")
     assert command(capsys, "relation", task8, task8, "--rules", "semeval2010")["macro_f1"] == 100
     tags = (
@@ -403,17 +407,20 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
         "fewer": (["classification", good, short], "short: 1 labels, but 2 in .*good"),
         "blank": (["classification", good, write(folder / "blank", "1", "")], "blank, line 2: no label"),
         "empty": (["classification", good, write(folder / "empty")], "the file is empty"),
-        "ids": (["relation", good, write(folder / "ids", "a\t1", "b\t0")], "ids: no label for 1 of"),
+        "ids": (
+            ["relation", good, write(folder / "ids", "a\t1", "b\t0")],
+            "ids: has no id of .*good, but such as 'a', where that has '1'",
+        ),
         "twice": (["relation", good, write(folder / "twice", "a\t1", "a\t0")], "line 2: id 'a' was"),
         "no number": (
             ["regression", good, write(folder / "words", "1", "x")],
-            "words, line 2: expected a finite number",
+            "words: id '2': expected a finite number, got 'x'",
         ),
         "tag": (["tagging", good, good], "good, .*good: tag '0': expected O, B-TYPE"),
         "no tags": (["tagging", good, write(folder / "blanks", "", "")], "blanks: no tags"),
         "no label": (
             ["classification", objects(folder / "x.jsonl", {"label": "1"}, {"text": "a"}, {"label": True}), good],
-            "x.jsonl, line 2: no object with 'label'; .*line 3: no object",
+            "x.jsonl, line 2: no field 'label'; its fields: .*line 3: 'label' must be a name or an integer, got True",
         ),
         "same id": (
             ["relation", good, objects(folder / "y.jsonl", {"id": 1, "label": "1"}, {"id": "1", "label": "0"})],

@@ -83,6 +83,12 @@ REFUSALS = [
     (lambda: by_hand(structure="full"), "structure is given as 'full', but the ranks and documents say otherwise"),
     (lambda: by_hand(structure="causal", key_rank=torch.tensor([1, 1])), "structure is given as 'causal', but"),
     (lambda: by_hand(structure="triangle"), "structure must be one of full, causal, mixed, got 'triangle'"),
+    (lambda: masks.pack([row, row.causal()], 9), "pack takes masks without last_key, but mask 1 has one"),
+    (lambda: masks.batch([row.causal()]), "batch takes masks without last_key, but mask 0 has one"),
+    (lambda: stream.causal(), "causal needs places: this mask has queries without a key of their own"),
+    (lambda: row.causal().block_mask(), "FlexAttention serves ranks alone"),
+    (lambda: row.causal().mask_mod, "FlexAttention serves ranks alone"),
+    (lambda: by_hand(last_key=torch.arange(3)), "last_key must be int64 of the shape of query_rank, (2,), got torch"),
     (lambda: by_hand(exclude_self=1), "exclude_self must be True or False, got 1"),
 ]  # fmt: skip
 

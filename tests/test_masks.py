@@ -38,6 +38,21 @@ PICTURES = {
     "without self, memory": (masks.left_to_right(2).without_self().with_memory(1), "x.. xx."),
     "memory, without self": (masks.left_to_right(2).with_memory(1).without_self(), "x.. xx."),
     "query stream without self": (masks.permutation([G, 0, 1]).without_self().query_stream([1, 2]), "x.. xx."),
+    "one way": (masks.bidirectional(3).causal(), "x.. xx. xxx"),
+    "one way, right to left": (masks.right_to_left(3).causal(), "x.. .x. ..x"),
+    "one way, permutation": (masks.permutation([G, 2, 0, 1, G]).causal(), "x.... xx... x.x.. x.xx. x...x"),
+    "one way, memory": (masks.permutation([1, G, 0]).causal().with_memory(1), "xx.. x.x. x.xx"),
+    "memory, one way": (masks.permutation([1, G, 0]).with_memory(1).causal(), "xx.. x.x. x.xx"),
+    "one way, query stream": (masks.permutation([1, G, 0]).causal().query_stream([2, 0]), ".x. ..."),
+    "query stream, one way": (
+        masks.permutation([1, G, 0]).query_stream([2, 0]).causal(torch.tensor([2, 0])),
+        ".x. ...",
+    ),
+    "packed, one way": (
+        masks.pack([masks.bidirectional(2), masks.permutation([1, 0])], 5).causal(),
+        "x.... xx... ..x.. ...x. ....x",
+    ),
+    "one way, without self": (masks.bidirectional(3).causal().without_self(), "... x.. xx."),
     "packed": (
         masks.pack([masks.seq2seq(1, 1), masks.right_to_left(2), masks.bidirectional(1)], 7),
         "x...... xx..... ..xx... ...x... ....x.. .....xx .....xx",
@@ -63,7 +78,8 @@ def test_builder_is_the_picture(name):
 @pytest.mark.parametrize("name", PICTURES)
 def test_builders_keep_what_a_mask_by_hand_must_keep(name):
     mask = PICTURES[name][0]
-    by_hand = AttentionMask(**mask._tensors(), exclude_self=mask.exclude_self, structure=mask.structure)
+    own = dict(exclude_self=mask.exclude_self, structure=mask.structure, last_key=mask.last_key)
+    by_hand = AttentionMask(**mask._tensors(), **own)
     assert torch.equal(by_hand.dense(), mask.dense())
 
 
@@ -197,6 +213,10 @@ def test_dense_is_the_definition(seed):
     assert torch.equal(row.dense(), visible_by_definition(row))
     queries = random_queries(rng, 5, 9, exclude_self=bool(seed % 2))
     assert torch.equal(queries.dense(), visible_by_definition(queries))
+    limited = queries.causal(torch.from_numpy(rng.integers(0, 9, 5)))
+    assert torch.equal(limited.dense(), visible_by_definition(limited))
+    assert torch.equal(limited.blind(), ~limited.dense().any(-1))
+    assert torch.equal(row.causal().dense(), row.dense().tril())
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -205,6 +225,7 @@ def test_depth_leaks_nothing(seed):
     length = int(rng.integers(1, 30))
     assert not leaks(random_row(rng, length, sorted_documents=False).dense())
     assert not leaks(masks.permutation(rng.integers(GIVEN, 6, length)).dense())
+    assert not leaks(masks.permutation(rng.integers(GIVEN, 6, length)).causal().dense())
 
 
 def test_a_mask_that_breaks_the_invariant_would_leak():
@@ -246,6 +267,7 @@ def test_a_mask_is_frozen_and_moves():
         mask.structure = "full"
     moved = mask.without_self().to("meta")
     assert (moved.device.type, moved.exclude_self, moved.structure) == ("meta", True, "mixed")
+    assert mask.causal().to("meta").last_key.device.type == "meta"
     assert mask.device.type == "cpu"
 
 

@@ -50,7 +50,40 @@ def test_the_last_of_equal_measurements_counts(folder):
 def test_points_of_a_measurement_are_one_curve(folder):
     (chart,) = curves(read_measurements([folder / "day.json"]))
     assert (chart.title, chart.x_label, chart.y_label) == ("memory by length", "tokens", "megabytes")
-    assert sorted(chart.curves["size small"]) == [(2, 20.0), (4, 40.0), (8, 80.0)]
+    assert {name: sorted(points) for name, points in chart.curves.items()} == {
+        "size small": [(2, 20.0), (4, 40.0), (8, 80.0)]
+    }
+
+
+def test_measurements_of_other_files_machines_and_versions_are_told_apart(tmp_path, capsys):
+    """In the table, in bars and in curves; nothing of one takes the place of another's."""
+    made = {
+        "monday": {"machine": {"processor": "A"}, "versions": {"torch": "2"}},
+        "tuesday": {"machine": {"processor": "A"}, "versions": {"torch": "2"}},
+        "moved": {"machine": {"processor": "B"}, "versions": {"torch": "3"}},
+    }
+    values = {"monday": 1.0, "tuesday": 2.0, "moved": 3.0}
+    lines = {
+        name: [
+            line("speed", values[name], size="small") | where,
+            line("growth", values[name], "seconds", at=("tokens", 2)) | where,
+        ]
+        for name, where in made.items()
+    }
+    files = {"one": lines["monday"] + lines["moved"], "two": lines["tuesday"]}
+    for name, rows in files.items():
+        (tmp_path / f"{name}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = read_measurements(measurement_files([tmp_path]))
+    sources = ["one, machine processor A, versions torch 2", "one, machine processor B, versions torch 3", "two"]
+    assert [row["source"] for row in found] == [sources[0], sources[0], sources[1], sources[1], sources[2], sources[2]]
+    for source, value in zip(sources, (1.0, 3.0, 2.0), strict=True):
+        assert f"| speed | size small, {source} | {value:.2f} ({value:.2f}-{value + 1:.2f}) |  |" in table(found)
+    (chart,) = curves(found)
+    assert chart.curves == {sources[0]: [(2, 1.0)], sources[1]: [(2, 3.0)], sources[2]: [(2, 2.0)]}
+    drawn = page(found)
+    assert all(f"<figcaption>{source}</figcaption>" in drawn for source in sources)
+    (alone,) = [path for path in measurement_files([tmp_path]) if path.name == "two.json"]
+    assert [row["source"] for row in read_measurements([alone])] == ["", ""]
 
 
 def test_the_page_draws_bars_and_curves(folder, capsys):

@@ -10,6 +10,7 @@ import torch
 from fairseq_plugins.memory import StreamMemory
 from fairseq_plugins.tasks.unified_lm import UnifiedLMTask, UnifiedLMTaskConfig
 from tests import fairseq_runs as fairseq
+from unified import UnifiedLM
 
 SYSTEM = (
     "--arch", "xlnet_tiny", "--inner-dropout", 0, "--objectives", "xlnet", "--memory", 40, "--normalize", "tokens",
@@ -40,6 +41,16 @@ def test_the_memory_is_read(data, whole, tmp_path):
     shorter = (*SYSTEM, "--memory", 8, "--batch-size", 4, "--max-update", 8, "--no-save")
     others = inner(fairseq.train(data, tmp_path, *shorter))
     assert others[0] == whole[1][0] and others[1:] != whole[1][1:8]
+
+
+def test_one_way_attention_with_clamped_distances_trains_and_is_kept_in_the_checkpoint(data, whole, tmp_path):
+    arguments = (*SYSTEM, "--attn-type", "uni", "--clamp-len", 9, "--batch-size", 4, "--max-epoch", 6, "--lr", 5e-3)
+    losses = [float(loss) for _, loss, _ in inner(fairseq.train(data, tmp_path, *arguments))]
+    assert np.mean(losses[-5:]) < losses[0] - 0.5 and losses[0] != float(whole[1][0][1])
+    lm = UnifiedLM.from_pretrained(tmp_path / "checkpoint_last.pt", data=data)
+    assert (lm.model.config.attn_type, lm.model.config.clamp_len) == ("uni", 9)
+    (written,) = lm.generate(["w1 w2 w3"], max_length=12)
+    assert written.startswith("w1 w2 w3 w")
 
 
 def test_restart_goes_on_exactly_with_workers_too(data, whole, tmp_path):

@@ -1,6 +1,7 @@
 """The Transformer against transformers' BERT with the same weights; what no mask may leak; packing; losses; sizes."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def bert_pair(eps: float = 1e-12):
     for parameter in theirs.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     ours = LanguageModel(TransformerConfig(vocabulary_size=60, norm_epsilon=eps, **SHAPE)).eval()
-    ours.load_state_dict(translated(theirs.state_dict()))
+    ours.load_state_dict({**ours.state_dict(), **translated(theirs.state_dict())})
     return theirs, ours
 
 
@@ -315,7 +316,7 @@ def test_label_smoothing_is_unilms_divergence_less_its_constant():
     smoothed[:, 0] = 0.0
     smoothed[torch.arange(3), labels] = 0.9
     divergence = torch.nn.functional.kl_div(logits.log_softmax(-1), smoothed, reduction="none").sum(-1)
-    loss, nll = cross_entropy(logits, labels, 0.1, pad=0)
+    loss, nll = cross_entropy(logits, labels, 0.1, torch.arange(size) == 0)
     torch.testing.assert_close(loss - divergence, torch.full((3,), 1.3526), atol=2e-4, rtol=0)
     torch.testing.assert_close(nll, torch.nn.functional.cross_entropy(logits, labels, reduction="none"))
 
@@ -364,11 +365,32 @@ def test_presets_have_the_published_sizes():
         neighbor = layers * (4 * width * (width + 1) + 2 * width) * name.startswith("anna")
         assert count(name, 30522) == formula(layers, width, 30522, token_types) + neighbor, name
         assert PRESETS[name]().heads == heads
-    # ANNA with its vocabulary of 127,490: published are 550M for large and 160M for base, which its tables exceed.
-    assert [round(count(f"anna_{size}", 127_490) / 1e6) for size in ("base", "large")] == [213, 536]
     # BERT-base's published 110M; UniLM's ~340M with its cased vocabulary.
     assert round(count("unified_lm_base", 30522) / 1e6) == 110
     assert 330e6 < count("unified_lm_large", 28996) < 345e6
+
+
+def test_parameters_of_anna_are_those_that_the_documentation_gives():
+    """With the paper's vocabulary of 127,490, part by part; docs/decisions.md quotes each number."""
+    page = (Path(__file__).parents[1] / "docs" / "decisions.md").read_text(encoding="utf-8")
+    quoted = page[page.index("**ANNA's sizes") :].partition("\n\n")[0]
+
+    def counts(name: str, **changes) -> tuple[int, ...]:
+        with torch.device("meta"):
+            built = LanguageModel(PRESETS[name](vocabulary_size=127_490, **changes))
+        table, blocks = built.transformer.embeddings.tokens, built.transformer.blocks
+        heads = built.token_head, built.next_sentence_head
+        parts = [sum(p.numel() for p in part.parameters()) for part in (built, table, blocks, *heads)]
+        return *parts, parts[0] - sum(parts[1:])
+
+    base, large = counts("anna_base"), counts("anna_large")
+    one_attention = [counts(f"anna_{size}", sublayers="self,feed_forward") for size in ("base", "large")]
+    assert base == (213_041_668, 97_912_320, 113_421_312, 719_618, 592_130, 396_288)
+    assert large[0] == 536_429_060 and one_attention[0][0] == 184_674_820 and one_attention[1][0] == 435_618_308
+    neighbor = base[2] - one_attention[0][2]
+    assert neighbor == 12 * (4 * 768 * 769 + 2 * 768)
+    for number in (*base, large[0], neighbor, *(parts[0] for parts in one_attention)):
+        assert f"{number:,}" in quoted, number
 
 
 def test_weights_start_as_berts_do():

@@ -170,7 +170,7 @@ def test_contract(name):
         given = text.tokens.copy(), text.second.copy()
         example = objective(text, np.random.default_rng(5))
         assert np.array_equal(text.tokens, given[0]) and np.array_equal(text.second, given[1])
-        plain = ("group", "is_next", "pair_place", "query_stream")
+        plain = ("group", "is_next", "pair_place", "query_stream", "entities")
         arrays = {f.name: getattr(example, f.name) for f in fields(example) if f.name not in plain}
         assert all(array.dtype == np.int64 for array in arrays.values())
         several = {key: array.ndim for key, array in arrays.items() if array.ndim != 1}

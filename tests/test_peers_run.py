@@ -12,7 +12,8 @@ import torch
 
 from tests.test_recipes import load
 from unified.errors import UnifiedError
-from unified.results import read_results, tables
+from unified.result_tables import tables
+from unified.results import read_results
 from unified.tasks import parse_head
 from unified.tasks.catalogue import task_named
 from unified.tasks.formats.writing import text_of

@@ -26,7 +26,8 @@ from unified.checkpoints.parameters import load_parameters
 from unified.data.destination import write_manifest
 from unified.errors import UnifiedError
 from unified.model.understanding import UnderstandingModel, with_pooler
-from unified.results import read_results, tables
+from unified.result_tables import tables
+from unified.results import read_results
 from unified.tasks import HEADS, Classification, Codec, parse_head
 from unified.tasks.batches import assembled
 from unified.tasks.catalogue import task_named

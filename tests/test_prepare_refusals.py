@@ -34,7 +34,7 @@ def refusal(tmp_path, capsys, *arguments):
         ("a.txt", b"good\nb\xe9d\n", "a.txt, line 2: not UTF-8 (byte 0xe9 at byte 2 of the line)"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "b"\n', "a.jsonl, line 2: not JSON ("),
         ("a.jsonl", b'\n["text"]\n', "a.jsonl, line 2: a JSON list; each line holds one object"),
-        ("a.jsonl", b'{"body": "a", "id": 1}\n', "a.jsonl, line 1: no field 'text' (its fields: 'body', 'id')"),
+        ("a.jsonl", b'{"body": "a", "id": 1}\n', "a.jsonl, line 1: no field 'text'; its fields: 'body', 'id'"),
         ("a.jsonl", b'{"text": 7}\n', "a.jsonl, line 1: field 'text' is a int, not a string"),
         ("a.jsonl", b'{"text": "\\ud83d"}\n', "a.jsonl, line 1: field 'text' holds half of a surrogate pair"),
         ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1: not JSON ("),
@@ -92,7 +92,7 @@ def test_bad_options_and_missing_files(tmp_path, capsys):
         ([text, "--tokenizer", text], r"no [UNK] among its 2 entries"),
         (
             [text, "--tokenizer", tmp_path],
-            "holds no tokenizer; one of tokenizer.model, vocab.txt, anna.json, xlnet.model is needed",
+            "holds no tokenizer; one of tokenizer.model, vocab.txt, anna.json, xlnet.model, tokenizer.json is needed",
         ),
         ([text, "--valid-share", "1"], "--valid-share is at least 0 and below 1, got 1.0"),
         ([text, "--valid-share", "-0.1"], "--valid-share is at least 0 and below 1, got -0.1"),
@@ -132,7 +132,7 @@ def test_a_destination_with_content_is_refused_and_stays_as_it_is(tmp_path, caps
     assert tree(data) == first
     write(data / "checkpoint.pt", b"precious")
     assert run(other, "--destination", data, "--overwrite") == 2
-    assert "holds checkpoint.pt, which `unified prepare` did not write" in capsys.readouterr().err
+    assert "holds checkpoint.pt, which manifest.json there does not list" in capsys.readouterr().err
     (data / "checkpoint.pt").unlink()
     assert run(other, "--destination", data, "--overwrite", "--valid", text) == 0
     assert tree(data)["train.bin"] != first["train.bin"] and "valid.bin" in tree(data)

@@ -56,6 +56,20 @@ def test_settings_are_berts_and_spanberts():
         TASKS["swag"].as_in("unilm")
 
 
+def test_xlnets_scripts_fine_tune_without_weight_decay():
+    """run_classifier.py, run_race.py and run_squad.py: their flag is 0, and no script sets another value."""
+    trainings = [task.as_in("xlnet").training for task in TASKS.values() if "xlnet" in getattr(task, "systems", ())]
+    trainings += [TASKS[name].training for name in ("race", "dream", "imdb")]
+    assert len(trainings) == 6 and {training.weight_decay for training in trainings} == {0.0}
+
+
+def test_a_coreference_head_does_not_decay():
+    """optimization.py of mandarjoshi90/coref: 0.01 for BERT's parameters, plain Adam for the head's."""
+    task = TASKS["conll2012"]
+    trainings = [task.training, *(training for _, training in task.systems.values())]
+    assert {(training.weight_decay, training.head_weight_decay) for training in trainings} == {(0.01, 0.0)}
+
+
 def glue_files(folder):
     """One row a split for all tasks of GLUE; MNLI has all of its files."""
     for task in GLUE.values():
@@ -63,8 +77,10 @@ def glue_files(folder):
         label = task.labels[0] if task.labels else "1.5"
         rows = ["\t".join(columns), "\t".join(["A.", "B.", label][: len(columns) - 1] + [label])]
         (folder / task.name).mkdir()
-        for alternatives in task.files.values():
-            (folder / task.name / alternatives[0][0]).write_text("\n".join(rows))
+        for split, alternatives in task.files.items():
+            path = folder / task.name / alternatives[0][0]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("(3 (2 A) (2 .))" if split in task.readers else "\n".join(rows))
 
 
 def test_every_glue_task_reads_its_folder(tmp_path):
@@ -184,7 +200,7 @@ def test_from_official_files_to_a_submission(tmp_path):
     )
     assert result.returncode == 0, result.stderr[-3000:]
     command = shlex.split(result.stdout.splitlines()[0])
-    for option, value in (("--optimizer", "adamax"), ("--weight-decay", "0.0"), ("--clip-norm", "1.0"),
+    for option, value in (("--optimizer", "unified_adamax"), ("--weight-decay", "0.0"), ("--clip-norm", "1.0"),
                           ("--batch-size", "32"), ("--best-checkpoint-metric", "accuracy"),
                           ("--total-num-update", "64"), ("--warmup-updates", "6"),
                           ("--head", "classification(dropout=0.1)")):  # fmt: skip
@@ -202,7 +218,7 @@ def test_from_official_files_to_a_submission(tmp_path):
 @pytest.mark.parametrize("name", TASKS)
 def test_published_figures_are_percentages_of_a_split(name):
     published = TASKS[name].published
-    assert set(published) <= {"valid", "valid_mismatched", "test"}
+    assert set(published) <= {"valid", "valid_mismatched", "test", "test_labelled", "diagnostic_labelled"}
     for systems in published.values():
         assert systems and not any("test" in system for system in systems)
         assert all(0 < figure < 100 for figures in systems.values() for figure in figures.values())

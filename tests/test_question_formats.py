@@ -19,7 +19,14 @@ from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.metrics.squad import word_f1
 from unified.tasks.formats.free_answers import most_similar_span
-from unified.tasks.formats.questions import coqa_items, mrqa_items, read_coqa, read_mrqa, read_squad, squad_items
+from unified.tasks.formats.questions import (
+    coqa_items,
+    mrqa_items,
+    read_coqa,
+    read_mrqa_together,
+    read_squad,
+    squad_items,
+)
 from unified.tasks.formats.writing import read_coqa_answers, read_squad_questions
 from unified.tasks.items import write_items
 from unified.tasks.questions import Answer, QuestionItem
@@ -92,9 +99,9 @@ def test_no_question_is_in_two_data_sets_of_mrqa(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("\n".join(mrqa_lines({"context": CONTEXT, "qas": questions})))
     with pytest.raises(UnifiedError, match=r"Trivia.jsonl: question '1' is in News.jsonl, too"):
-        read_mrqa(tmp_path)
+        read_mrqa_together(tmp_path)
     (tmp_path / "train" / "Trivia.jsonl").rename(tmp_path / "train" / "Trivia.jsonl.partial")
-    assert len(read_mrqa(tmp_path)["train"]) == 1
+    assert len(read_mrqa_together(tmp_path)["train"]) == 1
 
 
 def mrqa_lines(*contexts):
@@ -102,7 +109,7 @@ def mrqa_lines(*contexts):
 
 
 def test_mrqa(tmp_path):
-    both = [{"text": "anna berg", "char_spans": [[11, 19], [0, 2]]}, {"text": "Berg", "char_spans": [[16, 19]]}]
+    both = [{"text": "Berg", "char_spans": [[16, 19]]}, {"text": "anna berg", "char_spans": [[40, 48], [11, 19]]}]
     wrong = [{"text": "3", "char_spans": [[0, 2]]}]
     questions = [
         {"qid": "1", "question": "Who?", "answers": ["anna berg", "Berg"], "detected_answers": both},
@@ -145,11 +152,11 @@ def test_bad_lines_of_mrqa_are_reported(tmp_path):
     with pytest.raises(UnifiedError) as caught:
         read_mrqa_file(path)
     for problem in (
-        "line 3: question id '1' was in the file before", "line 4: no text 'context'", "line 5: no list 'qas'",
+        "line 3: question id '1' was in the file before", "line 4: no field 'context'; its fields: 'qas'",
+        "line 5: no field 'qas'; its fields: 'context'",
         "line 6, question 3: 'answers' is not a list of texts",
-        "line 7, question d0: the first detected answer lies outside the context: [5, 900]",
-        "line 8, question d1: the first detected answer has no 'char_spans'",
-        "line 9, question d2: the first detected answer has no 'char_spans'",
+        "line 7, question d0: a detected answer lies outside the context: [5, 900]",
+        "2 times (line 8, question d1, line 9, question d2): a detected answer has no 'char_spans'",
         "line 10: not JSON", "line 11: not a JSON object",
     ):  # fmt: skip
         assert problem in str(caught.value), caught.value
@@ -249,7 +256,8 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
     )
     items = squad_items(read_squad_file(path))
     predictions = [
-        {"id": identity, "answer": answer, "no_answer": chance, "best_non_null": text, "nbest": [{"text": text}]}
+        {"id": identity, "answer": answer, "no_answer": chance, "best_non_null": {"text": text}, "nbest": [
+            {"text": text}]}
         for identity, answer, chance, text in (
             ("a", "", 0.9, "Anna"), ("b", "in 1990", 0.25, "in 1990"), ("c", "", 0.95, "1990"))
     ]  # fmt: skip

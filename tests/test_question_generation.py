@@ -77,8 +77,11 @@ def test_answers_that_do_not_fit_are_named_and_nothing_is_cut():
     with pytest.raises(UnifiedError) as refusal:
         question_pairs(paragraphs, counter, 30)
     first = next(identity for identity, length in longest.items() if 2 * length + 1 > 30)
-    assert str(refusal.value).startswith(f"question '{first}': its answer of {longest[first]} tokens has no room in ")
-    assert "; and " in str(refusal.value) and str(refusal.value).count("question '") == 10
+    alike = [identity for identity, length in longest.items() if length == longest[first]]
+    assert len(alike) > 3 and str(refusal.value).startswith(
+        f"{len(alike)} times (question '{alike[0]}', question '{alike[1]}', question '{alike[2]}', ...): "
+        f"its answer of {longest[first]} tokens has no room in "
+    )
 
 
 def test_questions_without_an_answer_in_the_passage_make_no_pair():

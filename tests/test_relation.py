@@ -54,14 +54,15 @@ def test_bad_items_are_reported(tmp_path):
     bad = [good | {"words": []}, good | {"entities": [{}]}, good | {"entities": [{"start": 0, "stop": 3}] * 2},
            good | {"entities": [{"start": 1, "stop": 1}] * 2},
            good | {"entities": [{"start": 0, "stop": 1, "type": 3}] * 2},
-           good | {"label": 3}, {name: value for name, value in good.items() if name != "label"}]  # fmt: skip
+           good | {"label": 3.5}, {name: value for name, value in good.items() if name != "label"}]  # fmt: skip
     path = tmp_path / "items.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in [good, *bad]))
     with pytest.raises(UnifiedError) as caught:
         Relation.read(path)
     for says in ("line 2: 'words'", "line 3: 'entities' must be a list of two",
                  "line 4: an entity must have 0 <= start < stop <= 2, got 0 and 3", "line 5: an entity must have",
-                 "line 6: the 'type'", "line 7: 'label' must be a name", "line 8: 'label' is missing"):  # fmt: skip
+                 "line 6: the 'type'", "line 7: 'label' must be a name",
+                 "line 8: no field 'label'; its fields: 'words', 'entities'"):  # fmt: skip
         assert says in str(caught.value)
 
 
@@ -177,7 +178,7 @@ def test_refusals():
         Relation(("a", "no_relation"), design="mark")
     items = [RelationItem("1", ("w1", "w2"), (Entity(0, 1, "P"), Entity(1, 2, "Q")), "a")]
     with pytest.raises(
-        UnifiedError, match=r"has 0 symbols \[unusedK\], and 4 are needed for the markers of two .*convert --voc"
+        UnifiedError, match=r"has 0 symbols \[unusedK\], and 4 are needed for the markers of two .*finetune` adds them"
     ):
         Relation(("a", "no_relation")).encode(items, runs.codec(32))
     with pytest.raises(UnifiedError, match=r"has 1 symbols \[unusedK\], and 2 are needed for the types"):

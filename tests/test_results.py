@@ -1,70 +1,208 @@
-"""`unified results`: tables of results files."""
+"""`unified results`: files of results, and tables whose lines hold results that differ in the seed alone."""
+
+import json
+import random
+import statistics
+from pathlib import Path
 
 import pytest
 
+from unified.cli import main
+from unified.differences import Digest, described, differing, flat, short_paths
 from unified.errors import UnifiedError
-from unified.results import read_results, tables, write_result
+from unified.result_tables import tables
+from unified.results import read_results, write_result
 
-SHARED = {"command": ["fairseq-train"], "data": {}, "published": {"valid": {"BERT": {"accuracy": 93.5}}}}
+MODEL = {"name": "models/bert", "sha256": "a" * 64, "layers": 12}
+FAIRSEQ = {"--dropout": ["0.1"]}
+SETTINGS = {"head": "classification(dropout=0.1)", "epochs": 3, "learning-rate": 2e-5, "fairseq": FAIRSEQ}
+DATA = {"train.jsonl": "1" * 64, "valid.jsonl": "2" * 64, "test.jsonl": "3" * 64}
+PUBLISHED = {"valid": {"BERT": {"accuracy": 93.5}}}
+
+
+def written(folder: Path, seed: int = 1, accuracy: float = 90.0, versions: dict | None = None, **changes) -> Path:
+    """A file of results whose fields are the above ones, but for the changes."""
+    folder.mkdir(exist_ok=True)
+    scores = {"valid": {"accuracy": accuracy, "matthews": 50.0, "total": 10}}
+    fields = {"task": "sst2", "run": "ours", "scores": scores, "model": MODEL, "settings": SETTINGS, "data": DATA}
+    path = write_result(folder, **fields | {"published": PUBLISHED, "command": ["x"]} | changes, seed=seed)
+    if versions:
+        content = json.loads(path.read_text())
+        path.write_text(json.dumps(content | {"versions": content["versions"] | versions}))
+    return path
+
+
+def rows(*paths: Path, **options) -> list[list[str]]:
+    """Cells of the lines of one table, without its header and published figures."""
+    return cells_of(tables(read_results(paths), **options))
+
+
+def cells_of(table: str) -> list[list[str]]:
+    lines = [line for line in table.splitlines()[4:] if line.startswith("|") and "(published)" not in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def test_tables_of_results(tmp_path):
     for seed, accuracy in ((1, 90.0), (2, 92.0)):
-        (tmp_path / f"run{seed}").mkdir()
-        scores = {"valid": {"accuracy": accuracy, "matthews": 50.0, "total": 10}}
-        write_result(tmp_path / f"run{seed}", task="sst2", run="ours", scores=scores, seed=seed, **SHARED)
-    (tmp_path / "peer").mkdir()
-    peer = {"valid": {"accuracy": 89.125, "total": 10}}
-    write_result(tmp_path / "peer", task="sst2", run="peer", scores=peer, seed=1, **SHARED)
+        written(tmp_path / f"run{seed}", seed, accuracy)
+    written(tmp_path / "peer", 1, run="peer", scores={"valid": {"accuracy": 89.125, "total": 10}})
     assert tables(read_results([tmp_path])) == (
         "### sst2, valid\n\n| run | seeds | accuracy |\n|---|---|---|\n| peer | 1 | 89.12 |\n"
-        "| ours | 1, 2 | 91.00 ± 1.41 |\n| BERT (published) | | 93.50 |"
+        "| ours | 1, 2 | 91.00 ± 1.41 |\n| BERT (published) |  | 93.50 |"
     )
     own = tables(read_results([tmp_path / "run1"]), ["matthews"])
-    assert own.splitlines()[-2:] == ["| ours | 1 | 50.00 |", "| BERT (published) | |  |"]
-    (tmp_path / "bad.json").write_text('{"task": "sst2"}')
-    for path, says in ((tmp_path / "bad.json", "run is missing"), (tmp_path / "none", "cannot be read")):
-        with pytest.raises(UnifiedError, match=says):
-            read_results([path])
+    assert own.splitlines()[-2:] == ["| ours | 1 | 50.00 |", "| BERT (published) |  |  |"]
 
 
-def test_published_figures_stand_under_their_split(tmp_path):
-    scores = {split: {"accuracy": 80.0} for split in ("valid", "valid_mismatched", "test")}
-    published = {"valid": {"BERT": {"accuracy": 86.6}}, "test": {"UniLM": {"accuracy": 87.0}}}
-    write_result(tmp_path, task="mnli", run="ours", scores=scores, seed=1, **SHARED | {"published": published})
-    of_split = dict(zip(scores, tables(read_results([tmp_path])).split("\n\n### "), strict=True))
-    assert "| BERT (published) | | 86.60 |" in of_split["valid"] and "UniLM" not in of_split["valid"]
-    assert "(published)" not in of_split["valid_mismatched"]
-    assert "| UniLM (published) | | 87.00 |" in of_split["test"] and "BERT" not in of_split["test"]
+#: What may make two results those of different runs, and what their lines say of it.
+CHANGES = {
+    "model": ({"model": MODEL | {"name": "models/roberta", "sha256": "b" * 64}}, "model bert", "model roberta"),
+    "contents of the model": (
+        {"model": MODEL | {"sha256": "b" * 64}}, "model bert (aaaaaa)", "model bert (bbbbbb)",
+    ),
+    "models of one name": (
+        {"model": MODEL | {"name": "old/bert", "sha256": "b" * 64}}, "model models/bert", "model old/bert",
+    ),
+    "head": (
+        {"settings": SETTINGS | {"head": "classification"}}, "head classification(dropout=0.1)", "head classification",
+    ),
+    "training": ({"settings": SETTINGS | {"learning-rate": 3e-5}}, "learning-rate 2e-05", "learning-rate 3e-05"),
+    "two settings": (
+        {"settings": SETTINGS | {"learning-rate": 3e-5, "epochs": 4}},
+        "epochs 3, learning-rate 2e-05",
+        "epochs 4, learning-rate 3e-05",
+    ),
+    "a setting of fairseq": (
+        {"settings": SETTINGS | {"fairseq": {}}}, 'fairseq --dropout ["0.1"]', "no fairseq --dropout",
+    ),
+    "a setting that is on": ({"settings": SETTINGS | {"packed": True}}, "no packed", "packed"),
+    "selection": ({"settings": SETTINGS | {"select": "best"}}, "no select", "select best"),
+    "training items": ({"data": DATA | {"train.jsonl": "4" * 64}}, "train.jsonl 111111", "train.jsonl 444444"),
+    "scored items": ({"data": DATA | {"valid.jsonl": "4" * 64}}, "valid.jsonl 222222", "valid.jsonl 444444"),
+    "versions": ({"versions": {"torch": "1.0"}}, None, "torch 1.0"),
+}  # fmt: skip
 
 
-def test_files_without_splits_of_published_figures_are_read(tmp_path):
-    """As they were written before."""
-    scores = {split: {"accuracy": 80.0} for split in ("valid", "test")}
-    published = {"BERT": {"accuracy": 86.6}}
-    write_result(tmp_path, task="mnli", run="ours", scores=scores, seed=1, **SHARED | {"published": published})
-    assert tables(read_results([tmp_path])).count("| BERT (published) | | 86.60 |") == 2
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_differs_in_more_than_the_seed_has_a_line_of_its_own(tmp_path, change):
+    """Two seeds of each; nothing is averaged over the change, and both lines say in what they differ."""
+    changes, one, other = CHANGES[change]
+    paths = [written(tmp_path / f"a{seed}", seed, 80.0 + seed) for seed in (1, 2)]
+    paths += [written(tmp_path / f"b{seed}", seed, 90.0 + seed, **changes) for seed in (1, 2)]
+    found = rows(*paths)
+    assert [row[0] for row in found] == ["ours", "ours"] and [row[2] for row in found] == ["1, 2", "1, 2"]
+    assert [row[3] for row in found] == ["81.50 ± 0.71", "91.50 ± 0.71"]
+    assert found[1][1] == other and (one is None or found[0][1] == one) and found[0][1] != other
+    assert tables(read_results(paths)).splitlines()[2] == "| run | differs in | seeds | accuracy | matthews |"
 
 
-def result(folder, seed: int, accuracy: float):
-    folder.mkdir(exist_ok=True)
-    scores = {"valid": {"accuracy": accuracy, "total": 10}}
-    write_result(folder, task="sst2", run="ours", scores=scores, seed=seed, **SHARED)
-    return folder
+def test_what_decides_no_score_separates_nothing(tmp_path):
+    """Name of the same model, machine, command, items of other splits, and 1 for 1.0."""
+    one = written(tmp_path / "one", 1, 80.0)
+    settings = SETTINGS | {"epochs": 3.0, "head-rate": None}
+    model = MODEL | {"name": "/elsewhere/copy"}
+    data = DATA | {"test.jsonl": "9"}
+    two = written(tmp_path / "two", 2, 90.0, model=model, settings=settings, command=["y"], data=data)
+    assert rows(one, two) == [["ours", "1, 2", "85.00 ± 7.07", "50.00 ± 0.00"]]
+
+
+def test_runs_of_other_names_differ_by_their_names_but_for_the_items_they_are_scored_on(tmp_path):
+    one = written(tmp_path / "one")
+    two = written(tmp_path / "two", run="theirs", settings=SETTINGS | {"epochs": 9})
+    assert [row[:2] for row in rows(one, two)] == [["ours", "1"], ["theirs", "1"]]
+    assert [row[1] for row in rows(one, two, every_difference=True)] == ["epochs 3", "epochs 9"]
+    three = written(tmp_path / "three", run="others", data=DATA | {"valid.jsonl": "5" * 64})
+    found = [row[1] for row in rows(one, two, three)]
+    assert found == ["valid.jsonl 222222", "valid.jsonl 222222", "valid.jsonl 555555"]
+
+
+def test_lines_are_the_groups_of_equal_runs(tmp_path):
+    """Against groups by definition: 60 random sets of results."""
+    rng = random.Random(1)
+    for trial in range(60):
+        results = []
+        for i in range(rng.randint(1, 8)):
+            changes = {
+                "run": rng.choice(["ours", "ours", "b"]),
+                "model": MODEL | {"sha256": rng.choice("ab") * 64, "name": rng.choice(["x/m", "y/m"])},
+                "settings": SETTINGS | {"epochs": rng.choice([3, 3, 4])},
+            }
+            path = written(tmp_path / f"{trial}-{i}", rng.randint(1, 2), float(rng.randint(0, 90)), **changes)
+            results.append(read_results([path])[0])
+        groups: dict = {}
+        for one in results:
+            key = (one["run"], one["model"]["sha256"], one["settings"]["epochs"])
+            groups.setdefault(key, {}).setdefault(one["seed"], []).append(one["scores"]["valid"]["accuracy"])
+        expected = []
+        for key, seeds in groups.items():
+            means = [statistics.mean(values) for values in seeds.values()]
+            spread = f" ± {statistics.stdev(means):.2f}" if len(means) > 1 else ""
+            expected.append((key[0], f"{statistics.mean(means):.2f}{spread}"))
+        cells = cells_of(tables(results, ["accuracy"]))
+        assert [(row[0], row[-1]) for row in cells] == expected
+        # Lines can be told apart.
+        assert len({tuple(row[:-2]) for row in cells}) == len(cells)
 
 
 @pytest.mark.parametrize(("again", "mean"), [(90.0, 90.0), (95.0, 92.5)])
 def test_a_seed_counts_once(tmp_path, again, mean):
     """Whether its other result is a copy or differs; deviations are of seeds."""
     one, copy, two = (
-        result(tmp_path / name, seed, accuracy)
+        written(tmp_path / name, seed, accuracy)
         for name, seed, accuracy in (("one", 1, 90.0), ("copy", 1, again), ("two", 2, 92.0))
     )
-    rows = tables(read_results([one, copy])).splitlines()
-    assert f"| ours | 1 (2 times) | {mean:.2f} |" in rows and "count as one" in rows[-1]
-    rows = tables(read_results([one, copy, two])).splitlines()
+    found = tables(read_results([one, copy]), ["accuracy"]).splitlines()
+    assert f"| ours | 1 (2 times) | {mean:.2f} |" in found and "count as one" in found[-1]
+    found = tables(read_results([one, copy, two]), ["accuracy"]).splitlines()
     deviation = abs(mean - 92.0) / 2**0.5
-    assert f"| ours | 1 (2 times), 2 | {(mean + 92.0) / 2:.2f} ± {deviation:.2f} |" in rows
-    assert "count as one" in rows[-1]
-    rows = tables(read_results([one, two])).splitlines()
-    assert "| ours | 1, 2 | 91.00 ± 1.41 |" in rows and "count as one" not in rows[-1]
+    assert f"| ours | 1 (2 times), 2 | {(mean + 92.0) / 2:.2f} ± {deviation:.2f} |" in found
+    assert "count as one" in found[-1]
+    found = tables(read_results([one, two]), ["accuracy"]).splitlines()
+    assert "| ours | 1, 2 | 91.00 ± 1.41 |" in found and "count as one" not in found[-1]
+
+
+def test_published_figures_stand_under_their_split(tmp_path):
+    scores = {split: {"accuracy": 80.0} for split in ("valid", "valid_mismatched", "test")}
+    published = {"valid": {"BERT": {"accuracy": 86.6}}, "test": {"UniLM": {"accuracy": 87.0}}}
+    written(tmp_path / "run", scores=scores, published=published)
+    of_split = dict(zip(scores, tables(read_results([tmp_path])).split("\n\n### "), strict=True))
+    assert "| BERT (published) |  | 86.60 |" in of_split["valid"] and "UniLM" not in of_split["valid"]
+    assert "(published)" not in of_split["valid_mismatched"]
+    assert "| UniLM (published) |  | 87.00 |" in of_split["test"] and "BERT" not in of_split["test"]
+
+
+def test_files_that_do_not_say_what_made_them_are_refused(tmp_path, capsys):
+    """Whatever else they say, they could be averaged with anything."""
+    path = written(tmp_path / "run")
+    content = json.loads(path.read_text())
+    for name in ("task", "run", "scores", "seed", "command", "model", "settings", "data", "versions", "date"):
+        path.write_text(json.dumps({key: value for key, value in content.items() if key != name}))
+        assert main(["results", str(tmp_path)]) == 2
+        error = capsys.readouterr().err
+        assert f"{path}: not a file of results as this version writes them: {name} is missing" in error
+        assert error.count("\n") == 1
+    for changes, says in (
+        ({"model": {"name": "bert"}}, "'model' must have 'name' and 'sha256'"),
+        ({"settings": []}, "'settings' must be an object"),
+    ):
+        path.write_text(json.dumps(content | changes))
+        with pytest.raises(UnifiedError, match=says):
+            read_results([path])
+    path.write_text("[]")
+    for bad, says in ((path, "task is missing"), (tmp_path / "none", "cannot be read")):
+        with pytest.raises(UnifiedError, match=says):
+            read_results([bad])
+
+
+def test_a_bar_in_a_setting_does_not_end_its_cell(tmp_path):
+    one, two = written(tmp_path / "one"), written(tmp_path / "two", settings=SETTINGS | {"separator": "|"})
+    text = tables(read_results([one, two]), ["accuracy"])
+    assert "| ours | no separator | 1 | 90.00 |" in text and "| ours | separator \\| | 1 | 90.00 |" in text
+
+
+def test_differences_in_few_words():
+    assert flat({"a": {"b": 1, "c": {"d": None}}, "e": False}) == {"a b": 1}
+    runs = [{"x": 1, "y": 0.1, "z": Digest("abcdefgh")}, {"x": 1.0, "y": 0.1 + 1e-12, "z": Digest("abcdefgi")}]
+    assert differing(runs) == ["y", "z"]
+    assert described(runs[1], ["y", "z", "w"]) == f"y {0.1 + 1e-12!r}, z abcdef, no w"
+    assert short_paths(["a/b/c", "x/c", "d"]) == {"a/b/c": "b/c", "x/c": "x/c", "d": "d"}

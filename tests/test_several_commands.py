@@ -16,7 +16,8 @@ from tests.test_task_commands import finetune, lines, refused, said, value_of
 from unified.checkpoints.trained import find_checkpoint
 from unified.data.destination import new_folder, write_manifest
 from unified.errors import UnifiedError
-from unified.results import read_results, tables
+from unified.result_tables import tables
+from unified.results import read_results
 from unified.tasks import Codec, parse_head, parse_heads
 from unified.tasks.catalogue import TASKS, task_named, with_changes
 from unified.tasks.finetuning import Start, write_items_folder
@@ -161,7 +162,7 @@ def test_the_command_is_the_one_made_by_hand(start, tmp_path):
         "--best-checkpoint-metric": "average",
         "--batch-size": "32",
         "--update-freq": "1",
-        "--optimizer": "adamax",
+        "--optimizer": "unified_adamax",
         "--lr": "5e-05",
         "--max-update": str(total),
         "--warmup-updates": str(round(total / 10)),
@@ -258,7 +259,6 @@ def test_what_several_tasks_cannot_have_is_refused(start, tmp_path, capsys):
     paths = ("--data", start / "glue", "--init", start / "model", "--output", tmp_path / "run")
     for options, says in (
         (["rte, stsb", "--head", "regression"], "--head regression: there are several tasks; it is for one"),
-        (["rte, stsb", "--head-rate", "1e-3"], "adamax has one rate for all"),
         (["rte, mnli"], "no folder mnli in it"),
         (["rte, stsb", "--longest", 513], "--longest 513: the model has 512 positions"),
     ):

@@ -48,8 +48,7 @@ def test_heads_are_read_with_names_settings_and_weights():
 def test_masked_copies_hide_what_pretraining_hides():
     """15 % of ordinary tokens, 80/10/10 of them; special symbols never; equal draws for equal seeds alone."""
     rng, codec = np.random.default_rng(0), Codec(tokenizer(), vocabulary(), 64)
-    texts = [(" ".join(rng.choice(WORDS, 40)), None) for _ in range(400)]
-    examples, _ = encode_texts(texts, codec)
+    examples, _ = encode_texts([TextItem(str(i), " ".join(rng.choice(WORDS, 40))) for i in range(400)], codec)
     special, members = vocabulary().special, np.arange(400)
     first, again, other = (masked_all(examples, members, special, seed, 1) for seed in (1, 1, 2))
     assert all((a.tokens == b.tokens).all() for a, b in zip(first, again, strict=True))

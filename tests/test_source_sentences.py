@@ -129,13 +129,13 @@ def pair_texts(folder, pairs, spans, **limits):
     ("objective", "most", "expected"),
     [
         # CLS 10 11 12 13 14 15 SEP: sentences begin at places 1, 3 and 6, the oracle takes the first and the third.
-        (TargetCloze(extractive=20), 0, [[1, 1], [3, 0], [6, 1]]),
-        (TargetNext(extractive=20), 0, [[1, 1], [3, 0], [6, 1]]),
-        (TargetCloze(extractive=2), 0, [[1, 1], [3, 0]]),
-        (TargetCloze(extractive=20), 6, [[1, 1], [3, 0], [6, 1]]),
-        (TargetCloze(extractive=20), 5, [[1, 1], [3, 0]]),  # the first token of the third is cut off
-        (TargetCloze(extractive=20), 4, [[1, 1], [3, 0]]),  # the second is cut behind its first token
-        (TargetCloze(extractive=20), 2, [[1, 1]]),
+        (TargetCloze(extractive=True), 0, [[1, 1], [3, 0], [6, 1]]),
+        (TargetNext(extractive=True), 0, [[1, 1], [3, 0], [6, 1]]),
+        (TargetCloze(extractive=True, sentence_limit=2), 0, [[1, 1], [3, 0]]),
+        (TargetCloze(extractive=True), 6, [[1, 1], [3, 0], [6, 1]]),
+        (TargetCloze(extractive=True), 5, [[1, 1], [3, 0]]),  # the first token of the third is cut off
+        (TargetCloze(extractive=True), 4, [[1, 1], [3, 0]]),  # the second is cut behind its first token
+        (TargetCloze(extractive=True), 2, [[1, 1]]),
         (TargetCloze(), 0, []),
         (TargetNext(), 4, []),
     ],
@@ -157,7 +157,7 @@ def test_the_rest_of_an_example_is_what_it_was(tmp_path):
     for kind in (TargetCloze, TargetNext):
         plain, extractive = (
             objective(texts.text(0, 0, objective, None), np.random.default_rng(3))
-            for objective in (kind(), kind(extractive=20))
+            for objective in (kind(), kind(extractive=True))
         )
         for name, value in vars(plain).items():
             assert name == "sentences" or np.array_equal(value, getattr(extractive, name)), name
@@ -167,7 +167,7 @@ def test_without_sentences_it_is_refused_in_one_line(tmp_path):
     folder = tmp_path / "x"
     pair_texts(folder, [([10], [11])], [([[0, 1]], [])])
     plain = PairTexts(*(write_items(tmp_path / name, [[10, 2]]) for name in "ab"), SPECIAL)
-    mixture = parse_objectives("target_cloze(extractive=20)")
+    mixture = parse_objectives("target_cloze(extractive=True)")
     message = (
         "objective target_cloze: needs the annotation sentences, oracle, which the data do not have .they have none.; "
         "prepare them with --oracle, from the output of `unified pairs --oracle`"
@@ -180,16 +180,34 @@ def test_without_sentences_it_is_refused_in_one_line(tmp_path):
     with pytest.raises(UnifiedError, match="needs the annotation sentences, oracle"):
         RowDataset(half, mixture, 32, seed=1)
     with pytest.raises(UnifiedError, match="target_cloze: needs the annotation sentences, but this text has none"):
-        TargetCloze(extractive=1)(Text(np.array([10]), SPECIAL, np.array([11])), np.random.default_rng(0))
-    with pytest.raises(UnifiedError, match="extractive must be a whole number of at least 0, got -1"):
-        TargetNext(extractive=-1)
+        TargetCloze(extractive=True)(Text(np.array([10]), SPECIAL, np.array([11])), np.random.default_rng(0))
+    with pytest.raises(UnifiedError, match="target_next: extractive must be True or False, got 20"):
+        TargetNext(extractive=20)
+    with pytest.raises(UnifiedError, match="sentence_limit must be a whole number of at least 0, got -1"):
+        TargetCloze(extractive=True, sentence_limit=-1)
+    with pytest.raises(UnifiedError, match="target_cloze: sentence_limit=20 needs extractive=True"):
+        TargetCloze(sentence_limit=20)
+
+
+def test_all_sentences_that_fit_are_asked(tmp_path):
+    """More than the 20 of the released code, unless a limit is set; those that are cut off drop out."""
+    spans = [[i, i + 1] for i in range(50)]
+    texts = pair_texts(tmp_path / "x", [(range(10, 60), [5])], [(spans, spans[::3])], max_source=45)
+    for objective, expected in (
+        (TargetCloze(extractive=True), 45),
+        (TargetNext(extractive=True), 45),
+        (TargetCloze(extractive=True, sentence_limit=20), 20),
+        (TargetNext(extractive=True, sentence_limit=60), 45),
+    ):
+        example = objective(texts.text(0, 0, objective, np.random.default_rng(0)), np.random.default_rng(0))
+        assert example.sentences.tolist() == [[i + 1, int(i % 3 == 0)] for i in range(expected)]
 
 
 def test_what_is_cut_off_is_counted(tmp_path):
     pairs = [(range(10, 10 + n), range(10, 10 + m)) for n, m in [(3, 1), (4, 2), (5, 3), (9, 9)]]
     sides = [write_items(tmp_path / name, [[*pair[i], 2] for pair in pairs]) for i, name in enumerate("st")]
-    assert PairTexts(*sides, SPECIAL).cut() == PairTexts(*sides, SPECIAL, 9, 9).cut() == []
-    assert PairTexts(*sides, SPECIAL, 4, 2).cut() == [
-        "2 of 4 sources are cut to their first 4 tokens (max_source)",
-        "2 of 4 targets are cut to their first 2 tokens (max_target)",
-    ]
+    assert PairTexts(*sides, SPECIAL).cut() == PairTexts(*sides, SPECIAL, 9, 9).cut() == {}
+    assert PairTexts(*sides, SPECIAL, 4, 2).cut() == {
+        "source": "2 of 4 sources are cut to their first 4 tokens",
+        "target": "2 of 4 targets are cut to their first 2 tokens",
+    }

@@ -17,7 +17,7 @@ from tests import spacy_pipelines  # noqa: E402
 from tests.annotators import tokens_of_spans  # noqa: E402
 from tests.corpora import random_documents, raw_text, run, tree, write  # noqa: E402
 from unified.data import spacy_pipeline, streams  # noqa: E402
-from unified.data.annotations import KINDS, span_prefix  # noqa: E402
+from unified.data.annotations import KINDS, TAGS, columns, span_prefix  # noqa: E402
 from unified.data.cleaning import Cleaning  # noqa: E402
 from unified.data.mmap import TokenFile  # noqa: E402
 from unified.data.spacy_pipeline import SpacyAnnotator  # noqa: E402
@@ -34,13 +34,14 @@ def pipeline(tmp_path_factory):
 
 def cut(texts, spans):
     """The characters of spans, text by text."""
-    return [[texts[i][start:stop] for i, start, stop in spans.tolist() if i == number] for number in range(len(texts))]
+    rows = spans[:, :3].tolist()
+    return [[texts[i][start:stop] for i, start, stop in rows if i == number] for number in range(len(texts))]
 
 
 def test_kinds_are_what_they_are_called(pipeline):
     texts = ["This tiny royal house sees a river.", "In New York, silly people; Paris", "is 42 %", "is runs the"]
     found = SpacyAnnotator(KINDS, pipeline, CODE)(texts)
-    assert all(spans.dtype == np.int64 and spans.shape[1] == 3 for spans in found.values())
+    assert all(spans.dtype == np.int64 and spans.shape[1] == 1 + columns(kind) for kind, spans in found.items())
     assert cut(texts, found["entities"]) == [[], ["New York", "Paris"], [], []]
     assert cut(texts, found["noun_phrases"]) == [
         ["This tiny royal house", "a river"],
@@ -48,12 +49,27 @@ def test_kinds_are_what_they_are_called(pipeline):
         [],
         [],
     ]
-    assert cut(texts, found["content_words"]) == [
-        ["tiny", "royal", "house", "sees", "river"],
-        ["York", "silly", "people", "Paris"],
-        ["is"],
-        ["is", "runs"],
+    tagged = found["parts_of_speech"]
+    assert cut(texts, tagged) == [
+        ["This", "tiny", "royal", "house", "sees", "a", "river", "."],
+        ["In", "New", "York", ",", "silly", "people", ";", "Paris"],
+        ["is", "42", "%"],
+        ["is", "runs", "the"],
     ]
+    assert [" ".join(TAGS[tag] for number, _, _, tag in tagged.tolist() if number == i) for i in range(4)] == [
+        "DET ADJ ADJ NOUN VERB DET NOUN PUNCT", "ADP ADP NOUN PUNCT ADJ NOUN PUNCT NOUN", "VERB PUNCT PUNCT",
+        "VERB VERB DET",
+    ]  # fmt: skip
+
+
+def test_tags_are_those_of_universal_dependencies_and_white_space_has_none(pipeline):
+    from spacy.parts_of_speech import IDS
+
+    assert {name for name in IDS if name} - {"CONJ", "EOL", "SPACE"} == set(TAGS) and list(TAGS) == sorted(TAGS)
+    found = SpacyAnnotator(("parts_of_speech",), pipeline, CODE)(["The  tiny\nhouse"])["parts_of_speech"]
+    document = SpacyAnnotator(("parts_of_speech",), pipeline, CODE)._language("The  tiny\nhouse")
+    kept = [start for _, start, _, _ in found.tolist()]
+    assert kept == [word.idx for word in document if not word.is_space] and len(kept) == len(document) - 2
 
 
 def test_nouns_outside_of_noun_chunks_are_noun_phrases_too(pipeline, monkeypatch):
@@ -70,7 +86,7 @@ def test_long_paragraphs_are_annotated_in_parts(pipeline, monkeypatch):
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["Paris", "runs", "the", "tiny", "house", ","], size=n)) for n in (3, 40, 200)]
     texts += ["x" * 180, "Paris"]
-    annotator = SpacyAnnotator(("entities", "content_words"), pipeline, CODE)
+    annotator = SpacyAnnotator(("entities", "parts_of_speech"), pipeline, CODE)
     parts = [list(spacy_pipeline._parts(text)) for text in texts]
     for text, own in zip(texts, parts, strict=True):
         assert "".join(text[start:stop] for start, stop in own) == text
@@ -78,8 +94,8 @@ def test_long_paragraphs_are_annotated_in_parts(pipeline, monkeypatch):
     found = annotator(texts)
     for text, words in zip(texts, cut(texts, found["entities"]), strict=True):
         assert len(words) == text.split().count("Paris") and set(words) <= {"Paris"}
-    for text, words in zip(texts[:3], cut(texts, found["content_words"]), strict=False):
-        assert words == [word for word in text.split() if word in ("Paris", "runs", "tiny", "house")]
+    for text, words in zip(texts[:3], cut(texts, found["parts_of_speech"]), strict=False):
+        assert words == text.split()
 
 
 def test_a_copy_loads_the_pipeline_itself_and_the_files_name_it(pipeline, tmp_path):
@@ -99,7 +115,12 @@ def test_a_copy_loads_the_pipeline_itself_and_the_files_name_it(pipeline, tmp_pa
     [
         ((), "en", KINDS, "gives no noun_phrases, it lacks a dependency parser .its components: none.; take a trained"),
         ((), "en", KINDS[1:], "gives no entities, it lacks an entity recognizer"),
-        (("entity_ruler",), "en", KINDS[1:], "gives no content_words, it lacks a part-of-speech tagger .*entity_ruler"),
+        (
+            ("entity_ruler",),
+            "en",
+            KINDS[1:],
+            "gives no parts_of_speech, it lacks a part-of-speech tagger .*_ruler",
+        ),
         (("heads_only",), "en", KINDS, "gives no noun_phrases, it lacks a part-of-speech tagger"),
         (("entity_ruler",), "ru", KINDS, "gives no noun_phrases, it lacks rules for noun chunks, .* language 'ru'"),
     ],
@@ -229,13 +250,14 @@ def assert_folder_holds(folder, lines, pipeline):
             spans = {
                 "noun_phrases": lambda d: [*d.noun_chunks],
                 "entities": lambda d: d.ents,
-                "content_words": lambda d: [d[w.i : w.i + 1] for w in d if w.pos_ in spacy_pipeline.CONTENT_WORDS],
+                "parts_of_speech": lambda d: [d[w.i : w.i + 1] for w in d if not w.is_space],
             }[kind](document)
-            characters = [(span.start_char, span.end_char) for span in spans]
+            tags = [(TAGS.index(span[0].pos_),) if kind == "parts_of_speech" else () for span in spans]
+            characters = [(span.start_char, span.end_char, *tag) for span, tag in zip(spans, tags, strict=True)]
             characters = sorted(characters + [(word.idx, word.idx + len(word)) for word in nouns])
             offsets = tokenizer.encode_offsets([line])[2].tolist()
             expected = tokens_of_spans(characters, offsets)
-            assert file[item].reshape(-1, 2).tolist() == [list(span) for span in expected], line
+            assert file[item].reshape(-1, columns(kind)).tolist() == [list(span) for span in expected], line
 
 
 def test_real_text(tmp_path, unified_data, pipeline):

@@ -129,7 +129,8 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
         given[none] += 1
         assert prediction["answer"] == ("" if none else listed[0]["text"])
         assert ("start" in prediction) is not none
-        assert prediction["best_non_null"] == (listed[0]["text"] if spans else "")
+        characters = {"start": listed[0]["start"], "end": listed[0]["end"]} if spans else {}
+        assert prediction["best_non_null"] == {"text": listed[0]["text"] if spans else "", **characters}
     assert min(given.values()) > 0
 
 
@@ -193,7 +194,7 @@ def test_yes_and_no_outweigh_spans():
     scores = SpanScores(torch.arange(size) * 1.0, torch.arange(size) * 1.0, logits)
     found = task.predict(items, encoded, members, scores, reading)
     assert [one["answer"] for one in found] == ["yes", "no", "w3", "unknown", "w2", "w2"]
-    assert [one["best_non_null"] for one in found] == ["yes", "no", "w3", "no", "w2", "w2"]
+    assert [one["best_non_null"]["text"] for one in found] == ["yes", "no", "w3", "no", "w2", "w2"]
     assert [one["no_answer"] for one in found] == pytest.approx([0.2, 0.1, 0.1, 0.55, 0.49, 0.1])
     assert found[2]["start"] == 6 and "start" not in found[0]
     assert found[0]["nbest"][0] == {"text": "yes", "probability": 0.4}
@@ -206,7 +207,7 @@ def test_yes_and_no_outweigh_spans():
 def test_scores_are_the_official_ones():
     items = random_items(40, 3)
     task = SpanAnswers(("",), stride=5)
-    assert task.measures == ("f1", "exact", "best_f1", "best_exact")
+    assert task.measures == ("best_f1", "best_exact", "f1", "exact")
     encoded = task.encode(items, CODEC)
     members, _, reading = assembled(encoded, np.arange(len(encoded.examples)), None, 1)
     predictions = task.predict(items, encoded, members, random_scores("bert", reading, 2), reading)
@@ -217,7 +218,7 @@ def test_scores_are_the_official_ones():
         gold, answers
     ).items()
     # The best of all thresholds, each tried by itself.
-    spans = {one["id"]: one["best_non_null"] for one in predictions}
+    spans = {one["id"]: one["best_non_null"]["text"] for one in predictions}
     chances = {one["id"]: one["no_answer"] for one in predictions}
     tried = [
         score_squad_v2(gold, {i: "" if chances[i] > threshold else spans[i] for i in spans})["f1"]
@@ -243,12 +244,12 @@ def test_scores_are_the_official_ones():
 
 
 @pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
-@pytest.mark.parametrize("cls_last", [False, True])
+@pytest.mark.parametrize(("cls_last", "passage_first"), [(False, None), (True, None), (False, True), (True, False)])
 @torch.no_grad()
-def test_a_passage_is_answered_alike_alone_and_packed(design, cls_last):
+def test_a_passage_is_answered_alike_alone_and_packed(design, cls_last, passage_first):
     """With a random model, labelled or not: neither the batch nor the answers in the data change a prediction."""
     codec = Codec(CODEC.tokenizer, CODEC.vocabulary, 18, cls_last)
-    task = SpanAnswers(("",), design=design, stride=5, max_answer=4)
+    task = SpanAnswers(("",), design=design, stride=5, max_answer=4, passage_first=passage_first)
     config = TransformerConfig(
         vocabulary_size=len(codec.vocabulary), layers=2, width=32, heads=2, initializer_range=0.3, token_types=3
     )

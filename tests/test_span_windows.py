@@ -17,8 +17,10 @@ from unified.tasks.span import SpanAnswers
 
 @pytest.mark.parametrize("cls_last", [False, True])
 @pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
-def test_examples_of_questions(words, design, cls_last):  # noqa: F811
-    """Everything about the examples of random items, read back from them."""
+@pytest.mark.parametrize("order", [None, False, True])
+def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
+    """Everything about the examples of random items, read back from them, in both orders of question and passage."""
+    passage_first = cls_last if order is None else order
     rng = np.random.default_rng(3)
     items = []
     for i in range(60):
@@ -32,7 +34,7 @@ def test_examples_of_questions(words, design, cls_last):  # noqa: F811
         wrong = (Answer("w99", 0),) if i % 3 == 0 else ()
         history = " ".join(rng.choice(WORDS, 3)) if i % 5 == 0 else None
         items.append(QuestionItem(str(i), question, " ".join(context), (*wrong, answer), history=history))
-    task = SpanAnswers.of(items, design=design, max_query=5, stride=4)
+    task = SpanAnswers.of(items, design=design, max_query=5, stride=4, passage_first=order)
     assert task.labels == ("",)
     codec = Codec(words.tokenizer, words.vocabulary, 16, cls_last)
     encoded = task.encode(items, codec)
@@ -56,11 +58,12 @@ def test_examples_of_questions(words, design, cls_last):  # noqa: F811
         for member, (first, size) in zip(own, expected, strict=True):
             example, window = encoded.examples[member], encoded.notes[member]
             part = tokens[first : first + size]
-            rows = [part, query, ["<s>"]] if cls_last else [["<s>"], query, part]
-            joined = [*rows[0], "</s>", *rows[1], "</s>", "<s>"] if cls_last else ["<s>", *query, "</s>", *part, "</s>"]
+            one, other = (part, query) if passage_first else (query, part)
+            both = [*one, "</s>", *other, "</s>"]
+            joined = [*both, "<s>"] if cls_last else ["<s>", *both]
             assert [codec.vocabulary.symbols[i] for i in example.tokens] == joined
-            types = [0] * (size + 1) + [1] * (len(query) + 1) + [2]
-            types = types if cls_last else [0] * (len(query) + 2) + [1] * (size + 1)
+            types = [0] * (len(one) + 1) + [1] * (len(other) + 1)
+            types = [*types, 2] if cls_last else [0, *types]
             assert example.token_types.tolist() == types and len(example.tokens) <= 16
             read = [joined[place] for place in example.predicted]
             if design == "xlnet":
@@ -113,6 +116,7 @@ def test_refusals(words):  # noqa: F811
     for settings, says in (
         ({"design": "brt"}, "design is 'brt'; expected one of 'bert', 'unilm', 'xlnet'"),
         ({"rules": "3"}, "rules is '3'; expected one of None, '1.1', '2.0', 'coqa'"),
+        ({"passage_first": 1}, "passage_first is 1; expected True, False or None"),
         ({"stride": 0}, "stride is 0; expected an integer of at least 1"),
         ({"n_best": 1.5}, "n_best is 1.5; expected"),
         ({"null_threshold": 2}, "null_threshold is 2; expected a probability"),

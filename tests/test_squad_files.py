@@ -75,12 +75,15 @@ def without(entry: dict, name: str) -> dict:
         ({"data": 3}, "the file: no list 'data'"),
         ({"data": ["x"]}, "the file: member 1 of 'data' is not an object"),
         ({"data": []}, "holds no question"),
-        ({"data": [{"title": "T"}]}, r"article 1 \(T\): no list 'paragraphs'"),
+        ({"data": [{"title": "T"}]}, r"article 1 \(T\): no field 'paragraphs'; its fields: 'title'"),
         (document(question(), context=" "), r"article 1 \(Warsaw\), paragraph 1: 'context' is empty"),
         (document(question(), context="\ud800"), "'context' holds half of a surrogate pair"),
-        (document(without(question(), "id")), r"paragraph 1, question 1: no text 'id'"),
+        (
+            document(without(question(), "id")),
+            r"paragraph 1, question 1: no field 'id'; its fields: 'question', 'answers'",
+        ),
         (document(question(question=5)), r"question 1 \(q1\): no text 'question'"),
-        (document(without(question(), "answers")), r"question 1 \(q1\): no list 'answers'"),
+        (document(without(question(), "answers")), r"question 1 \(q1\): no field 'answers'; its fields"),
         (document(question(answers=())), r"question 1 \(q1\): has no answer, but is not is_impossible"),
         (document(question(is_impossible=True)), r"question 1 \(q1\): has answers, but is_impossible"),
         (document(question(is_impossible="no")), "'is_impossible' is neither true nor false: 'no'"),
@@ -100,7 +103,13 @@ def test_ten_problems_are_named_and_the_others_counted(tmp_path):
     path = written(tmp_path, document(*[question(f"q{i}", question="") for i in range(13)]))
     with pytest.raises(UnifiedError) as refusal:
         read_squad_file(path)
-    assert "(q9): 'question' is empty; and 3 more" in str(refusal.value) and "q10" not in str(refusal.value)
+    message = str(refusal.value)
+    assert f"{path}: 13 times (article 1 (Warsaw), paragraph 1, question 1 (q0), " in message
+    assert message.endswith("(q2), ...): 'question' is empty") and "q3" not in message
+    different = [question(f"q{i}", answers=[("Warsaw", str(i))], is_impossible=f"x{i}") for i in range(13)]
+    with pytest.raises(UnifiedError) as refusal:
+        read_squad_file(written(tmp_path, document(*different)))
+    assert "is neither true nor false: 'x7'; and 5 more" in str(refusal.value)
 
 
 def test_without_labels_answers_may_be_absent(tmp_path):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.test_recipes import RECIPES, run
+from tests.test_task_commands import said
 from tests.test_task_recipes import XLNET, debug, debug_model, scores_of  # noqa: F401
 from unified.tasks.catalogue import TASKS
 from unified.tasks.span import SpanAnswers
@@ -55,7 +56,7 @@ def test_answers_are_read_as_published():
 
 
 @pytest.mark.parametrize("system", ["bert", "unilm", "xlnet"])
-def test_the_debug_run_learns_to_answer(debug, tmp_path, system):  # noqa: F811
+def test_the_debug_run_learns_to_answer(debug, tmp_path, capsys, system):  # noqa: F811
     """Some questions ask for what the passage does not tell; results have the official scores."""
     files = debug / "squad2.0"
     start = debug_model(files, tmp_path / "model", **(XLNET if system == "xlnet" else {}))
@@ -67,3 +68,11 @@ def test_the_debug_run_learns_to_answer(debug, tmp_path, system):  # noqa: F811
     assert official.items() <= scores.items() and official["total"] == 40
     best = {name: value for name, value in searched.items() if name.startswith("best_")}
     assert len(best) == 4 and best.items() <= scores.items()
+    # What is handed in has the score of the best threshold, and `unified predict` gives the same answers.
+    assert scores["f1"] == pytest.approx(scores["best_f1"])
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["null_threshold"]["found_on"] == "valid" and 0 <= results["null_threshold"]["value"] <= 1
+    handed_in = json.loads((tmp_path / "run" / "valid.predictions.json").read_text())
+    (source,) = (tmp_path / "run" / "data").glob("valid.jsonl")
+    predicted = [json.loads(line) for line in said(capsys, "predict", "squad2.0", source, "--model", tmp_path / "run")]
+    assert {one["id"]: one["answer"] for one in predicted} == handed_in

@@ -10,8 +10,8 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.corpora import jsonl, write
 from unified.cli import main
-from unified.data.summaries.formats import BadRow, cnn_dailymail_story, xsum_file
-from unified.data.summaries.oracle import greedy_oracle
+from unified.data.summaries.formats import UnifiedError, cnn_dailymail_story, xsum_file
+from unified.data.summaries.greedy import greedy_oracle
 
 STORY = """Paris (CNN) -- Mr. Smith left. He went home!
 
@@ -137,7 +137,7 @@ def test_xsums_own_files(tmp_path):
     chosen = write(tmp_path / "ids", "77\n")
     found = pairs(tmp_path, "xsum", tmp_path / "bbc", "--list", chosen)
     assert found == [{"source": "One. Two. Three.", "target": "The gist."}]
-    with pytest.raises(BadRow, match=r"no part \[SN\]RESTBODY\[SN\]"):
+    with pytest.raises(UnifiedError, match=r"no part \[SN\]RESTBODY\[SN\]"):
         xsum_file(text.replace("RESTBODY", "REST"))
 
 
@@ -149,7 +149,17 @@ def test_sentences_and_oracle_come_along(tmp_path, capsys):
     assert first["sentences"] == [0, 13, 28] and first["oracle"] == [1]
     assert [first["source"][i : i + 3] for i in first["sentences"]] == ["The", "A d", "The"]
     assert second["oracle"] == []
-    assert "without a sentence that the oracle takes: 1\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "without a sentence that the oracle takes: 1\n" in said and "might be better" not in said
+    row = jsonl(tmp_path / "in.jsonl", [{"document": "a b x c d\na b\nc d", "summary": "a b q c d"}])
+    for options, taken in (([], [1, 2]), (["combinations"], [1, 2]), (["greedy"], [0])):
+        assert pairs(tmp_path, "xsum", row, "--oracle", *options)[0]["oracle"] == taken
+    assert "oracle" not in pairs(tmp_path, "xsum", row)[0]
+    capsys.readouterr()
+    many = {"document": "\n".join(f"a{i} b{i}." for i in range(7)), "summary": " ".join(f"a{i} b{i}" for i in range(7))}
+    (row,) = pairs(tmp_path, "xsum", jsonl(tmp_path / "in.jsonl", [many]), "--oracle")
+    assert row["oracle"] == [0, 1, 2, 3, 4]
+    assert "whose oracle might be better with more sentences than were tried: 1\n" in capsys.readouterr().out
 
 
 def test_processes_change_nothing(tmp_path):
@@ -172,7 +182,7 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
     message = refused(tmp_path, capsys, "gigaword", path)
     places = [f"{path}, line {number}: " for number in range(3, 10)]
     reasons = [
-        "not JSON (", "a JSON int, not an object", "no field 'summary' (its fields: 'document')",
+        "not JSON (", "a JSON int, not an object", "no field 'summary'; its fields: 'document'",
         "field 'document' holds a int, not a string", "the summary is empty; mend it, or leave such pairs out with",
         "field 'document' holds half of a surrogate pair", "the text is empty",
     ]  # fmt: skip
@@ -181,7 +191,7 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
     assert "line 1:" not in message and "line 10" not in message
     path = write(tmp_path / "in.jsonl", "{\n" * 1234)
     message = refused(tmp_path, capsys, "gigaword", path)
-    assert f"{path}, line 10: " in message and "line 11:" not in message and message.endswith("; and 1224 more")
+    assert f"{path}, 1,234 lines (1, 2, 3, ...): not JSON (" in message and message.count("not JSON") == 1
 
 
 def test_empty_sides_may_be_left_out_and_are_counted(tmp_path, capsys):
@@ -272,7 +282,7 @@ def test_oracle_typed_out():
 
 
 def test_oracle_on_real_abstracts(unified_data, tmp_path):
-    found = pairs(tmp_path, "scitldr", unified_data / "scitldr" / "dev.jsonl.xz", "--oracle")[:150]
+    found = pairs(tmp_path, "scitldr", unified_data / "scitldr" / "dev.jsonl.xz", "--oracle", "greedy")[:150]
     for pair in found[:25]:
         starts = [*pair["sentences"], len(pair["source"]) + 1]
         sentences = [pair["source"][a : b - 1] for a, b in zip(starts, starts[1:], strict=False)]

@@ -225,7 +225,7 @@ def test_ablations_of_data_are_flags_that_parse():
     words = next(words for words in commands(RECIPES / "anna" / "README.md") if words[1].endswith("/prepare.sh"))
     original = _parser("prepare").parse_args(printed(words)[-1][1:])
     changes = ablations("anna", "Data")
-    assert len(changes) == 2
+    assert len(changes) == 3
     for change in changes.values():
         options = _parser("prepare").parse_args(printed([*words, *change])[-1][1:])
         assert options != original and Cleaning.parse(options.clean)

@@ -27,7 +27,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
-from unified.tasks.catalogue import task_named
+from unified.tasks.catalogue import GROUPS, task_named
 from unified.tasks.formats.glue_submission import SUBMISSIONS
 from unified.tasks.writing import Room, WritingTask
 from unified.tokenization.wordpiece import WordPieceTokenizer
@@ -57,10 +57,11 @@ def test_scripts_finetune_every_task_that_they_name(script):
     for name in names:
         (words,) = printed(script, name, "data", "model", "out", "--seed", "7")
         options = _parser("finetune").parse_args(words[1:])
-        task = task_named(options.task)
+        tasks = [task_named(task) for task in GROUPS[options.task].members.values()] if options.task in GROUPS else []
+        tasks = tasks or [task_named(options.task)]
         assert (options.data, options.init, options.output, options.seed) == ("data", "model", "out", 7)
         if options.system:
-            assert options.system == script.parts[-3] and options.system in task.systems
+            assert options.system == script.parts[-3] and all(options.system in task.systems for task in tasks)
         assert (name == "debug") == (options.epochs is not None)
     refused = subprocess.run(["bash", script, "cola2", "a", "b", "c"], capture_output=True, text=True)
     assert refused.returncode == 2 and refused.stderr.startswith("usage: ")
@@ -237,9 +238,11 @@ def test_mrpc_is_divided_as_in_glue(tmp_path, internet):
     task_data.main([str(tmp_path), "mrpc"])
     splits = task_named("mrpc").read(tmp_path / "mrpc")
     texts = {split: [item.text for item in items] for split, items in splits.items()}
-    assert texts == {"train": ['One "0.', 'One "2.'], "valid": ['One "1.', 'One "3.'], "test": ['One "4.', 'One "5.']}
+    assert texts == {"train": ['One "0.', 'One "2.'], "valid": ['One "1.', 'One "3.'], "test": ['One "4.', 'One "5.'],
+                     "test_labelled": ['One "4.', 'One "5.']}  # fmt: skip
     assert [item.label for item in splits["valid"]] == ["1", "1"]
     assert [(item.id, item.label) for item in splits["test"]] == [("0", None), ("1", None)]
+    assert [(item.id, item.label) for item in splits["test_labelled"]] == [("0", "0"), ("1", "1")]
 
 
 def test_every_download_has_a_task():

@@ -311,7 +311,7 @@ def test_what_cannot_be_loaded(tmp_path):
         with pytest.raises(UnifiedError, match=message):
             load_tokenizer(path, **options)
 
-    refused("holds no tokenizer; one of tokenizer.model, vocab.txt, anna.json, xlnet.model is needed")
+    refused("holds no tokenizer; one of tokenizer.model, vocab.txt, anna.json, xlnet.model, tokenizer.json is needed")
     refused("no such tokenizer file", tmp_path / "x.model")
     model = tmp_path / "tokenizer.model"
     train("char").save(tmp_path)

@@ -60,9 +60,8 @@ def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):
     rng = np.random.default_rng(0)
     items = random_items(200, rng, lambda text, second: "x", pair=True)
     for longest in (8, 12, 30):
-        texts = [(item.text, item.second) for item in items]
-        examples, cut = encode_texts(texts, Codec(tokenizer, vocabulary, longest))
-        turned, turned_cut = encode_texts(texts, Codec(tokenizer, vocabulary, longest, cls_last=True))
+        examples, cut = encode_texts(items, Codec(tokenizer, vocabulary, longest))
+        turned, turned_cut = encode_texts(items, Codec(tokenizer, vocabulary, longest, cls_last=True))
         expected_cut, expected = 0, []
         for item, example, last in zip(items, examples, turned, strict=True):
             first, second = item.text.split(), item.second.split()
@@ -79,7 +78,7 @@ def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):
             assert last.token_types.tolist() == [0] * (len(first) + 1) + [1] * (len(second) + 1) + [2]
             assert last.predicted.tolist() == [len(last.tokens) - 1]
         assert np.count_nonzero(cut) == np.count_nonzero(turned_cut) == expected_cut and cut.tolist() == expected
-    single, cut = encode_texts([("w1 w2 w3 w4", None)], Codec(tokenizer, vocabulary, 5))
+    single, cut = encode_texts([TextItem("1", "w1 w2 w3 w4")], Codec(tokenizer, vocabulary, 5))
     assert [vocabulary.symbols[i] for i in single[0].tokens] == ["<s>", "w1", "w2", "w3", "</s>"] and cut == [1]
 
 
@@ -263,7 +262,7 @@ def test_bad_words_are_reported(tmp_path):
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
         Tagging.read(path)
-    for problem in ("line 2: 'words' must be", "line 3: 'words' must be", "line 4: 'tags' is missing",
+    for problem in ("2 lines (2, 4): no field 'tags'; its fields: 'words'", "line 3: 'words' must be",
                     "line 5: 'tags' must be a list of 2 names"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text('{"words": ["a"]}')
@@ -281,16 +280,17 @@ def test_items_are_read_as_they_were_written(tmp_path):
 
 def test_bad_lines_are_reported_together(tmp_path):
     lines = ['{"text": "a", "label": "x"}', "no json", '{"text": " ", "label": "x"}', '{"text": "b"}', "[1]",
-             '{"text": "b", "label": 3}', '{"text": "b", "second": 4, "label": "x"}', ""]  # fmt: skip
+             '{"text": "b", "label": 3.5}', '{"text": "b", "second": 4, "label": "x"}', ""]  # fmt: skip
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(lines))
     with pytest.raises(UnifiedError) as caught:
         Classification.read(path)
-    for problem in ("line 2: not JSON", "line 3: 'text'", "line 4: 'label' is missing", "line 5: not a JSON object",
+    for problem in ("line 2: not JSON", "line 3: 'text'", "line 4: no field 'label'; its fields: 'text'",
+                    "line 5: not a JSON object",
                     "line 6: 'label' must be a name", "line 7: 'second' must be a text"):  # fmt: skip
         assert problem in str(caught.value)
     path.write_text("\n".join(["{}"] * 14))
-    with pytest.raises(UnifiedError, match="and 4 more"):
+    with pytest.raises(UnifiedError, match=r"14 lines \(1, 2, 3, ...\): no field 'text'; its fields: none$"):
         Classification.read(path)
     path.write_text("\n\n")
     with pytest.raises(UnifiedError, match="holds no item"):

@@ -11,7 +11,7 @@ from tests import fairseq_runs as fairseq
 from tests.checkpoint_samples import checkpoint
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint, load_parameters
-from unified.checkpoints.vocabularies import BY_SYMBOL, change_vocabulary
+from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED, change_vocabulary, over_symbols
 from unified.cli import main
 from unified.data.vocabulary import APPENDED, MASK, Vocabulary
 from unified.errors import UnifiedError
@@ -76,12 +76,28 @@ def test_new_rows_are_normal_with_the_models_deviation_and_follow_the_seed(tmp_p
         change_vocabulary(tmp_path / "old", tmp_path / "data", tmp_path / name, seed=seed)
         state = load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"]
         found[name] = state[f"core.{BY_SYMBOL[0]}"][rows]
-        assert not any(state[f"core.{bias}"][rows].any() for bias in BY_SYMBOL[1:])
+        scored = state[f"core.{SCORED}"]
+        assert not scored[rows].any() and scored.sum() == len(new) - 2000
     assert torch.equal(found["one"], found["again"]) and not torch.equal(found["one"], found["two"])
     # 64,000 values in 20 classes that N(0, 0.05) makes equally likely.
     edges = stats.norm.ppf(np.linspace(0, 1, 21), scale=0.05)
     counts, _ = np.histogram(found["one"].numpy(), edges)
     assert counts.sum() == 64_000 and stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_new_symbols_are_out_of_the_softmax_and_begin_with_the_median_bias():
+    old, new = ["a", "b", "c", "d", "e"], ["x", "e", "a", "y", "c"]
+    state = {name: torch.randn(7) for name in BIASES} | {BY_SYMBOL[0]: torch.randn(7, 3)}  # two rows stand for nothing
+    moved = over_symbols(state, old, new, 0.02)
+    assert moved[SCORED].tolist() == [0, 1, 1, 0, 1]
+    again = over_symbols(moved, new, ["y", "a", "z", "e", "c"], 0.02)
+    assert again[SCORED].tolist() == [0, 1, 0, 1, 1]
+    for name in BIASES:
+        kept = sorted(moved[name][[1, 2, 4]].tolist())
+        assert moved[name][[1, 2, 4]].equal(state[name][[4, 0, 2]])
+        assert moved[name][0] == moved[name][3] == sorted(state[name][:5].tolist())[2]
+        # A symbol that is still out has no say in it.
+        assert again[name][2] == kept[1] and again[name][0] == moved[name][3]
 
 
 def test_no_other_parameter_has_a_row_for_every_symbol():
@@ -97,7 +113,8 @@ def test_the_command_counts_what_became_of_the_symbols(tmp_path, capsys):
     assert main([*words, "--seed", "5"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == f"symbols kept: {39 + 4 + len(APPENDED)}"
-    assert said[1] == "symbols new, drawn at random with seed 5: 20 (w40 w41 w42 w43 w44 w45 w46 w47 ...)"
+    fate = "new, drawn at random with seed 5 and written only once training has them as targets"
+    assert said[1] == f"symbols {fate}: 20 (w40 w41 w42 w43 w44 w45 w46 w47 ...)"
     assert said[2] == "symbols left out: 1 (w0)"
     assert main(["convert", "--from", "bert", str(tmp_path), str(tmp_path / "other"), "--seed", "5"]) == 2
     assert "--seed is that of --vocabulary" in capsys.readouterr().err

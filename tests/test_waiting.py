@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.test_mask_blocks import FIELDS
 from tests.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
 from unified.data.dataset import RowDataset
@@ -58,12 +59,5 @@ def test_block_masks_are_made_without_a_look(tmp_path, kind):
         with pytest.raises(RuntimeError, match="meta"):
             unknown.to("meta").block_mask(32)
         made, expected = known.block_mask(32), AttentionMask.block_mask(unknown, 32)
-        for name in (
-            "kv_num_blocks",
-            "kv_indices",
-            "full_kv_num_blocks",
-            "full_kv_indices",
-            "q_num_blocks",
-            "q_indices",
-        ):
+        for name in FIELDS:
             assert torch.equal(getattr(made, name), getattr(expected, name)), name

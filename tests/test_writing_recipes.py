@@ -63,7 +63,7 @@ def test_summaries(debug):
     )
     assert len(lines(output / "predictions.valid.jsonl")) == 10
     tune = ("bash", UNILM / "summaries" / "tune.sh", output)
-    printed = run(*tune, "--max-length", 8, "--max-source", 60).stdout
+    printed = run(*tune, "--max-length", 8).stdout
     assert "50 hypotheses of 10 sentences; 11 settings tried" in printed
     decoded = output / "n_best.valid.txt"
     before = decoded.stat().st_mtime_ns

@@ -18,17 +18,19 @@ from unified.cli import main
 from unified.data.squad import read_squad_file
 from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths
 from unified.metrics import score_generation, score_question_generation
 from unified.metrics.coqa import score_coqa
 from unified.metrics.summaries import POST_PROCESSING
-from unified.results import read_results, tables
+from unified.result_tables import tables
+from unified.results import read_results
 from unified.tasks.catalogue import TASKS, task_named
 from unified.tasks.conversation import answer_pairs
 from unified.tasks.finetuning import Start
 from unified.tasks.jobs import job_of
 from unified.tasks.question_generation import question_pairs
 from unified.tasks.settings import Training
-from unified.tasks.writing import Room, WritingItem, WritingTask
+from unified.tasks.writing import Room, Writer, WritingItem, WritingTask
 from unified.tasks.writing_scores import score_answers, score_questions, score_texts
 
 NAMES = [f"w{i}" for i in range(8)]
@@ -126,14 +128,16 @@ def test_what_is_not_read_is_said(asker, capsys):
     folder, _ = asker
     lm = UnifiedLM.from_pretrained(folder / "run")
     text = "w1 is w9 . " * 30
-    assert (lm.max_source, lm.max_target) == (45, 48)
+    assert (lm.lengths.max_source, lm.lengths.max_target) == (45, 48)
     with pytest.warns(UserWarning, match="1 of 2 texts have more than 45 tokens"):
         found = lm.summarize([text, "w1 is w9 ."], beam=2)
     assert found == lm.generate(
         [" ".join(text.split()[:45]), "w1 is w9 ."], beam=2, no_repeat_ngram=3, max_length=48
     )  # fmt: skip
     assert main(["predict", "texts", "--model", str(folder / "run"), json.dumps({"source": text})]) == 0
-    assert json.loads(capsys.readouterr().out)["cut"] == 120 - 45
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["cut"] == 120 - 45
+    assert printed.err.endswith("predict: 1 of 1 texts were cut; the model reads the first 45 tokens of a source\n")
     with pytest.raises(UnifiedError, match="got one text"):
         lm.summarize(text)
     # Of a conversation the source has 22 words of history and question, the separator, and a chunk of 22 words.
@@ -158,7 +162,9 @@ def test_refusals(asker, capsys, tmp_path):
     assert "--max-tokens 4096: squad_qg is a task of writing, whose batches are 32 texts" in refused(
         capsys, "predict", "squad_qg", "{}", *model, "--max-tokens", 4096
     )
-    assert "'context' and 'answer'" in refused(capsys, "predict", "squad_qg", '{"context": "w1"}', *model)
+    assert "no field 'answer'; its fields: 'context'" in refused(
+        capsys, "predict", "squad_qg", '{"context": "w1"}', *model
+    )
     item = '{"context": "w1", "answer": "w2"}'
     assert "line 1: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)
     assert "'source' must be" in refused(capsys, "predict", "texts", '{"source": []}', *model)
@@ -186,10 +192,26 @@ def test_tables_are_extended(tmp_path):
         assert (config.token_types, config.max_positions) == wanted
 
 
+@pytest.mark.parametrize(
+    ("lengths", "read"),
+    [
+        (PairLengths(), 640),  # as published, where the model has learned no pairs
+        (PairLengths(700, 100, 100), 700),
+        (PairLengths(100, 20, 20), 100),
+        (PairLengths(0, 0, 60), 900 - 125 - 3),  # trained on whole sources: what the positions leave
+        (PairLengths(800, 0, 60), 900 - 125 - 3),
+    ],
+)
+def test_sources_are_read_as_in_fine_tuning(tmp_path, lengths, read):
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
+    lm.lengths = lengths
+    writer = Writer(lm, task_named("cnn_dailymail"))
+    assert writer.source_room == read
+    assert writer.config.max_length == min(125, lengths.max_target or 125)
+
+
 def test_marks_may_be_repeated(tmp_path):
     """Ids of '.' and '|' for the rule against repeated trigrams, by the task's name."""
-    from unified.tasks.writing import Writer
-
     lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
     config = Writer(lm, task_named("cnn_dailymail")).config
     known = vocabulary(*MORE)
@@ -232,7 +254,7 @@ def test_sentences_of_the_oracle_reach_the_data_folder(tmp_path):
     job = job_of(task, task.training, start, tmp_path / "run")
     splits = job.read(tmp_path)
     assert splits["train"][0].oracle == (1,) and splits["train"][0].sentences == (0, len("w1 is w2 . "))
-    assert list(job.data.glob("train.*.oracle.bin")) and "extractive=20" in " ".join(job.command(splits, 1, 0))
+    assert list(job.data.glob("train.*.oracle.bin")) and "extractive=True" in " ".join(job.command(splits, 1, 0))
     assert job.read(tmp_path) == splits  # made anew after a crash
 
 

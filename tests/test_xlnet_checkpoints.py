@@ -108,6 +108,28 @@ def test_imported_and_exported_again_bit_by_bit(folder, tmp_path):
     assert (tmp_path / "again" / "spiece.model").read_bytes() == (source / "spiece.model").read_bytes()
 
 
+@pytest.mark.parametrize("changes", [{"attn_type": "uni"}, {"clamp_len": 5}, {"attn_type": "uni", "clamp_len": 4}])
+@torch.no_grad()
+def test_direction_and_clamped_distances_come_and_go(tmp_path, pieces, changes):
+    """States of tokens and fillings of masks are those of ``transformers``; the export has its settings again."""
+    model = hugging_face(pieces, ff_activation="gelu_new", bi_data=False, **changes)
+    model.save_pretrained(tmp_path / "theirs")
+    (tmp_path / "theirs" / "spiece.model").write_bytes(pieces)
+    import_xlnet(tmp_path / "theirs", tmp_path / "ours")
+    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    assert {name: getattr(lm.model.config, name) for name in changes} == changes
+    same_logits(lm, model, SENTENCES)
+    same_fillings(lm, model, "The café's <mask> owner<mask> sold")
+    export_xlnet(tmp_path / "ours", tmp_path / "again")
+    again = XLNetConfig.from_pretrained(tmp_path / "again")
+    assert (again.attn_type, again.clamp_len) == (model.config.attn_type, model.config.clamp_len)
+    loaded, ids = (
+        XLNetLMHeadModel.from_pretrained(tmp_path / "again").eval(),
+        torch.randint(0, model.config.vocab_size, (2, 11)),
+    )
+    assert torch.equal(loaded(ids).logits, model(ids).logits)
+
+
 @torch.no_grad()
 def test_masks_are_filled_by_queries_that_see_the_text_around_them(folder, tmp_path):
     """``transformers`` with the hidden places blocked for all and a target mapping; texts have no greatest length."""
@@ -116,24 +138,30 @@ def test_masks_are_filled_by_queries_that_see_the_text_around_them(folder, tmp_p
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     long = " ".join(SENTENCES * 5)
     for text in ("The café's <mask> owner<mask> sold", "<mask>", f"{long} <mask> owner"):
-        parts, pieces = text.split("<mask>"), []
-        for part in parts:
-            pieces += [*lm.tokenizer.encode(part), "<mask>"]
-        pieces = [*pieces[:-1], "<sep>", "<cls>"]
-        places = [i for i, piece in enumerate(pieces) if piece == "<mask>"]
-        tokens = torch.tensor([[lm.tokenizer._processor.piece_to_id(piece) for piece in pieces]])
-        perm_mask, mapping = torch.zeros(1, len(pieces), len(pieces)), torch.zeros(1, len(places), len(pieces))
-        perm_mask[:, :, places] = 1
-        mapping[0, torch.arange(len(places)), places] = 1
-        types = torch.tensor([[0] * (len(pieces) - 1) + [2]])
-        logits = model(tokens, token_type_ids=types, perm_mask=perm_mask, target_mapping=mapping).logits[0]
-        found = lm.fill_mask(text, top=len(lm.vocabulary))
-        symbols = lm.tokenizer.native_symbols()
-        for row, expected in zip(found, logits, strict=True):
-            by_symbol = dict(row)
-            known = torch.tensor([by_symbol[symbol] for symbol in symbols])
-            torch.testing.assert_close(known / known.sum(), expected.softmax(-1), atol=1e-5, rtol=1e-4)
-    assert len(pieces) > 512
+        length = same_fillings(lm, model, text)
+    assert length > 512
+
+
+def same_fillings(lm: UnifiedLM, model: XLNetLMHeadModel, text: str) -> int:
+    """Probabilities at each ``<mask>``, which nothing sees; returns the number of pieces."""
+    parts, pieces = text.split("<mask>"), []
+    for part in parts:
+        pieces += [*lm.tokenizer.encode(part), "<mask>"]
+    pieces = [*pieces[:-1], "<sep>", "<cls>"]
+    places = [i for i, piece in enumerate(pieces) if piece == "<mask>"]
+    tokens = torch.tensor([[lm.tokenizer._processor.piece_to_id(piece) for piece in pieces]])
+    perm_mask, mapping = torch.zeros(1, len(pieces), len(pieces)), torch.zeros(1, len(places), len(pieces))
+    perm_mask[:, :, places] = 1
+    mapping[0, torch.arange(len(places)), places] = 1
+    types = torch.tensor([[0] * (len(pieces) - 1) + [2]])
+    logits = model(tokens, token_type_ids=types, perm_mask=perm_mask, target_mapping=mapping).logits[0]
+    found = lm.fill_mask(text, top=len(lm.vocabulary))
+    symbols = lm.tokenizer.native_symbols()
+    for row, expected in zip(found, logits, strict=True):
+        by_symbol = dict(row)
+        known = torch.tensor([by_symbol[symbol] for symbol in symbols])
+        torch.testing.assert_close(known / known.sum(), expected.softmax(-1), atol=1e-5, rtol=1e-4)
+    return len(pieces)
 
 
 def tensorflow_variables(model: XLNetLMHeadModel, tied: bool) -> dict[str, np.ndarray]:
@@ -234,7 +262,7 @@ def test_training_goes_on_and_writes(folder, tmp_path):
         "--disable-validation", "--lr", 3e-3,
     )  # fmt: skip
     losses = [float(row["loss"]) for row in fairseq.logged(result.stdout + result.stderr, "train_inner")]
-    assert min(losses[-3:]) < 0.8 * losses[0], losses
+    assert min(losses[-3:]) < 0.92 * losses[0], losses
     assert "next_sentence_head" in result.stdout + result.stderr, "new parameters are named"
     shutil.copy(tmp_path / "ours" / "xlnet.model", tmp_path / "save")
     lm = UnifiedLM.from_pretrained(tmp_path / "save" / "checkpoint_last.pt", data=tmp_path / "data")
@@ -285,8 +313,8 @@ def test_pieces_stand_at_their_characters(pieces):
 def test_what_is_no_xlnet_is_refused(folder, tmp_path, pieces):
     _, source = folder
     for change, says in (
-        ({"attn_type": "uni"}, "attn_type 'uni'; only 'bi' is built"),
-        ({"clamp_len": 400}, "clamp_len 400"),
+        ({"attn_type": "both"}, "attn_type must be one of \\('bi', 'uni'\\), got 'both'"),
+        ({"same_length": True}, "same_length True; only False is built"),
         ({"d_head": 7}, "4 heads of 7 do not make d_model 32"),
         ({"ff_activation": "relu"}, "ff_activation 'relu'"),
         ({"vocab_size": 20}, "20 in its settings"),

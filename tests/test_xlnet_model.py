@@ -12,7 +12,7 @@ from unified.data.text import Text
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, NO_KEY, AttentionMask, bidirectional, left_to_right, pack, permutation
 from unified.masks import batch as batch_of
-from unified.model import PRESETS, LanguageModel
+from unified.model import PRESETS, LanguageModel, TransformerConfig
 from unified.model.relative import Memory
 from unified.objectives.xlnet import XLNet
 
@@ -36,7 +36,8 @@ def ours(model: XLNetLMHeadModel, **changes) -> LanguageModel:
     found, new = from_xlnet(model.state_dict(), LAYERS)
     assert new == []
     missing, unexpected = own.load_state_dict(found, strict=False)
-    assert not unexpected and all(name.startswith("next_sentence_head") for name in missing)
+    missing = {name for name in missing if not name.startswith("next_sentence_head")}
+    assert not unexpected and missing == {"transformer.embeddings.tokens.scored"}
     return own
 
 
@@ -133,6 +134,113 @@ def test_gradients_of_all_parameters_are_those_of_transformers(backend):
         assert not any(states.requires_grad for states in kept.states)
 
 
+#: Settings of transformers' XLNetConfig, which are ours too.
+DIRECTIONS = {
+    "uni": {"attn_type": "uni"},
+    "clamped": {"clamp_len": 4},
+    "uni and clamped": {"attn_type": "uni", "clamp_len": 3},
+}
+
+
+def one_way(perm_mask):
+    """What ``attn_type`` "uni" hides, as a permutation mask: ``transformers`` fails where a batch of texts has both."""
+    return torch.maximum(perm_mask, torch.ones_like(perm_mask).triu(1))
+
+
+def expected_of(case, model, mems):
+    """Logits (B, P, V) and memories of ``transformers``, text by text where it takes no batch.
+
+    Where half of a batch runs backwards a text is no batch, so there the permutation mask hides what stands behind.
+    """
+    perm_mask, rows = case.perm_mask, [slice(None)]
+    if model.config.attn_type == "uni" and model.config.bi_data:
+        perm_mask, model.transformer.attn_type = one_way(perm_mask), "bi"
+    elif model.config.attn_type == "uni":
+        rows = [slice(i, i + 1) for i in range(case.rows)]
+    found = [
+        model(
+            case.tokens[row], token_type_ids=case.types[row], perm_mask=perm_mask[row],
+            target_mapping=case.target_mapping[row], mems=None if mems is None else [m[:, row] for m in mems],
+            use_mems=True,
+        )
+        for row in rows
+    ]  # fmt: skip
+    mems = [torch.cat(parts, dim=1) for parts in zip(*(one.mems for one in found), strict=True)]
+    return torch.cat([one.logits for one in found]), mems
+
+
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
+@pytest.mark.parametrize("both_directions", [False, True])
+@pytest.mark.parametrize("setting", DIRECTIONS)
+def test_one_way_attention_and_clamped_distances_are_those_of_transformers(setting, both_directions, backend):
+    """Random orders of prediction, two streams, memory, gradients: to 1e-5 of each tensor's greatest entry."""
+    model = theirs(bi_data=both_directions, **DIRECTIONS[setting])
+    own, memory, mems = ours(model, attention_backend=backend, **DIRECTIONS[setting]), Memory(11, 6), None
+    weight, backward_from = torch.randn(4, 3, VOCABULARY), 2 if both_directions else None
+    for seed in range(3):
+        case = Case(seed=seed)
+        logits, mems = expected_of(case, model, mems)
+        states = case.run(own, memory, backward_from)
+        assert_close_to(own.logits(states[:, case.length :]), logits)
+        for remembered, expected in zip(memory.states, mems, strict=True):
+            assert_close_to(remembered, expected.transpose(0, 1))
+    (logits * weight).sum().backward()
+    (own.logits(states[:, case.length :]) * weight).sum().backward()
+    expected, _ = from_xlnet({name: parameter.grad for name, parameter in model.named_parameters()}, LAYERS)
+    for name, parameter in own.named_parameters():
+        if not name.startswith("next_sentence_head"):
+            assert expected[name].abs().max() > 0, name
+            assert_close_to(parameter.grad, expected[name])
+
+
+def assert_close_to(found, expected):
+    scale = expected.detach().abs().max()
+    torch.testing.assert_close(found / scale, expected / scale, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("setting", DIRECTIONS)
+@torch.no_grad()
+def test_without_an_order_one_way_attention_is_that_of_transformers(setting):
+    """Tokens alone under the bidirectional mask, longer than the clamped distance; each setting changes something."""
+    model, tokens = theirs(**DIRECTIONS[setting]), torch.randint(0, VOCABULARY, (3, 12))
+    own, places, zeros = ours(model, **DIRECTIONS[setting]), torch.arange(12).expand(3, 12), torch.zeros_like(tokens)
+    mask = batch_of([bidirectional(12)] * 3)
+    found = own.transformer(tokens, places, zeros, mask)
+    assert_close_to(found, model(tokens, token_type_ids=zeros, output_hidden_states=True).hidden_states[-1])
+    both_ways = ours(model).transformer(tokens, places, zeros, mask)
+    assert (found - both_ways).abs().max() > 1e-2
+    if "uni" in setting:
+        torch.testing.assert_close(found, own.transformer(tokens, places, zeros, batch_of([left_to_right(12)] * 3)))
+
+
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
+@pytest.mark.parametrize("direction", [1, -1], ids=["forwards", "backwards"])
+def test_one_way_attention_lets_nothing_through_from_behind(direction, backend):
+    """Gradients reach exactly the tokens that order and direction allow; a query with none has a finite state."""
+    steps, targets = [3, GIVEN, 2, GIVEN, 0, GIVEN], [0, 2, 4]
+    own = ours(theirs(), attn_type="uni", attention_backend=backend)
+    content = permutation(steps)
+    stream = content.query_stream(targets)
+    mask = AttentionMask(
+        query_rank=torch.cat([content.query_rank, stream.query_rank])[None],
+        key_rank=content.key_rank[None],
+        query_document=torch.zeros(1, 9, dtype=torch.long),
+        key_document=torch.zeros(1, 6, dtype=torch.long),
+        query_key=torch.cat([torch.arange(6), torch.full((3,), NO_KEY)])[None],
+    )
+    embedded = []
+    own.transformer.embeddings.tokens.register_forward_hook(lambda module, inputs, output: embedded.append(output))
+    places = direction * torch.tensor([[*range(6), *targets]])
+    states = own.transformer(torch.randint(0, VOCABULARY, (1, 6)), places, torch.zeros_like(places), mask)
+    assert torch.isfinite(states).all()
+    expected = [{j for j in range(i + 1) if steps[j] <= steps[i]} for i in range(6)]
+    expected += [{j for j in range(i) if steps[j] < steps[i]} for i in targets]
+    assert expected[6:] == [set(), {1}, {1, 3}]
+    for query, seen in enumerate(expected):
+        (gradient,) = torch.autograd.grad(states[0, query].pow(2).sum(), embedded[0], retain_graph=True)
+        assert set(gradient[0].abs().sum(-1).nonzero()[:, 0].tolist()) == seen, query
+
+
 @torch.no_grad()
 def test_dropout_is_where_transformers_has_it(monkeypatch):
     """With every dropout a fixed factor: both streams' embeddings, the sinusoids, weights, sublayers, last states."""
@@ -192,8 +300,8 @@ def test_a_text_of_one_token_stands_right_behind_its_memory():
 
 def test_names_come_back_bit_by_bit():
     model = theirs()
-    found, left_out = to_xlnet(ours(model).state_dict(), LAYERS)
-    assert all(name.startswith("next_sentence_head") for name in left_out)
+    kind, found, left_out = to_xlnet(dict(ours(model).named_parameters()), LAYERS)
+    assert kind == "XLNetLMHeadModel" and all(name.startswith("next_sentence_head") for name in left_out)
     original = model.state_dict()
     assert found.keys() == original.keys()
     assert all(torch.equal(found[name], original[name]) for name in found)
@@ -229,17 +337,20 @@ def published_perm_mask(ranks, predicted, functional, reuse):
     return torch.cat([above, below]).float()
 
 
-def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs():
+@pytest.mark.parametrize("setting", [{}, {"attn_type": "uni", "clamp_len": 7}], ids=["bi", "uni and clamped"])
+def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setting):
     """Objective, collation, ranks and both streams together; two examples of different lengths share a row."""
-    model = theirs(vocab_size=SPECIAL.ordinary_start + 60 + 101)
-    own, rng = ours(model), np.random.default_rng(0)
+    model = theirs(vocab_size=SPECIAL.ordinary_start + 60 + 101, clamp_len=setting.get("clamp_len", -1))
+    own, rng = ours(model, **setting), np.random.default_rng(0)
     texts = [(24, 13, False), (9, 8, True), (30, 3, False)]
     examples = []
     for first, second, backward in texts:
         tokens = rng.integers(4, 60, first + second)
         starts = rng.random(first + second) < 0.6
         text = Text(tokens[:first], SPECIAL, tokens[first:], True, starts, backward)
-        examples.append(XLNet(reuse=12)(text, rng))
+        # A query before which nothing stands sees nothing and reads zero; transformers averages all values there.
+        drawn = (XLNet(reuse=12)(text, rng) for _ in range(50))
+        examples.append(next(example for example in drawn if example.predicted[0] > 1 and example.key_rank[0] < 0))
     batch = collate([examples[:2], examples[2:]], 64, ("xlnet",), SPECIAL.pad)
     loss = own(batch)["xlnet"]
     total = torch.zeros(())
@@ -253,10 +364,12 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs():
         functional = (tokens[0] == SPECIAL.separator) | (tokens[0] == SPECIAL.begin)
         # Both directions of transformers: the second half of a batch runs backwards.
         repeat = 2 if backward else 1
+        perm_mask = published_perm_mask(ranks, target, functional, 12)
+        perm_mask = one_way(perm_mask) if setting else perm_mask
         logits = model(
             tokens.repeat(repeat, 1),
             token_type_ids=torch.from_numpy(example.token_types)[None].repeat(repeat, 1),
-            perm_mask=published_perm_mask(ranks, target, functional, 12)[None].repeat(repeat, 1, 1),
+            perm_mask=perm_mask[None].repeat(repeat, 1, 1),
             target_mapping=torch.nn.functional.one_hot(places, length).float()[None].repeat(repeat, 1, 1),
         ).logits[-1]
         total = total + torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
@@ -292,6 +405,17 @@ def test_predictions_do_not_depend_on_what_they_must_not_see():
         assert moved[8:].tolist() == seen
         context = [i for i in range(8) if steps[i] == GIVEN]
         assert moved[context].tolist() == [steps[j] == GIVEN] * 4
+
+
+def test_settings_of_relative_positions_are_checked():
+    for changes, says in (
+        ({"attn_type": "uni"}, "attn_type 'uni' needs positions 'relative', got 'learned'"),
+        ({"clamp_len": 5}, "clamp_len 5 needs positions 'relative'"),
+        ({"clamp_len": -1, "positions": "relative"}, "clamp_len must be at least 0, got -1"),
+        ({"attn_type": "both", "positions": "relative"}, "attn_type must be one of"),
+    ):
+        with pytest.raises(UnifiedError, match=says):
+            TransformerConfig(**changes)
 
 
 def test_a_model_of_learned_positions_refuses_both():

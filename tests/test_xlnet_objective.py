@@ -15,7 +15,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, permutation
-from unified.objectives import parse_objectives
+from unified.objectives import Supply, parse_objectives
 from unified.objectives.sequences import Sequences
 from unified.objectives.xlnet import XLNet
 
@@ -26,8 +26,11 @@ def text_of(first, second, rng, backward=False, word_share=0.6, is_next=True):
     return Text(tokens[:first], SPECIAL, tokens[first:], is_next, starts, backward)
 
 
-def literal_sample_mask(starts, lengths, uniforms, context, goal):
-    """Spans of ``_sample_mask``, a token at a time, on given draws."""
+def literal_sample_mask(starts, lengths, uniforms, context, goal, words=False):
+    """Spans of ``_sample_mask``, a token at a time, on given draws.
+
+    With ``words`` a gram is a word, as the published loop would count if it looked at the right place (xlnet#220).
+    """
     size, taken, place = len(starts), set(), 0
     for n, uniform in zip(lengths, uniforms, strict=True):
         if place >= size or len(taken) >= goal:
@@ -42,27 +45,33 @@ def literal_sample_mask(starts, lengths, uniforms, context, goal):
             break
         end, grams = begin + 1, 1
         while end < size:
-            grams += 1
+            grams += starts[end] if words else 1
             if grams > n:
                 break
             end += 1
-        if end >= size:
+        if words:  # ours: a budget is met exactly, by whole words
+            ends = [*(place for place in range(begin + 1, end) if starts[place]), end]
+            end = max((place for place in ends if place - begin <= goal - len(taken)), default=begin)
+        if end >= size or end == begin:
             break
         taken |= set(range(begin, end))
         place = end + room - left
     return taken
 
 
+@pytest.mark.parametrize("words", [False, True], ids=["in tokens", "in words"])
 @pytest.mark.parametrize("seed", range(60))
-def test_spans_are_those_of_the_published_loop(seed):
+def test_spans_are_those_of_the_published_loop(seed, words):
     rng = np.random.default_rng(seed)
     size, context, max_span = int(rng.integers(1, 300)), int(rng.integers(2, 8)), int(rng.integers(1, 6))
     starts, goal = rng.random(size) < rng.random(), min(size, int(rng.integers(0, 60)))
     draws, goals = Draws.from_generator(rng), np.array([goal])
-    found = XLNet(context=context, max_span=max_span)._spans(starts, Extents(np.array([size])), goals, draws)
+    found = XLNet(context=context, max_span=max_span, span_words=words)._spans(
+        starts, Extents(np.array([size])), goals, draws
+    )
     shares = np.cumsum(1 / np.arange(1, max_span + 1))
     lengths = 1 + np.searchsorted(shares / shares[-1], draws.uniforms("lengths", goals), side="right")
-    spans = literal_sample_mask(starts, lengths, draws.uniforms("places", goals), context, goal)
+    spans = literal_sample_mask(starts, lengths, draws.uniforms("places", goals), context, goal, words)
     free = np.array([i for i in range(size) if i not in spans], dtype=int)
     free = free[draws.permutations("single tokens", np.array([len(free)]))]
     assert set(np.flatnonzero(found)) == spans | set(free[: goal - len(spans)].tolist())
@@ -88,6 +97,37 @@ def test_lengths_of_spans_are_in_inverse_proportion():
     assert touching < 0.02
     statistic = ((observed - total * expected) ** 2 / (total * expected)).sum()
     assert np.abs(observed / total - expected).max() < 0.015 and statistic < 4 * 40, (observed / total, statistic)
+
+
+@pytest.mark.parametrize("backward", [False, True], ids=["forwards", "backwards"])
+def test_spans_of_words_are_whole_words_as_many_as_drawn(backward):
+    """Words of three tokens: runs of targets are 3, 6, 9 ... tokens from a word's first, P(n) as of single tokens."""
+    size, counts, whole = 900, Counter(), 0
+    starts = np.arange(size) % 3 == (2 if backward else 0)  # a word begins where it is read last
+    text = Text(np.full(size, 7), SPECIAL, np.full(size, 8), True, np.tile(starts, 2), backward)
+    objective = XLNet(span_words=True, context=30, reuse=10**6)
+    for seed in range(40):
+        target = np.zeros(2 * size + 3, dtype=bool)
+        target[objective(text, np.random.default_rng(seed)).predicted] = True
+        # Of the segment that comes first in the text; the budget ends within it.
+        order = target[size + 1 : 2 * size + 1][::-1] if backward else target[:size]
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], order, [0]])))
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            if start % 3 == 0 and (stop - start) % 3 == 0:
+                counts[(stop - start) // 3] += 1
+                whole += stop - start
+    observed = np.array([counts[n] for n in range(1, 6)]) / sum(counts[n] for n in range(1, 6))
+    assert whole > 1500 and np.abs(observed - [0.438, 0.219, 0.146, 0.1095, 0.0876]).max() < 0.08, observed
+    assert XLNet().span_words is False, "the published code counts tokens"
+
+
+def test_spans_of_words_need_words():
+    text = Text(np.full(30, 7), SPECIAL, np.full(30, 8), True)
+    with pytest.raises(UnifiedError, match="does not say where words begin"):
+        XLNet(span_words=True)(text, np.random.default_rng(0))
+    assert "counts spans in words" in XLNet(span_words=True).unmet(Supply(SPECIAL, False, 100))
+    assert XLNet(span_words=True).unmet(Supply(SPECIAL, True, 100)) is None
+    assert XLNet().unmet(Supply(SPECIAL, False, 100)) is None
 
 
 @pytest.mark.parametrize("seed", range(30))

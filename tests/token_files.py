@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unified.data.annotations import Annotations, span_prefix
+from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.example import Example
 from unified.data.mmap import TokenFile, TokenFileWriter
 from unified.data.vocabulary import Vocabulary
@@ -31,10 +31,13 @@ def write_documents(prefix, documents) -> TokenFile:
 
 
 def write_spans(file, kinds, rng) -> Annotations:
-    """Beside ``file``, every other stretch of each item that random places bound."""
+    """Beside ``file``, every other stretch of each item that random places bound; with random tags where kinds have."""
     for kind in kinds:
         bounds = [np.flatnonzero(rng.random(size) < 0.4) for size in file.sizes.tolist()]
-        write(span_prefix(file.prefix, kind), [own[: len(own) // 2 * 2] for own in bounds])
+        spans = [own[: len(own) // 2 * 2].reshape(-1, 2) for own in bounds]
+        if columns(kind) == 3:
+            spans = [np.column_stack([own, rng.integers(len(TAGS), size=len(own))]) for own in spans]
+        write(span_prefix(file.prefix, kind), [own.ravel() for own in spans])
     return Annotations(file)
 
 

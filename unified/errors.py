@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class UnifiedError(ValueError):
@@ -12,8 +13,104 @@ class UnifiedError(ValueError):
     """
 
 
-#: Problems that a message names before it only counts.
+#: Problems that a message names before it only counts; places that are named of equal ones; fields of a record.
 SHOWN = 10
+_PLACES = 3
+_FIELDS = 8
+_LINE = re.compile(r"(.*?)line (\d+)", re.DOTALL)
+
+
+class MissingField(UnifiedError):
+    """A record, or a table, lacks a field, or a column.
+
+    Args:
+        name: of the field.
+        names: of the fields that are there.
+        what: the word for one of them, "field" or "column".
+    """
+
+    def __init__(self, name: str, names: Sequence[str], what: str = "field"):
+        super().__init__(name, names, what)
+
+    @property
+    def kind(self) -> str:
+        """What is wrong without the fields that are there, which may differ from record to record."""
+        name, _, what = self.args
+        return f"no {what} {name!r}"
+
+    def __str__(self) -> str:
+        _, names, what = self.args
+        more = ", ..." if len(names) > _FIELDS else ""
+        return f"{self.kind}; its {what}s: {', '.join(map(repr, names[:_FIELDS])) or 'none'}{more}"
+
+
+def require_fields(record: Mapping[str, object], *names: str) -> None:
+    """Refuse a record that lacks one of the named fields.
+
+    Raises:
+        MissingField: names the first that is missing, and the fields that are there.
+    """
+    for name in names:
+        if name not in record:
+            raise MissingField(name, list(record))
+
+
+class Problems:
+    """What is wrong with lines of files, or with entries of data sets; equal problems are named once, with a count."""
+
+    def __init__(self) -> None:
+        # By the file, where the place is a line, and the kind of the problem.
+        self._messages: dict[tuple[str | None, str], str] = {}
+        self._places: dict[tuple[str | None, str], list[str]] = {}
+
+    def add(self, place: str, problem: str | UnifiedError) -> None:
+        """Note a problem.
+
+        Args:
+            place: where it is, such as "line 3" or "train.jsonl, line 3".
+        """
+        line = _LINE.fullmatch(place)
+        kind = problem.kind if isinstance(problem, MissingField) else str(problem)
+        key = (line[1] if line else None, kind)
+        self._messages.setdefault(key, str(problem))
+        self._places.setdefault(key, []).append(place)
+
+    def extend(self, others: Iterable[tuple[str, str | UnifiedError]]) -> None:
+        """Note several problems, each with its place."""
+        for place, problem in others:
+            self.add(place, problem)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._places.values()))
+
+    def __str__(self) -> str:
+        """One line: the first ten kinds of problems with their places, and how many problems more there are."""
+        shown = list(self._places)[:SHOWN]
+        rest = len(self) - sum(len(self._places[key]) for key in shown)
+        named = [f"{_named(self._places[key])}: {self._messages[key]}" for key in shown]
+        return "; ".join(named) + (f"; and {rest:,} more" if rest else "")
+
+    def check(self, before: str = "") -> None:
+        """
+        Args:
+            before: what the message begins with.
+
+        Raises:
+            UnifiedError: there is a problem.
+        """
+        if self:
+            raise UnifiedError(f"{before}{self}")
+
+
+def _named(places: Sequence[str]) -> str:
+    """Several places in words: how many they are, and the first of them."""
+    if len(places) == 1:
+        return places[0]
+    more = ", ..." if len(places) > _PLACES else ""
+    lines = [_LINE.fullmatch(place) for place in places[:_PLACES]]
+    if all(lines):
+        return f"{lines[0][1]}{len(places):,} lines ({', '.join(line[2] for line in lines)}{more})"
+    return f"{len(places):,} times ({', '.join(places[:_PLACES])}{more})"
 
 
 def first_few(problems: Sequence[str], shown: int = SHOWN) -> str:

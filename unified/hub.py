@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -10,29 +11,39 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
+from unified.arguments import by_length, require_list
 from unified.checkpoints import load_checkpoint
+from unified.checkpoints.found_thresholds import found_thresholds
 from unified.checkpoints.trained import (
-    cut_at,
     find_checkpoint,
     find_data,
     heads_of,
+    pair_lengths,
     restore,
     restore_tasks,
     sequence_length,
 )
+from unified.data.annotate import Annotator
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
 from unified.data.vocabulary import MASK, Vocabulary
+from unified.embedding import Embedding
+from unified.ensembles import joined, require_alike
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
+from unified.generation.decoder import NO_ENTITIES_IN_WRITING
+from unified.generation.ensemble import EnsembleDecoder
+from unified.generation.lengths import PairLengths, positions_left
 from unified.masks import GIVEN
 from unified.model import LanguageModel
+from unified.model.language_model import NO_TOKEN_HEAD
 from unified.model.understanding import UnderstandingModel
 from unified.objectives.spans import runs
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks import Codec
 from unified.tasks.answering import Answering
 from unified.tasks.composing import Composing
+from unified.tasks.named_entities import NOTHING_TO_MARK
 from unified.tasks.prediction import Predictor
 from unified.tokenization import Tokenizer, load_tokenizer, parts_of, tokenizer_files
 
@@ -47,7 +58,7 @@ class SymbolTokenizer:
         return " ".join(pieces)
 
 
-class UnifiedLM(Answering, Composing):
+class UnifiedLM(Answering, Composing, Embedding):
     """A language model, or a model of a task of understanding, with its vocabulary and tokenizer.
 
     Attributes:
@@ -56,7 +67,8 @@ class UnifiedLM(Answering, Composing):
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         folder: where vocabulary and tokenizer came from.
         predictors: of the tasks that it was fine-tuned for, by the names of their heads; none for a language model.
-        max_source, max_target: tokens that the texts it was fine-tuned on were cut at; 0 where they were not.
+        lengths: of the pairs that it was fine-tuned on, the defaults of generation.
+        others: further models that answer or write together with it, see :meth:`ensemble`.
     """
 
     def __init__(
@@ -67,44 +79,87 @@ class UnifiedLM(Answering, Composing):
         writes: str,
         folder: Path,
         predictors: Mapping[str, Predictor] = MappingProxyType({}),
-        max_source: int = 0,
-        max_target: int = 0,
+        lengths: PairLengths = PairLengths(),  # noqa: B008 (it is frozen)
+        others: Sequence[UnifiedLM] = (),
     ):
         self.model, self.vocabulary, self.tokenizer = model.eval(), vocabulary, tokenizer
         self.writes, self.folder, self.predictors = writes, folder, predictors
-        self.max_source, self.max_target = max_source, max_target
+        self.lengths, self.others = lengths, tuple(others)
         self.special = vocabulary.special
 
     @classmethod
     def from_pretrained(
-        cls, path: str | os.PathLike, data: str | os.PathLike | None = None, device: str | torch.device = "cpu"
+        cls,
+        path: str | os.PathLike,
+        data: str | os.PathLike | None = None,
+        device: str | torch.device = "cpu",
+        annotator: Annotator | None = None,
     ) -> UnifiedLM:
         """Load a checkpoint of ``fairseq-train --task unified_lm`` or ``unified_understanding``.
 
         Args:
             path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``; of a folder of
-                ``unified finetune`` it is the one that was scored.
+                ``unified finetune`` it is the one that was scored. The threshold of "no answer" that was chosen with
+                it on the development set counts.
             data: folder with dictionary and tokenizer; default: the checkpoint's own folder if it has a dictionary,
                 else the data folder it was trained on, or ``data`` beside the checkpoint.
+            annotator: finds the named entities of texts, for a model of a task whose attention reads them; items that
+                name theirs need none.
 
         Raises:
-            UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together.
+            UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together; or there is
+                an annotator, but the model reads no entities.
         """
         path = find_checkpoint(path)
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
         tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
         if not heads_of(content):
+            if annotator is not None:
+                raise UnifiedError(NOTHING_TO_MARK)
             model, vocabulary, writes = restore(path, content, folder)
-            max_source, max_target = cut_at(content)
-            return cls(
-                model.to(device), vocabulary, tokenizer, writes, folder, max_source=max_source, max_target=max_target
-            )
+            return cls(model.to(device), vocabulary, tokenizer, writes, folder, lengths=pair_lengths(content))
         model, tasks, vocabulary = restore_tasks(path, content, folder)
-        codec = Codec(tokenizer, vocabulary, sequence_length(content), model.config.relative)
+        codec = Codec.for_model(model.config, tokenizer, vocabulary, sequence_length(content))
         model.to(device)
-        predictors = {name: Predictor(model, name, task, codec) for name, task in tasks.items()}
+        for name, threshold in found_thresholds(path, tasks).items():
+            tasks[name] = tasks[name].with_threshold(threshold.value, threshold.found_on)
+        predictors = {name: Predictor(model, name, task, codec, annotator=annotator) for name, task in tasks.items()}
         return cls(model, vocabulary, tokenizer, "nothing", folder, predictors)
+
+    @classmethod
+    def ensemble(
+        cls,
+        paths: Sequence[str | os.PathLike],
+        device: str | torch.device = "cpu",
+        annotator: Annotator | None = None,
+    ) -> UnifiedLM:
+        """Load several models that were fine-tuned for the same task; they answer, or write, together.
+
+        Classes, tags and choices have the mean of the models' probabilities, numbers are means, the scores of starts
+        and ends of answers are means, and so are the thresholds of "no answer". Each token that is written is chosen by
+        the mean of its probabilities.
+
+        Args:
+            paths: at least one, see :meth:`from_pretrained`.
+            annotator: see there.
+
+        Raises:
+            UnifiedError: a model cannot be loaded, or two do not belong together: they differ in vocabulary, tokenizer,
+                head, labels or lengths; or models of such a task cannot answer together.
+        """
+        paths = list(map(str, require_list("paths", paths)))
+        if not paths:
+            raise UnifiedError("an ensemble needs at least one model")
+        handles = [cls.from_pretrained(path, device=device, annotator=annotator) for path in paths]
+        first, *others = handles
+        if not others:
+            return first
+        require_alike(paths, handles)
+        rows = zip(*(handle.predictors.values() for handle in handles), strict=True)
+        predictors = {name: joined(row) for name, row in zip(first.predictors, rows, strict=True)}
+        own = first.vocabulary, first.tokenizer, first.writes, first.folder
+        return cls(first.model, *own, predictors, first.lengths, others)
 
     @property
     def device(self) -> torch.device:
@@ -112,12 +167,14 @@ class UnifiedLM(Answering, Composing):
 
     def eval(self) -> UnifiedLM:
         """Switch dropout off (it is off after loading)."""
-        self.model.eval()
+        for one in (self, *self.others):
+            one.model.eval()
         return self
 
     def to(self, device: str | torch.device) -> UnifiedLM:
         """Move the model."""
-        self.model.to(device)
+        for one in (self, *self.others):
+            one.model.to(device)
         return self
 
     # Text and ids
@@ -154,7 +211,8 @@ class UnifiedLM(Answering, Composing):
         Raises:
             UnifiedError: there is no ``<mask>`` in the text, or it is longer than the position table.
         """
-        self._require_language_model()
+        self._require_one_model("fill_mask")
+        self._require_token_head()
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
         return self._best(self.model.logits(self.model.hidden(batch, places=batch.predicted)), top)
 
@@ -168,6 +226,7 @@ class UnifiedLM(Answering, Composing):
             UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a run is longer than its reach,
                 or stands at an end of the text.
         """
+        self._require_one_model("fill_span")
         self._require_language_model()
         batch = self._masked(text, query_stream=False)
         tokens, states = batch.tokens[0], self.model.hidden(batch)[0]
@@ -185,12 +244,21 @@ class UnifiedLM(Answering, Composing):
         as_tensor = [torch.from_numpy(array).to(self.device) for array in (places, distances)]
         return self._best(self.model.boundary_logits(states, *as_tensor), top)
 
+    def _require_one_model(self, method: str) -> None:
+        if self.others:
+            raise UnifiedError(f"{method} asks a single model; this is an ensemble of {1 + len(self.others)}")
+
     def _require_language_model(self) -> None:
         if self.predictors:
             raise UnifiedError(
                 f"the model was fine-tuned for {', '.join(self.predictors)} and predicts no tokens; take the language "
                 "model it came from"
             )
+
+    def _require_token_head(self) -> None:
+        self._require_language_model()
+        if self.model.token_head is None:
+            raise UnifiedError(NO_TOKEN_HEAD)
 
     def _masked(self, text: str, query_stream: bool) -> Batch:
         """CLS text SEP, which sees all of itself; or text SEP CLS, as XLNet has it, which does not see its masks."""
@@ -228,7 +296,8 @@ class UnifiedLM(Answering, Composing):
 
     def _best(self, logits: torch.Tensor, top: int) -> list[list[tuple[str, float]]]:
         """The ``top`` symbols of each row of (N, V), best first, with their probabilities."""
-        best = logits.float().softmax(-1).topk(min(top, logits.size(-1)))
+        scored = int((~self.model.symbols.left_out).sum())
+        best = logits.float().softmax(-1).topk(min(top, scored))
         return [
             [(self.vocabulary.symbols[i], p) for i, p in zip(row_ids, row, strict=True)]
             for row_ids, row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -242,28 +311,41 @@ class UnifiedLM(Answering, Composing):
         *,
         prompt: bool | None = None,
         batch_size: int = 32,
-        max_source: int = 0,
+        max_source: int | None = None,
         **options,
     ) -> list[str] | list[list[str]]:
         """Write a target for each source, or continue each prompt (the prompt is then part of what is returned).
+
+        Warns where sources are cut and ``max_source`` does not say so.
 
         Args:
             texts: sources, of which each may be a list of parts, or prompts.
             prompt: continue the texts from left to right; default: what the model was trained for last (False after
                 fine-tuning on pairs, True after pre-training alone).
-            max_source: first tokens of each text that are read; 0: all.
+            max_source: first tokens of each text that are read; 0: all. Default: of sources as many as in fine-tuning,
+                or as the positions leave beside ``max_length``; of prompts all.
             options: fields of :class:`GenerationConfig`; ``no_repeat_ignore`` may hold symbols instead of ids.
-                ``max_length`` is 128 by default, or less where the longest text leaves fewer positions.
+                ``max_length`` is by default the length of the longest target of fine-tuning. For prompts, and for
+                models that have learned no pairs, it is 128, or less where the longest text leaves fewer positions;
+                sources leave at least a quarter of them.
 
         Returns:
             One text per input; with ``n_best`` above 1 a list of them per input, best first.
+
+        Raises:
+            UnifiedError: an option is unknown or out of range, the model does not write, or a text does not fit into
+                the position table.
         """
-        ids = [self.encode_source(text)[: max_source or None] for text in _several("texts", texts)]
+        ids = [self.encode_source(text) for text in require_list("texts", texts)]
+        is_prompt = SCHEMES[self.scheme(prompt)].prompt
+        if is_prompt:
+            limit = self.source_limit(1, max_source, prompt=True)
+            ids, max_source = [row[:limit] for row in ids], 0
         if "max_length" not in options:
-            options["max_length"] = max(1, min(GenerationConfig.max_length, self.room(max(map(len, ids), default=0))))
+            options["max_length"] = self._default_length(ids, is_prompt, max_source, options.get("min_length"))
         config = GenerationConfig.of_options(self.vocabulary, **options)
-        given = ids if SCHEMES[self.scheme(prompt)].prompt else [[]] * len(ids)
-        found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size)
+        given = ids if is_prompt else [[]] * len(ids)
+        found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size, max_source=max_source)
         written = [
             [self.decode(start + h.tokens.tolist()) for h in some] for start, some in zip(given, found, strict=True)
         ]
@@ -277,20 +359,29 @@ class UnifiedLM(Answering, Composing):
         prompt: bool | None = None,
         batch_size: int = 32,
         indices: Sequence[int] | None = None,
+        max_source: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """The same on ids without special symbols, with scores; sentences of like length share a batch.
+        """Generate as :meth:`generate` does, from ids without special symbols; sentences of like length share a batch.
 
         Args:
             indices: numbers of the sentences, in messages and for the draws of sampling; default 0, 1, ...
+            max_source: as for :meth:`generate`.
+
+        Returns:
+            ``n_best`` hypotheses of each source, best first, with their scores.
 
         Raises:
             UnifiedError: a source with ``max_length`` generated tokens exceeds the position table.
         """
         indices = range(len(sources)) if indices is None else indices
         decoder = self.decoder(prompt)
+        limit = self.source_limit(config.max_length, max_source, decoder.scheme.prompt)
+        if max_source is None:
+            self._warn_of_cuts(sources, [limit] * len(sources))
+        sources = [source[:limit] for source in sources]
         self._check_lengths(sources, indices, config)
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        for batch in _by_length(sources, batch_size):
+        for batch in by_length(sources, batch_size):
             rows = self._rows([sources[i] for i in batch])
             results = generate(decoder, rows, config, indices=[indices[i] for i in batch])
             for i, hypotheses in zip(batch, results, strict=True):
@@ -304,21 +395,31 @@ class UnifiedLM(Answering, Composing):
         *,
         prompt: bool | None = None,
         batch_size: int = 32,
+        max_source: int | None = None,
     ) -> list[list[float]]:
         """Log-probabilities in nats of the tokens of each target given its source, the end symbol's last.
 
-        Behind a prompt no end symbol is scored: pre-training on running text never predicts one.
+        Behind a prompt no end symbol is scored: pre-training on running text never predicts one. Targets are scored
+        whole.
+
+        Args:
+            max_source: as for :meth:`generate`; the default leaves the positions that the target needs.
 
         Raises:
             UnifiedError: unequal numbers of sources and targets, or a pair exceeds the position table.
         """
-        if len(_several("sources", sources)) != len(_several("targets", targets)):
+        if len(require_list("sources", sources)) != len(require_list("targets", targets)):
             raise UnifiedError(f"{len(sources)} sources but {len(targets)} targets; they must pair one to one")
         decoder = self.decoder(prompt)
         end = [] if decoder.scheme.prompt else [self.special.separator]
-        pairs = [(self.encode_source(s), self.encode(t) + end) for s, t in zip(sources, targets, strict=True)]
+        given, written = [self.encode_source(source) for source in sources], [self.encode(target) for target in targets]
+        usual = self.lengths.default_length(self.model.config.position_limit)
+        limits = [self.source_limit(max(usual, len(t)), max_source, decoder.scheme.prompt) for t in written]
+        if max_source is None:
+            self._warn_of_cuts(given, limits)
+        pairs = [(s[:limit], t + end) for s, t, limit in zip(given, written, limits, strict=True)]
         found: list[list[float]] = [[] for _ in pairs]
-        for batch in _by_length([s + t for s, t in pairs], batch_size):
+        for batch in by_length([s + t for s, t in pairs], batch_size):
             rows = self._rows([pairs[i][0] for i in batch])
             labels = self._padded([pairs[i][1] for i in batch])
             for i, values in zip(batch, score(decoder, rows, labels).tolist(), strict=True):
@@ -327,7 +428,9 @@ class UnifiedLM(Answering, Composing):
 
     def scheme(self, prompt: bool | None = None) -> str:
         """Name of the decoding scheme for sources, or for prompts."""
-        self._require_language_model()
+        self._require_token_head()
+        if self.model.config.reads_entities:
+            raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if self.writes == "nothing":
             raise UnifiedError("the model does not generate: its token types serve no decoding scheme")
         if prompt is None or prompt == SCHEMES[self.writes].prompt:
@@ -336,8 +439,10 @@ class UnifiedLM(Answering, Composing):
             raise UnifiedError("the model continues prompts; it has not learnt to write targets of sources")
         return "left_to_right" if prompt else "cloze"
 
-    def decoder(self, prompt: bool | None = None) -> CachedDecoder:
-        return CachedDecoder(self.model, self.special, SCHEMES[self.scheme(prompt)])
+    def decoder(self, prompt: bool | None = None) -> CachedDecoder | EnsembleDecoder:
+        scheme = SCHEMES[self.scheme(prompt)]
+        decoders = [CachedDecoder(one.model, self.special, scheme) for one in (self, *self.others)]
+        return EnsembleDecoder(decoders) if self.others else decoders[0]
 
     def _rows(self, sources: Sequence[Sequence[int]]) -> torch.Tensor:
         """int64 (N, S), each closed by the separator and padded on the right."""
@@ -350,12 +455,31 @@ class UnifiedLM(Answering, Composing):
 
     def room(self, length: int) -> int:
         """Positions left beside ``length`` tokens, begin, separator, and the place that asks for the end symbol."""
-        return self.model.config.position_limit - length - 3
+        return positions_left(self.model.config.position_limit, length)
 
-    def source_limit(self, length: int) -> int:
-        """Tokens of a source beside a target of ``length``: as in fine-tuning, or what the positions leave room for."""
-        room = max(self.room(length), 0)
-        return int(min(self.max_source or room, room))
+    def source_limit(self, length: int, max_source: int | None = None, prompt: bool = False) -> int | None:
+        """Tokens of a source, or of a prompt, that are read beside a target of ``length``; None for all."""
+        max_source = 0 if prompt and max_source is None else max_source
+        return self.lengths.source_limit(self.model.config.position_limit, length, max_source)
+
+    def _default_length(self, ids: Sequence[Sequence[int]], prompt: bool, max_source: int | None, least: object) -> int:
+        """Most tokens to write where the user does not say; at least ``least``, if the user names a fewest number."""
+        longest = max(map(len, ids), default=0)
+        if prompt:
+            usual = min(GenerationConfig.max_length, self.room(longest))
+        else:
+            usual = self.lengths.default_length(self.model.config.position_limit, max_source, longest)
+        return max(1, usual, least if isinstance(least, int) else 1)
+
+    def _warn_of_cuts(self, sources: Sequence[Sequence[int]], limits: Sequence[int | None]) -> None:
+        """Say how many sources are cut, and at what length."""
+        kept = [limit for ids, limit in zip(sources, limits, strict=True) if limit is not None and len(ids) > limit]
+        if kept:
+            least = f"{min(kept)} to " if min(kept) < max(kept) else ""
+            warnings.warn(
+                f"{len(kept)} of {len(sources)} texts have more than {least}{max(kept)} tokens; the rest is not read",
+                stacklevel=4,  # the caller of generate()
+            )
 
     def _check_lengths(
         self, sources: Sequence[Sequence[int]], indices: Sequence[int], config: GenerationConfig
@@ -364,20 +488,7 @@ class UnifiedLM(Answering, Composing):
         for index, source in zip(indices, sources, strict=True):
             if len(source) > room:
                 raise UnifiedError(
-                    f"sentence {index}: {len(source)} tokens, but with max_length {config.max_length} the model's "
-                    f"{self.model.config.max_positions} positions leave room for {room}; shorten one of the two"
+                    f"sentence {index}: {len(source)} tokens, but the model's {self.model.config.max_positions} "
+                    f"positions leave room for {room} beside the {config.max_length} that may be written; shorten the "
+                    "text or what is written"
                 )
-
-
-def _several(name: str, texts: Sequence) -> Sequence:
-    if isinstance(texts, str):
-        raise UnifiedError(f"{name}: expected a list of texts, got one text; put it in a list")
-    return texts
-
-
-def _by_length(rows: Sequence[Sequence[int]], size: int) -> list[list[int]]:
-    """Indices of rows, longest first, in batches of at most ``size``."""
-    if size < 1:
-        raise UnifiedError(f"batch_size must be at least 1, got {size}")
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-    return [order[i : i + size] for i in range(0, len(order), size)]

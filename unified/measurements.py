@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.charts import Bar, Chart, bars_svg, svg
+from unified.differences import canonical, described, differing, flat, short_paths
 from unified.errors import UnifiedError
 
 #: What every line says.
@@ -29,12 +30,27 @@ def measurement_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read_measurements(paths: Iterable[str | Path]) -> list[Line]:
-    """The lines of files; of lines that measure the same in a file the last one.
+    """The lines of files; of lines that measure the same in a file, on one machine with one set of versions, the last.
+
+    Each line gets ``source``, what to call it by beside others: its file, where there are several, and in what its
+    machine and versions differ from those of the same benchmark elsewhere in the file. "" where nothing has to be told
+    apart.
 
     Raises:
         UnifiedError: a line is something else.
     """
-    return [line for path in paths for line in _read(Path(path)).values()]
+    files = {str(path): list(_read(Path(path)).values()) for path in paths}
+    names = short_paths(files)
+    found = []
+    for path, lines in files.items():
+        made_on: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for line in lines:
+            made_on[line["benchmark"]].append(_made_on(line))
+        name = names[path].removesuffix(".json") if len(files) > 1 else ""
+        for line in lines:
+            differs_in = described(_made_on(line), differing(made_on[line["benchmark"]]))
+            found.append({**line, "source": ", ".join(filter(None, (name, differs_in)))})
+    return found
 
 
 def table(lines: Sequence[Line]) -> str:
@@ -44,24 +60,26 @@ def table(lines: Sequence[Line]) -> str:
         low, high = (_number(value) for value in line["spread"])
         spread = "" if low == high else f" ({low}-{high})"
         unit = "" if line["kind"] == "ratio" else f" {line['kind'].replace('_', ' ')}"
-        rows.append(
-            f"| {line['benchmark']} | {_details(line)} | {_number(_value(line))}{spread}{unit} | {_bar(line)} |"
-        )
+        at = [f"{line['at']['value']:,} {line['at']['axis']}"] if "at" in line else []
+        of = ", ".join([*at, *filter(None, [_details(line)])])
+        rows.append(f"| {line['benchmark']} | {of} | {_number(_value(line))}{spread}{unit} | {_bar(line)} |")
     return "\n".join(rows)
 
 
 def page(lines: Sequence[Line]) -> str:
     """The same lines as one HTML page without scripts: ratios as bars, curves of what has an ``at``."""
     ratios = [line for line in lines if line["kind"] == "ratio" and "at" not in line]
-    bars = [Bar(_short(line), _value(line), line["bar"], line["holds"]) for line in ratios]
+    bars: dict[str, list[Bar]] = defaultdict(list)
+    for line in ratios:
+        bars[line["source"]].append(Bar(_short(line), _value(line), line["bar"], line["holds"]))
     missed = sum(line["holds"] is False for line in lines)
     promised = sum(line["holds"] is not None for line in lines)
     figures = [
         f"<h2>Ratios</h2><p>A stroke is what we want, green where it holds; bars end at {LONGEST_BAR:g}. Between us "
         "and a peer a ratio above 1 says that ours is faster; of growth and memory less is better.</p>",
-        f"<figure>{bars_svg('ratios', bars, LONGEST_BAR)}</figure>",
+        *(_figure(source, bars_svg(f"ratios {source}".strip(), own, LONGEST_BAR)) for source, own in bars.items()),
         "<h2>Growth</h2>",
-        *(f"<figure><figcaption>{escape(chart.title)}</figcaption>{svg(chart)}</figure>" for chart in curves(lines)),
+        *(_figure(chart.title, svg(chart)) for chart in curves(lines)),
     ]
     machines = "; ".join(dict.fromkeys(_machine(line) for line in lines))
     return (
@@ -74,12 +92,15 @@ def page(lines: Sequence[Line]) -> str:
 
 
 def curves(lines: Sequence[Line]) -> list[Chart]:
-    """A chart for each measurement that was made at several sizes; curves of other configurations beside each other."""
+    """A chart for each measurement that was made at several sizes.
+
+    A curve holds points of one configuration and one source; those of others stand beside it.
+    """
     points: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         if "at" in line:
             of = points[line["benchmark"], line["at"]["axis"]]
-            of[_settings(line)].append((int(line["at"]["value"]), _value(line)))
+            of[_details(line)].append((int(line["at"]["value"]), _value(line)))
     units = {line["benchmark"]: line["kind"].replace("_", " ") for line in lines}
     return [
         Chart(name, dict(found), x_label=axis, y_label=units[name], measured=True)
@@ -107,7 +128,7 @@ def _read(path: Path) -> dict[str, Line]:
             raise UnifiedError(f"{path}, line {number}: not a JSON object") from None
         if missing:
             raise UnifiedError(f"{path}, line {number}: not a measurement; {missing[0]} is missing")
-        key = json.dumps([line["benchmark"], line["configuration"], line.get("at")], sort_keys=True)
+        key = canonical([line["benchmark"], line["configuration"], line.get("at"), _made_on(line)])
         found.pop(key, None)
         found[key] = line
     return found
@@ -121,13 +142,20 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
 
 
-def _settings(line: Line) -> str:
-    return ", ".join(f"{name} {value}" for name, value in line["configuration"].items())
+def _made_on(line: Line) -> dict[str, Any]:
+    """Machine and versions."""
+    return flat({name: line.get(name, {}) for name in ("machine", "versions")})
 
 
 def _details(line: Line) -> str:
-    at = [f"{line['at']['value']:,} {line['at']['axis']}"] if "at" in line else []
-    return ", ".join([*at, *filter(None, [_settings(line)])])
+    """Configuration and source."""
+    settings = (f"{name} {value}" for name, value in line["configuration"].items())
+    return ", ".join(filter(None, (*settings, line["source"])))
+
+
+def _figure(caption: str, picture: str) -> str:
+    above = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure>{above}{picture}</figure>"
 
 
 def _short(line: Line) -> str:

@@ -1,12 +1,13 @@
-"""One file of results for each run, and tables of many, with published figures beside them."""
+"""One file of results for each run, which says what made the run what it is.
+
+:mod:`unified.result_tables` makes tables of many.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
@@ -18,7 +19,7 @@ from unified.errors import UnifiedError
 FILE_NAME = "results.json"
 PACKAGES = "unified torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
 #: What every results file says.
-_FIELDS = ("task", "run", "scores", "seed", "command", "data", "versions", "date")
+_FIELDS = ("task", "run", "scores", "seed", "command", "model", "settings", "data", "versions", "date")
 
 
 def versions() -> dict[str, str]:
@@ -40,18 +41,26 @@ def write_result(
     scores: Mapping[str, Mapping[str, Any]],
     seed: int,
     command: list[str],
+    model: Mapping[str, Any],
+    settings: Mapping[str, Any],
     data: Mapping[str, str],
     published: Mapping[str, Mapping[str, Mapping[str, float]]],
     **more: Any,
 ) -> Path:
     """Write ``results.json`` into ``folder``, whole or not at all.
 
+    Two results of a task are of the same run if they have the same name, contents of the model, settings, data and
+    versions; then they are taken for repetitions with other seeds.
+
     Args:
         task: what was learnt.
-        run: name of the system, under which runs of several seeds belong together.
+        run: name of the system, by the user.
         scores: split -> measure -> score, signatures included.
         seed, command: what was run.
-        data: file -> SHA-256.
+        model: what was fine-tuned: ``name``, as the user called it; ``sha256`` of its contents, None where it has none;
+            and its size, for readers.
+        settings: name -> value of everything else that decides the scores but the seed: head, training, selection.
+        data: file of a split, such as ``train.jsonl`` -> SHA-256.
         published: split -> system -> measure -> figure of others.
         more: anything else worth keeping.
     """
@@ -61,6 +70,8 @@ def write_result(
         "scores": scores,
         "seed": seed,
         "command": command,
+        "model": model,
+        "settings": settings,
         "data": data,
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -89,86 +100,6 @@ def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     return [_read(path) for path in files]
 
 
-def tables(results: list[dict[str, Any]], measures: Iterable[str] = ()) -> str:
-    """Markdown: one table for each task and split, a row for each run, means and deviations over seeds, then others'.
-
-    Results of one run with the same seed are no independent ones: their mean counts once, and a note says so.
-
-    Args:
-        measures: columns; by default those that every run of the task has, counts and signatures left out.
-    """
-    blocks = []
-    tasks = dict.fromkeys(result["task"] for result in results)
-    for task in tasks:
-        runs = [result for result in results if result["task"] == task]
-        for split in dict.fromkeys(split for result in runs for split in result["scores"]):
-            blocks.append(_table(task, split, [run for run in runs if split in run["scores"]], list(measures)))
-    return "\n\n".join(blocks)
-
-
-def _table(task: str, split: str, runs: list[dict[str, Any]], measures: list[str]) -> str:
-    columns = measures or _common(run["scores"][split] for run in runs)
-    lines = [
-        f"### {task}, {split}",
-        "",
-        f"| run | seeds | {' | '.join(columns)} |",
-        "|---|---|" + "---|" * len(columns),
-    ]
-    repeated = False
-    for name in dict.fromkeys(run["run"] for run in runs):
-        own = [run for run in runs if run["run"] == name]
-        cells = [_cell(_by_seed(own, split, column)) for column in columns]
-        counts = sorted(Counter(run["seed"] for run in own).items())
-        seeds = ", ".join(f"{seed} ({count} times)" if count > 1 else str(seed) for seed, count in counts)
-        lines.append(f"| {name} | {seeds} | {' | '.join(cells)} |")
-        repeated = repeated or len(counts) < len(own)
-    published: dict[str, Mapping[str, float]] = {}
-    for run in runs:
-        published |= _published(run, split)
-    for system, figures in published.items():
-        cells = [_cell([figures.get(column)]) for column in columns]
-        lines.append(f"| {system} (published) | | {' | '.join(cells)} |")
-    if repeated:
-        lines += [
-            "",
-            "Several results of one run and seed count as one, their mean; other names (--run) keep them apart.",
-        ]
-    return "\n".join(lines)
-
-
-def _published(run: dict[str, Any], split: str) -> Mapping[str, Mapping[str, float]]:
-    """Figures of the split by system; of every split in files that were written without splits."""
-    given = run.get("published", {})
-    systems = [figures for one in given.values() for figures in one.values()]
-    return given.get(split, {}) if all(isinstance(one, Mapping) for one in systems) else given
-
-
-def _by_seed(runs: list[dict[str, Any]], split: str, measure: str) -> list[float | None]:
-    """The score of each seed; the mean where there are several results of it, None where none has the measure."""
-    found: dict[Any, list[float]] = {run["seed"]: [] for run in runs}
-    for run in runs:
-        value = run["scores"][split].get(measure)
-        if value is not None:
-            found[run["seed"]].append(float(value))
-    return [statistics.mean(values) if values else None for values in found.values()]
-
-
-def _common(scores: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Measures that all have: floats, in the order of the first."""
-    all_scores = list(scores)
-    first = [name for name, value in all_scores[0].items() if isinstance(value, float)]
-    return [name for name in first if all(name in one for one in all_scores)]
-
-
-def _cell(values: list[float | None]) -> str:
-    known = [float(value) for value in values if value is not None]
-    if not known:
-        return ""
-    if len(known) == 1:
-        return f"{known[0]:.2f}"
-    return f"{statistics.mean(known):.2f} ± {statistics.stdev(known):.2f}"
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -178,5 +109,13 @@ def _read(path: Path) -> dict[str, Any]:
         raise UnifiedError(f"{path}: not JSON") from None
     missing = [name for name in _FIELDS if name not in content] if isinstance(content, dict) else list(_FIELDS)
     if missing:
-        raise UnifiedError(f"{path}: not a file of results; {missing[0]} is missing")
+        raise UnifiedError(
+            f"{path}: not a file of results as this version writes them: {missing[0]} is missing, so that nobody can "
+            "say which results belong together; move it away, or run its command again"
+        )
+    if not isinstance(content["model"], dict) or not {"name", "sha256"} <= content["model"].keys():
+        raise UnifiedError(f"{path}: not a file of results; 'model' must have 'name' and 'sha256'")
+    for name in ("scores", "settings", "data", "versions"):
+        if not isinstance(content[name], dict):
+            raise UnifiedError(f"{path}: not a file of results; {name!r} must be an object")
     return content

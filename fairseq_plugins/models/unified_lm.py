@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import fields
 
+import numpy as np
 import torch
 from fairseq.models import (
     ARCH_CONFIG_REGISTRY,
@@ -18,10 +20,11 @@ from fairseq.models import (
 )
 
 from fairseq_plugins.config import mirror, restore
-from fairseq_plugins.optimizer import mark_heads, mark_layers
+from fairseq_plugins.parameter_groups import mark_parameters
 from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
-from unified.generation.decoder import SCHEMES, CachedDecoder, select_sentences
+from unified.checkpoints.vocabularies import grown
+from unified.generation.decoder import SCHEMES, CachedDecoder
 from unified.model import PRESETS, LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel, with_pooler, without_other_sizes
 
@@ -56,8 +59,12 @@ class UnifiedLMModel(BaseFairseqModel):
     def __init__(self, core: LanguageModel, task, writes: str):
         super().__init__()
         self.core = core
+        #: Which of some symbols training has as targets, see :func:`unified.data.targets.target_symbols`; None where
+        #: the model is not trained. A plain function, which a copy of the model (a moving average) shares.
+        self.target_symbols: Callable[[np.ndarray], np.ndarray] | None = None
         # Equal sizes do not make equal dictionaries. fairseq's moving average (--store-ema) leaves a "version" alone.
-        self.register_buffer("dictionary_version", torch.tensor(fingerprint(task.target_dictionary.symbols)))
+        self.symbols = task.target_dictionary.symbols
+        self.register_buffer("dictionary_version", torch.tensor(fingerprint(self.symbols)))
         self.encoder = self.decoder = None
         if writes != "nothing":
             decoder = CachedDecoder(core, task.special, SCHEMES[writes])
@@ -69,9 +76,7 @@ class UnifiedLMModel(BaseFairseqModel):
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
         core = getattr(task, "build_core", LanguageModel)(config)  # of a task of understanding
-        mark_layers(core.transformer)
-        if isinstance(core, UnderstandingModel):
-            mark_heads(core.heads.parameters())
+        mark_parameters(core)
         if getattr(cfg, "compile_blocks", False):  # older checkpoints do not have it
             core.transformer.compile_blocks()
         return cls(core, task, cfg.writes)
@@ -89,16 +94,20 @@ class UnifiedLMModel(BaseFairseqModel):
 
     @refusing()
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
-        """Load all parameters; whole heads may be new or unused (both are named), anything else is refused."""
+        """Load all parameters; whole heads may be new or unused (both are named), anything else is refused.
+
+        Symbols that the dictionary has behind the checkpoint's, such as markers that a task adds, get new rows.
+        """
         state = dict(state_dict)
-        saved = state.pop("dictionary_version", self.dictionary_version)
+        saved = int(state.pop("dictionary_version", self.dictionary_version))
         parameters = {key.removeprefix("core."): value for key, value in state.items()}
+        parameters, added = grown(parameters, self.symbols, saved, self.core.config.initializer_range)
         heads, other = HEADS, []
         if isinstance(self.core, UnderstandingModel):
             parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
             heads += self.core.head_parts
         new, unused = load_parameters(self.core, parameters, heads, heads)
-        if int(saved) != int(self.dictionary_version):
+        if not added and saved != int(self.dictionary_version):
             raise refusal(
                 "the checkpoint was trained with another dictionary of the same size; prepare this data with "
                 "--tokenizer set to the folder the checkpoint was trained on"
@@ -111,6 +120,24 @@ class UnifiedLMModel(BaseFairseqModel):
         for fate, names in fates.items():
             if names:
                 logger.info("parameters of the checkpoint that are %s: %s", fate, ", ".join(names))
+        if added:
+            logger.info("symbols that the checkpoint lacks, with new rows: %d%s", len(added), _examples(added))
+        self._score_targets()
+
+    def _score_targets(self) -> None:
+        """Take symbols that the checkpoint's softmax leaves out into it, where training has them as targets."""
+        table = self.core.transformer.embeddings.tokens
+        left_out = table.left_out.nonzero().squeeze(1).cpu().numpy()
+        if self.target_symbols is None or not left_out.size:
+            return
+        used = self.target_symbols(left_out)
+        table.score(used)
+        logger.info(
+            "symbols that the checkpoint's softmax left out: %d; now in it, as targets have them: %d%s",
+            len(left_out),
+            len(used),
+            _examples([self.symbols[i] for i in used]),
+        )
 
 
 class SourceEncoder(FairseqEncoder):
@@ -131,7 +158,7 @@ class SourceEncoder(FairseqEncoder):
         if beam is None:
             return {"cache": cache, "beam": new_order.numel() // sentences}
         if new_order.numel() != sentences * beam:
-            cache = select_sentences(cache, new_order[::beam] // beam)
+            cache = cache.select(new_order[::beam] // beam)
         return {"cache": cache, "beam": beam}
 
 
@@ -158,6 +185,11 @@ class CachingDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self):
         return self.cached[0].max_positions
+
+
+def _examples(symbols: list[str]) -> str:
+    """The first few symbols in parentheses; nothing where there are none."""
+    return f" ({' '.join(symbols[:8])}{' ...' if len(symbols) > 8 else ''})" if symbols else ""
 
 
 def _register(name: str, preset: TransformerConfig) -> None:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Optional
 
+import numpy as np
 from fairseq import utils
 from fairseq.data import encoders
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -13,23 +14,29 @@ from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
 
 from fairseq_plugins import evaluation
-from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Side, StreamFairseqDataset
+from fairseq_plugins.config import restore
+from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Side, StreamFairseqDataset, cut_item
 from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
+from fairseq_plugins.lengths import TaskLengths
 from fairseq_plugins.memory import StreamMemory
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
 from unified.data.annotations import Annotations
-from unified.data.dataset import RowDataset
+from unified.data.dataset import RowDataset, longest_text
 from unified.data.documents import DocumentTexts
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.data.mmap import TokenFile
-from unified.data.pairs import PairTexts
+from unified.data.pairs import PairTexts, cut_note
+from unified.data.targets import target_symbols
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
+from unified.generation.decoder import NO_ENTITIES_IN_WRITING
+from unified.model import TransformerConfig
+from unified.model.language_model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
-from unified.objectives.base import boundary_offsets_of, extractive_of, loss_names
+from unified.objectives.base import boundary_offsets_of, extractive_of, loss_names, marks_entities
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +66,20 @@ class UnifiedLMTaskConfig(FairseqDataclass):
         },
     )
     padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
-    max_source: int = field(default=0, metadata={"help": "cut sources of pairs to this many tokens; 0: never"})
-    max_target: int = field(default=0, metadata={"help": "cut targets of pairs to this many tokens; 0: never"})
+    max_source: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "first tokens of each source that are read, 0: all; default: all where pairs fit into rows, else "
+            "what a row leaves beside the targets; with a trained model, as in its training"
+        },
+    )
+    max_target: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "first tokens of each target that are learned, and most to write, 0: all; default: all where "
+            "pairs fit into rows, else about what 99 of 100 targets need; with a trained model, as in its training"
+        },
+    )
     eval_generate: Optional[ChoiceEnum(["rouge", "bleu"])] = field(
         default=None, metadata={"help": "generate from the validation sources and log this metric"}
     )
@@ -90,14 +109,20 @@ class UnifiedLMTask(DictionaryTask):
         default = DEFAULT_FINETUNING if self.folder.paired else DEFAULT_PRETRAINING
         self.mixture = parse_objectives(cfg.objectives or default)
         self.tokenizer = FolderTokenizer.of(self.folder.path)
+        self.lengths = TaskLengths(cfg.max_source, cfg.max_target)
+        #: Whether the settings came from a checkpoint (fairseq-validate), and whether its model continues prompts.
+        self.of_checkpoint = self.continues = False
+        self._said_what_is_cut = False
         self.eval_generator = None
         self.stream_memory = None
+        self.token_files: set[str] = set()  # prefixes of those that have been loaded
 
     @classmethod
     @refusing()
     def setup_task(cls, cfg, **kwargs):
         paths = utils.split_paths(cfg.data)
         task = cls(cfg, [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths])
+        task.of_checkpoint = kwargs.get("from_checkpoint", False)
         task._check(cfg)
         return task
 
@@ -149,9 +174,13 @@ class UnifiedLMTask(DictionaryTask):
 
     @refusing()
     def load_dataset(self, split, combine=False, epoch=1, **kwargs):
-        """Rows of a split; for pairs outside training, single pairs that can also be generated from."""
+        """Rows of a split; for pairs outside training, single pairs that can also be generated from.
+
+        fairseq-generate gets pairs without losses: it does not say how the model was trained.
+        """
         folder = self.folders[(epoch - 1) % len(self.folders)] if split == "train" else self.folder
         files = [TokenFile(prefix) for prefix in folder.prefixes(split)]
+        self.token_files |= set(folder.prefixes(split))
         if any(len(file) == 0 for file in files):
             raise UnifiedError(f"{folder.path}: split {split!r} is empty")
         for file in files:
@@ -168,17 +197,41 @@ class UnifiedLMTask(DictionaryTask):
             rows = RowDataset(texts, self.mixture, self.cfg.tokens_per_sample, seed, packed=not self.cfg.padded)
             self.datasets[split] = RowFairseqDataset(rows, self.special, shuffle=split == "train")
             return
-        limits = self.cfg.max_source, self.cfg.max_target
+        if self.lengths.from_checkpoint and not self.of_checkpoint:
+            self.datasets[split] = self._to_generate(split, *files)
+            return
+        lengths = self.lengths.of_split(files, self._pair_room())
+        limits = lengths.max_source, lengths.max_target
         texts = PairTexts(*files, self.special, *limits, self._word_starts(), annotations)
-        for note in texts.cut():
-            logger.info(f"{split}: {note}")
+        for side, note in texts.cut().items():
+            logger.info(f"{split}: {note} ({self.lengths.why(side, self.cfg.tokens_per_sample)})")
         packed = split == "train" and not self.cfg.padded
         rows = RowDataset(texts, self.mixture, self.cfg.tokens_per_sample, seed, packed=packed)
         if split == "train":
             self.datasets[split] = RowFairseqDataset(rows, self.special, shuffle=True)
         else:
-            sides = Side(files[0], self.cfg.max_source), Side(files[1], self.cfg.max_target)
+            # References stay whole: what is generated is compared with them, whatever training cuts.
+            sides = Side(files[0], lengths.max_source), Side(files[1], 0)
             self.datasets[split] = PairFairseqDataset(*sides, self.special, losses=rows)
+
+    def _to_generate(self, split: str, source: TokenFile, target: TokenFile) -> PairFairseqDataset:
+        """Sources, cut as in training, with their whole references."""
+        limit = self._source_limit()
+        note = cut_note(source, "sources", limit)
+        if note:
+            logger.info(f"{split}: {note} ({self.lengths.why('source', self.cfg.tokens_per_sample)})")
+        sources = Side(source, limit or 0)
+        if not self.continues:
+            self.lengths.check_source(int(sources.sizes.max()) - 1)
+        return PairFairseqDataset(sources, Side(target, 0), self.special)
+
+    def _source_limit(self) -> int | None:
+        """Tokens of a source that are read in generation; prompts are read whole where no option says otherwise."""
+        return self.cfg.max_source or None if self.continues else self.lengths.source_limit()
+
+    def _pair_room(self) -> int:
+        """Tokens of a source and its target together that a row holds."""
+        return longest_text(self.mixture.objectives, self.cfg.tokens_per_sample)
 
     def _streams(self, file: TokenFile, seed: int) -> StreamFairseqDataset:
         text, objective = RunningText(file, self.special), self.mixture.objectives[0]
@@ -203,7 +256,18 @@ class UnifiedLMTask(DictionaryTask):
         return self.tokenizer.word_starts(self.vocabulary) if self.tokenizer else None
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, **kwargs):
-        return PairFairseqDataset([tokens.numpy() for tokens in src_tokens], None, self.special)
+        """What fairseq-interactive reads: int64 tensors that end with the separator; longer ones are cut, which is said
+        once."""
+        limit, sources = self._source_limit(), [tokens.numpy() for tokens in src_tokens]
+        if limit and any(len(source) > limit + 1 for source in sources):
+            if not self._said_what_is_cut:
+                logger.warning(
+                    f"sources are cut to their first {limit:,} tokens "
+                    f"({self.lengths.why('source', self.cfg.tokens_per_sample)})"
+                )
+            self._said_what_is_cut = True
+            sources = [cut_item(source, limit) for source in sources]
+        return PairFairseqDataset(sources, None, self.special)
 
     # Model
 
@@ -213,19 +277,40 @@ class UnifiedLMTask(DictionaryTask):
             with refusing():
                 self._settle(cfg)
         model = super().build_model(cfg, from_checkpoint)
+        if from_checkpoint:
+            self.lengths.load_positions(model.max_decoder_positions())
+            self.continues = model.decoder is not None and model.decoder.cached[0].scheme.prompt
+        else:
+            model.target_symbols = lambda symbols: self.target_symbols(symbols)
         if self.cfg.eval_generate:
             options = Namespace(**json.loads(self.cfg.eval_generate_args))
             self.eval_generator = self.build_generator([model], options)
         return model
 
+    def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
+        """Which of some symbols training or validation has as targets, see :mod:`unified.data.targets`."""
+        train = {prefix for folder in self.folders for prefix in folder.prefixes("train")}
+        files = [TokenFile(prefix) for prefix in sorted(train | self.token_files)]
+        return target_symbols(symbols, files, self.mixture, self.special, self.cfg.tokens_per_sample)
+
     def _settle(self, cfg) -> None:
         """Fill in what a new model takes from the task; the checkpoint will carry it."""
+        if self.folder.paired:
+            files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
+            self.lengths.choose(files, self._pair_room())
         if self.cfg.memory and cfg.positions != "relative":
             raise UnifiedError(
                 f"--memory {self.cfg.memory} needs a model with relative positions, not {cfg.positions!r}; "
                 "pass --positions relative, or an --arch xlnet_*"
             )
         self.require_positions(cfg)
+        if cfg.token_head == "none":
+            raise UnifiedError(
+                "--token-head none: language modelling predicts tokens; leave it out, and the head that the checkpoint "
+                "lacks is new"
+            )
+        config = restore(TransformerConfig, cfg, vocabulary_size=len(self.vocabulary))
+        self._check_entities(config)
         for objective in self.mixture.objectives:
             if getattr(objective, "query_stream", False) and cfg.positions != "relative":
                 raise UnifiedError(
@@ -240,16 +325,32 @@ class UnifiedLMTask(DictionaryTask):
                 )
         with open_dict(cfg):
             if cfg.writes == "auto":
-                cfg.writes = self._writes(cfg.token_types)
+                cfg.writes = self._writes(config)
             # Heads that the objectives need; asked for by hand, one may reach further than they do.
             reach = max(boundary_offsets_of(objective) for objective in self.mixture.objectives)
             cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
             cfg.sentence_head = cfg.sentence_head or any(map(extractive_of, self.mixture.objectives))
 
-    def _writes(self, token_types: int) -> str:
+    def _check_entities(self, config: TransformerConfig) -> None:
+        """Refuse objectives that do not mark what entity-aware attention reads, or mark what no attention reads."""
+        for objective in self.mixture.objectives:
+            if config.reads_entities and not marks_entities(objective):
+                raise UnifiedError(
+                    f"--sublayers {config.sublayers}: entity-aware attention reads which tokens lie within named "
+                    f"entities, and objective {objective.name} does not say; anna(mark_entities=True) does, on "
+                    "documents of `unified prepare --annotate entities`"
+                )
+            if marks_entities(objective) and not config.reads_entities:
+                raise UnifiedError(
+                    f"objective {objective.name} marks named entities, which no attention of the model reads; pass "
+                    "--sublayers entity,feed_forward, or leave mark_entities out"
+                )
+
+    def _writes(self, config: TransformerConfig) -> str:
         default = "cloze" if self.folder.paired else "left_to_right"
         scheme = getattr(self.mixture.objectives[0], "writes", default)
-        return scheme if SCHEMES[scheme].token_types <= token_types else "nothing"
+        can_write = SCHEMES[scheme].token_types <= config.token_types and not config.reads_entities
+        return scheme if can_write else "nothing"
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
         # A dummy batch stands in for one that this process does not have: no stream goes on by it.
@@ -261,6 +362,14 @@ class UnifiedLMTask(DictionaryTask):
         """Called in every process before one of them writes a checkpoint."""
         if self.stream_memory is not None:
             self.stream_memory.gather()
+
+    def state_dict(self) -> dict:
+        """What a checkpoint holds for generation from it and for fairseq-validate."""
+        return {**super().state_dict(), **self.lengths.state()}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Called for each checkpoint that is generated from or validated; not when training goes on."""
+        self.lengths.load(state)
 
     def get_checkpoint_dict(self) -> dict:
         """What fairseq keeps of this task in a checkpoint: the memory of all streams."""
@@ -297,6 +406,10 @@ class UnifiedLMTask(DictionaryTask):
 
     @refusing()
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        if any(model.core.config.reads_entities for model in models):
+            raise UnifiedError(NO_ENTITIES_IN_WRITING)
+        if any(model.core.token_head is None for model in models):
+            raise UnifiedError(NO_TOKEN_HEAD)
         if any(model.decoder is None for model in models):
             raise UnifiedError(
                 "the model does not generate: its token types serve no decoding scheme (--writes nothing); train one "
@@ -308,12 +421,16 @@ class UnifiedLMTask(DictionaryTask):
                 "prompts with fairseq-interactive or `unified generate`"
             )
         if getattr(args, "score_reference", False):
+            for dataset in self.datasets.values():
+                self.lengths.check_pairs(dataset.sources.sizes, dataset.targets.sizes)
             return ForcedScorer(models)
         extra = dict(extra_gen_cls_kwargs or {})
         unilm = str(self.cfg.length_penalty) == "unilm"
         if unilm:
             args = Namespace(**{**vars_of(args), "unnormalized": True})
-        extra.update(ngram_ignore=self._ignored_symbols(), unilm_lenpen=unilm)
+        most = 0 if self.continues else self.lengths.trained.max_target
+        most = most and max(most, vars_of(args).get("min_len", 1))
+        extra.update(ngram_ignore=self._ignored_symbols(), unilm_lenpen=unilm, max_target=most)
         return super().build_generator(models, args, UnifiedSequenceGenerator, extra, **kwargs)
 
     def _ignored_symbols(self) -> frozenset[int]:

@@ -17,7 +17,9 @@ from fairseq_plugins.task import DictionaryTask
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model.understanding import UnderstandingModel
+from unified.objectives.corruption import maskable
 from unified.tasks import HEADS, Codec, Encoded, HeadEntry, Understanding, parse_heads
+from unified.tasks.base import require_markable
 from unified.tasks.batches import packed_length
 from unified.tokenization import load_tokenizer
 
@@ -49,7 +51,7 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
         default=0.0,
         metadata={
             "help": "weight of masked language modelling on the tasks' own texts beside their losses, against "
-            "forgetting (UniLM, appendix A); 0 does without"
+            "forgetting (UniLM, section 3.3); 0 does without"
         },
     )
     padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
@@ -68,7 +70,6 @@ class UnifiedUnderstandingTask(DictionaryTask):
             entry.name: entry.task_of(entry.kind.read(self._file(entry.name, "train"))) for entry in entries
         }
         self.tokenizer = load_tokenizer(cfg.data)
-        self.cls_last = False
         self.items: dict[str, dict[str, list]] = {}
         self.predictions = Predictions(self.understandings, self.items)
 
@@ -116,7 +117,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         path, task, length = self._file(head, split), self.understandings[head], self.cfg.tokens_per_sample
         items = self.items[split][head] = task.read(path)
         try:
-            encoded = task.encode(items, Codec(self.tokenizer, self.vocabulary, length, self.cls_last))
+            encoded = task.encode(items, self.codec)
         except UnifiedError as error:
             raise UnifiedError(f"{path}: {error}") from None
         if encoded.cut:
@@ -133,13 +134,29 @@ class UnifiedUnderstandingTask(DictionaryTask):
                 self.require_positions(cfg)
             with open_dict(cfg):
                 cfg.writes = "nothing"
-        self.cls_last = cfg.positions == "relative"
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        if not from_checkpoint:
+            model.target_symbols = lambda symbols: self.target_symbols(symbols)
+        return model
+
+    def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
+        """Which of some symbols masked language modelling has as targets: those in the tasks' texts."""
+        if not self.masked:
+            return symbols[:0]
+        found = [symbols[:0]]
+        for head, task in self.understandings.items():
+            examples = task.encode(task.read(self._file(head, "train")), self.codec).examples
+            found += [example.tokens[maskable(example.tokens, self.special)] for example in examples]
+        return np.intersect1d(symbols, np.concatenate(found))
 
     def build_core(self, config) -> UnderstandingModel:
         """The Transformer with the heads of all tasks."""
         heads = {name: task.head(config) for name, task in self.understandings.items()}
+        if config.reads_entities:
+            for task in self.understandings.values():
+                require_markable(type(task))
         core = UnderstandingModel(config, heads, predicts_tokens=self.masked)
+        self.codec = Codec.for_model(config, self.tokenizer, self.vocabulary, self.cfg.tokens_per_sample)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.row_length = packed_length(core.transformer, self.cfg.tokens_per_sample, device)
         return core

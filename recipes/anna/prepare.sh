@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # prepare.sh debug|base|large OUTPUT FILE... [options of unified prepare]: cleaned chunks of 300 words in ANNA's vocabulary, with
-# noun phrases (and what the ablations read: entities, content words) that a spaCy pipeline found.
+# noun phrases (and what the ablations read: entities, parts of speech) that a spaCy pipeline found.
 #
 #   SPACY         the pipeline (default en_core_web_sm); the debug size makes its own, see ../common/debug_pipeline.py
 source "$(dirname "${BASH_SOURCE[0]}")/../common/prepare.sh"
@@ -16,5 +16,5 @@ if [ "$size" = debug ]; then
     run python "$ROOT/recipes/common/debug_pipeline.py" "$output.pipeline"
 fi
 # shellcheck disable=SC2046
-prepare "$size" "$output" --clean anna --annotate noun_phrases,entities,content_words "${spacy[@]}" \
+prepare "$size" "$output" --clean anna --annotate noun_phrases,entities,parts_of_speech "${spacy[@]}" \
     $(tokenizer_options anna "$vocabulary") "$@"

@@ -21,9 +21,10 @@ cards() {
     [ -n "${CARDS:-}" ] && echo "$CARDS" || python -c "import torch; print(torch.cuda.device_count())"
 }
 
-# Options that depend on the machine alone.
+# Options that depend on the machine alone. fairseq's --fp16 and --bf16 would flatten all parameters into one, of which
+# the optimizer could leave none out of the weight decay.
 machine_options() {
-    if [ "$(cards)" -gt 0 ]; then echo "--$PRECISION"; else echo "--cpu"; fi
+    if [ "$(cards)" -gt 0 ]; then echo "--$PRECISION --fp16-no-flatten-grads"; else echo "--cpu"; fi
 }
 
 # batch_options SEQUENCES: --batch-size and --update-freq so that one update sees about SEQUENCES sequences.

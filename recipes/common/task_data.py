@@ -28,6 +28,9 @@ from unified.errors import UnifiedError  # noqa: E402
 
 _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
 _MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_{}.txt"
+#: Labels of two test sets; those of MRPC are in the files that its splits are made of.
+_SST_TREES = "https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip"
+_STS = "http://ixa2.si.ehu.es/stswiki/images/4/48/Stsbenchmark.tar.gz"
 _GITHUB = "https://raw.githubusercontent.com"
 _SQUAD = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
 
@@ -64,8 +67,8 @@ _GIGAWORD = Hub("Harvard/gigaword", None, ("document", "summary"))
 
 SOURCES: dict[str, tuple[Source, ...] | Hub] = {
     "cola": _glue("CoLA"),
-    "sst2": _glue("SST-2"),
-    "stsb": _glue("STS-B"),
+    "sst2": (*_glue("SST-2"), Source(_SST_TREES, r"(trees/test\.txt)")),
+    "stsb": (*_glue("STS-B"), Source(_STS, r"stsbenchmark/(sts-test\.csv)")),
     "qqp": _glue("QQP-clean"),
     "mnli": (*_glue("MNLI"), Source(f"{_GLUE}/AX.tsv")),
     "qnli": _glue("QNLIv2"),

@@ -143,34 +143,35 @@ def squad_qg(rng: random.Random, count: int) -> str:
 
 def coqa_free(rng: random.Random, count: int) -> str:
     """The same questions, one after another; the last one is not answered."""
-    stories = []
-    for i in range(count // WRITTEN):
+    told = []
+    for _ in range(count // WRITTEN):
         story, asked = _passage(rng)
-        turns = [*asked, ("How old?", "", -1)]
-        questions = [{"input_text": question, "turn_id": k} for k, (question, *_) in enumerate(turns, 1)]
-        answers = [
-            {"input_text": place, "turn_id": k, "span_start": start, "span_end": start + len(place), "span_text": place}
-            for k, (_, place, start) in enumerate(turns, 1)
-        ]
-        stories.append({"id": f"story{i}", "source": "cnn", "story": story, "questions": questions, "answers": answers})
-    return json.dumps({"version": "1.0", "data": stories}, indent=1)
+        told.append((story, [*((question, place, place) for question, place, _ in asked), ("How old?", "", "")]))
+    return _conversations(told)
 
 
 def coqa(rng: random.Random, count: int) -> str:
     """A thing of a subject; then, without its name, how it is and whether it is the first subject; the verb at last."""
-    stories = []
-    for i, subject in enumerate(_subjects(rng, count // WRITTEN)):
+    told = []
+    for subject in _subjects(rng, count // WRITTEN):
         story, verb, found = _two_things(rng)
         noun, adjective = found[subject]
         there = "yes" if subject == FIRST else "no"
         asked = [(f"Which thing of the {subject}?", noun, noun), ("How is it?", adjective, adjective)]
-        asked += [(f"Is it of the {FIRST}?", there, noun), ("What happened?", verb, verb)]
-        questions = [{"input_text": question, "turn_id": k} for k, (question, *_) in enumerate(asked, 1)]
-        places = [(answer, word, story.index(word)) for _, answer, word in asked]
-        answers = [
-            {"input_text": answer, "turn_id": k, "span_start": start, "span_end": start + len(word), "span_text": word}
-            for k, (answer, word, start) in enumerate(places, 1)
-        ]
+        told.append((story, [*asked, (f"Is it of the {FIRST}?", there, noun), ("What happened?", verb, verb)]))
+    return _conversations(told)
+
+
+def _conversations(told: list[tuple[str, list[tuple[str, str, str]]]]) -> str:
+    """CoQA's file of stories and their turns: question, answer, and the words of the story that show it, if any."""
+    stories = []
+    for i, (story, turns) in enumerate(told):
+        questions = [{"input_text": question, "turn_id": k} for k, (question, *_) in enumerate(turns, 1)]
+        answers = []
+        for k, (_, answer, shown) in enumerate(turns, 1):
+            start = story.index(shown) if shown else -1
+            place = {"span_start": start, "span_end": start + len(shown), "span_text": shown}
+            answers.append({"input_text": answer, "turn_id": k, **place})
         stories.append({"id": f"story{i}", "source": "cnn", "story": story, "questions": questions, "answers": answers})
     return json.dumps({"version": "1.0", "data": stories}, indent=1)
 
@@ -242,7 +243,7 @@ TASKS: dict[str, tuple[str, str, Callable[[random.Random, int], str | dict[str, 
     "coqa_free": ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", coqa_free),
     "coqa": ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", coqa),
     "squad2.0": ("train-v2.0.json", "dev-v2.0.json", squad2),
-    "mrqa": ("train/debug.jsonl", "dev/debug.jsonl", mrqa),
+    "mrqa": ("train/NewsQA.jsonl", "dev/NewsQA.jsonl", mrqa),
 }
 
 

@@ -90,7 +90,7 @@ class Work:
             TOOLS / "fairseq-train", self.data, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
             "--arch", *size.arch, "--criterion", "unified_lm", "--tokens-per-sample", size.row,
             "--max-positions", size.row, "--batch-size", size.rows, "--batch-size-valid", 4 * size.rows,
-            "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)", "--clip-norm", 1.0, "--weight-decay", 0.01,
+            "--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.98)", "--clip-norm", 1.0, "--weight-decay", 0.01,
             "--lr", size.rate, "--lr-scheduler", "polynomial_decay", "--warmup-updates", max(1, updates // 10),
             "--total-num-update", updates, "--max-update", updates, "--save-dir", save, "--no-epoch-checkpoints",
             "--validate-interval-updates", every, "--validate-interval", updates, "--save-interval-updates", every,

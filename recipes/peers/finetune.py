@@ -9,10 +9,12 @@ interrupted run goes on where it stopped when it is called again.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,14 @@ def costs(spent: Spent) -> dict[str, Any]:
     }
 
 
+def model_of(folder: Path) -> dict[str, Any]:
+    """What results.json says of the model: its folder, and a hash of all files in it."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(path.read_bytes())
+    return {"name": str(folder), "sha256": digest.hexdigest()}
+
+
 def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", metavar="TASK", help="as for `unified finetune`")
@@ -163,6 +173,8 @@ def main(words: list[str] | None = None) -> None:
         scores=scores,
         seed=arguments.seed,
         command=[sys.executable, *sys.argv],
+        model=model_of(arguments.model),
+        settings={"head": arguments.head or task.head, "updates": updates, **asdict(training)},
         data=data_hash(arguments.data),
         published={},
         **costs(spent),

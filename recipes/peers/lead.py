@@ -40,6 +40,8 @@ def main(words: list[str] | None = None) -> None:
         "first sentence",
         0,
         bert_words=False,
+        model={"name": "first sentence", "sha256": None},
+        settings={},
     )
 
 

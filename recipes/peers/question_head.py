@@ -44,6 +44,8 @@ class Questions(PeerTask):
 
     def features(self, items: Sequence[QuestionItem]) -> Features:
         inputs, notes = [], []
+        if self.task.passage_first:
+            raise UnifiedError("span(passage_first=True): the peer reads the question first; leave the setting out")
         for number, item in enumerate(items):
             if item.choice is not None or item.history is not None:
                 raise UnifiedError(f"item {item.id}: the peer knows no conversations and no answers beside the passage")

@@ -18,6 +18,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from unified.data import randomness
 from unified.errors import UnifiedError
+from unified.model.weight_decay import exempt_from_decay
 from unified.tasks.settings import Training
 
 #: Updates from one line of the log to the next.
@@ -110,10 +111,10 @@ def batches(examples: int, size: int, seed: int) -> Iterator[np.ndarray]:
 
 def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
     """Biases and LayerNorms do not decay."""
-    norms = {id(one) for module in model.modules() if isinstance(module, nn.LayerNorm) for one in module.parameters()}
+    exempt = exempt_from_decay(model)
     groups: tuple[list, list] = ([], [])
     for name, parameter in model.named_parameters():
-        groups[name.endswith("bias") or id(parameter) in norms].append(parameter)
+        groups[name in exempt].append(parameter)
     return [{"params": groups[0], "weight_decay": decay}, {"params": groups[1], "weight_decay": 0.0}]
 
 

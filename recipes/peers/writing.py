@@ -13,12 +13,12 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from finetune import check, costs, parse, settings
+from finetune import check, costs, model_of, parse, settings
 from training_loop import train
 from transformers import AutoTokenizer, EncoderDecoderModel
 
@@ -169,6 +169,8 @@ def main(words: list[str] | None = None) -> None:
         arguments.run_name,
         arguments.seed,
         bert_words=True,
+        model=model_of(arguments.model),
+        settings={"decoding": dict(task.decoding), "updates": updates, **asdict(training)},
         **costs(spent),
         parameters=sum(one.numel() for one in model.parameters()),
     )

@@ -223,7 +223,7 @@ class Trial:
         """The test part's targets by beam search."""
         return self.step(f"generate {system}", [
             TOOLS / "fairseq-generate", self.pairs, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
-            "--path", self.model(system) / "checkpoint_last.pt", "--max-source", self.size.max_source, "--beam", 5,
+            "--path", self.model(system) / "checkpoint_last.pt", "--beam", 5,
             "--batch-size", 50, "--max-len-b", self.size.max_target or self.size.finetuning.row // 2,
             "--results-path", self.model(system), *DEVICE,
         ], self.outputs(system))  # fmt: skip

@@ -14,5 +14,5 @@ if [ "$size" = debug ]; then
 fi
 # shellcheck disable=SC2046
 pretrain "$data" "$save" --arch "spanbert_${size/debug/tiny}" --objectives spanbert --tokens-per-sample 512 --max-positions 512 \
-    --dropout 0.1 --attention-dropout 0.1 "${ADAM[@]}" --adam-eps 1e-8 --weight-decay 0.1 --lr 1e-4 \
+    --dropout 0.1 --attention-dropout 0.1 "${ADAM[@]}" --adam-eps 1e-8 --weight-decay 0.1 --decay-biases-and-norms --lr 1e-4 \
     --warmup-updates 10000 --total-num-update 2400000 --max-update 2400000 $(batch_options 256) "$@"

@@ -2,7 +2,8 @@
 
 torch's own kernel that never holds all scores knows no dropout there and wants a bias of all pairs, and what serves
 instead passes over (B, H, T, S) scores a dozen times; of bfloat16 it makes slow products. Here the scores of a few
-queries at a time are made, used and forgotten, and made again for the gradient.
+queries at a time are made, used and forgotten, and made again for the gradient; what is kept of all pairs are a byte
+where weights are dropped, and bfloat16's weights where keys are few.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SCORES = 4 * 1024 * 1024
 _BIASED = 1536 * 1024
 #: Documents are gone through one by one where each spares so many pairs: below, a block costs more than it saves.
 _SPARED = 6 * 1024
-#: Of more keys torch's own kernel is the faster one in bfloat16, too.
+#: Of more keys torch's own kernel is the faster one in bfloat16, too, and weights would take much memory.
 _KEYS = 512
 
 
@@ -42,7 +43,7 @@ def _beats_torch(dtype: torch.dtype, keys: int) -> bool:
 
 
 class BlockedAttention:
-    """On the CPU alone; what documents hide from each other costs nothing, and no (B, H, T, S) tensor is kept."""
+    """On the CPU alone; what documents hide from each other costs nothing, and no scores of all pairs are kept."""
 
     @staticmethod
     def pays(mask: AttentionMask, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:

@@ -96,6 +96,7 @@ def _block(mask: AttentionMask, row: int, queries: slice, of_key: np.ndarray) ->
         key_document=mask.key_document[row, keys],
         query_key=mask.query_key[row, queries] - keys.start,
         exclude_self=mask.exclude_self,
+        last_key=None if mask.last_key is None else mask.last_key[row, queries] - keys.start,
     ).dense()
     if bool(visible.all()):
         return Block(row, queries, keys)

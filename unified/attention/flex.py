@@ -29,6 +29,8 @@ class FlexAttention:
             return f"FlexAttention has no backward on {device.type}; use 'sdpa'"
         if dropout:
             return f"FlexAttention has no attention dropout (got {dropout}); set --attention-dropout 0 or use 'sdpa'"
+        if mask.last_key is not None:
+            return "FlexAttention serves ranks alone, and this mask limits its queries by last_key too; use 'sdpa'"
         if needs == "bias":
             return "FlexAttention does not add the bias of relative positions to the scores; use 'sdpa'"
         if needs == "weights":

@@ -28,7 +28,8 @@ class SdpaAttention:
         if mask.structure == "mixed":
             self.visible = mask.dense().unsqueeze(-3)
             # Only these masks can leave a query with nothing to see; kernels differ in what they return there.
-            if mask.exclude_self or mask.query_length != mask.key_length or _may_be_keyless(mask):
+            keyless = mask.query_length != mask.key_length or _may_be_keyless(mask)
+            if mask.exclude_self or mask.last_key is not None or keyless:
                 self.empty = ~self.visible.any(-1, keepdim=True)
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):

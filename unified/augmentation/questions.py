@@ -64,7 +64,7 @@ class Asking:
             words = Words.of(text, counter)
             sources.append([self._source(words, answer, counter) for answer in row])
         shown = [source for row in sources for source in row if source is not None]
-        written = iter(self.model.generate(shown, prompt=False, **self.options) if shown else ())
+        written = iter(self.model.generate(shown, prompt=False, max_source=0, **self.options) if shown else ())
         return [[next(written).strip() or None if source else None for source in row] for row in sources]
 
     def _source(self, words: Words, answer: dict[str, Any], counter: TokenCounter) -> tuple[str, str] | None:

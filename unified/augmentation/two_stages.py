@@ -1,4 +1,4 @@
-"""Fine-tuning on generated questions first and on real ones then (UniLM, appendix A)."""
+"""Fine-tuning on generated questions first and on real ones then (UniLM, section 3.3 and appendix A)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ _DEV = "dev-v2.0*.json*"
 
 @dataclass(frozen=True)
 class TwoStages:
-    """``unified finetune`` twice: an epoch of the generated questions, and SQuAD 2.0.
+    """``unified finetune`` twice: an epoch of the generated questions, then two of SQuAD 2.0.
+
+    Both stages learn masked language modelling on their own texts beside the questions (UniLM, section 3.3).
 
     Attributes:
         folder: of the pipeline; models go into ``first`` and ``second`` below it.
         generated: folder of the generated questions; gets SQuAD's development set, on which both stages are scored.
         squad: folder of SQuAD 2.0.
         init: checkpoint that the first stage starts from.
-        auxiliary_masking: weight of masked language modelling in the first stage.
+        auxiliary_masking: weight of masked language modelling in both stages.
         first, second: further options of ``unified finetune`` of each.
         seed: of both.
     """
@@ -54,20 +56,22 @@ class TwoStages:
             raise UnifiedError(f"--init {self.init}: no such checkpoint")
 
     def commands(self) -> dict[str, list[str]]:
-        """Those of both stages, by name; the second starts from the first one's last checkpoint, head included."""
-        masking = ["--auxiliary-masking", str(self.auxiliary_masking)] if self.auxiliary_masking else []
-        first, second = (["--output", str(self.folder / name), "--run", name] for name in ("first", "second"))
-        shared = ["--seed", str(self.seed)]
+        """The command of each stage by its name.
+
+        The second starts from the first one's last checkpoint, with its heads: that of the answers, and that of tokens.
+        """
         return {
-            "first": [
-                *("unified", "finetune", "squad2.0", "--data", str(self.generated), "--init", str(self.init)),
-                *(*first, "--epochs", "1", *masking, *shared, *self.first),
-            ],
-            "second": [
-                *("unified", "finetune", "squad2.0", "--data", str(self.squad)),
-                *("--init", str(self.folder / "first" / "checkpoint_last.pt"), *second, *shared, *self.second),
-            ],
+            "first": self._command("first", self.generated, self.init, 1, self.first),
+            "second": self._command("second", self.squad, self.folder / "first" / "checkpoint_last.pt", 2, self.second),
         }
+
+    def _command(self, name: str, data: Path, init: Path, epochs: int, more: tuple[str, ...]) -> list[str]:
+        masking = ["--auxiliary-masking", str(self.auxiliary_masking)] if self.auxiliary_masking else []
+        return [
+            *("unified", "finetune", "squad2.0", "--data", str(data), "--init", str(init)),
+            *("--output", str(self.folder / name), "--run", name, "--epochs", str(epochs)),
+            *(*masking, "--seed", str(self.seed), *more),
+        ]
 
     def prepare(self) -> None:
         """Put SQuAD's development set beside the generated questions."""

@@ -6,13 +6,20 @@ with ``<mask>`` and the sentinels, BERT's is ``vocab.txt``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from unified.checkpoints.bert_names import from_bert, from_tensorflow, to_bert
-from unified.checkpoints.conversion import ACTIVATIONS, Conversion, activation_of, fitting
+from unified.checkpoints.conversion import (
+    ACTIVATIONS,
+    Conversion,
+    activation_of,
+    decoding,
+    fitting,
+    require_kind,
+    with_heads_of,
+)
 from unified.checkpoints.export import Source, write_folder
 from unified.checkpoints.sources import counted, read_parameters, read_settings, required
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
@@ -21,20 +28,27 @@ from unified.checkpoints.vocabularies import over_symbols
 from unified.data.destination import new_folder
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.generation.decoder import SCHEMES
 from unified.model import TransformerConfig
 from unified.tokenization import ordinary_symbols
-from unified.tokenization.wordpiece import FILE_NAME, SETTINGS_NAME, WordPieceTokenizer, stored_lowercase
+from unified.tokenization.wordpiece import WordPieceTokenizer
+from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
+from unified.tokenization.wordpiece_files import read_settings as read_tokenizer_settings
 
 
-def import_bert(source: Path, destination: Path) -> Conversion:
+def import_bert(source: Path, destination: Path, writes: str | None = None) -> Conversion:
     """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` from one of ``transformers`` or TensorFlow.
 
     Args:
-        source: holds ``config.json``, ``vocab.txt``, and ``model.safetensors``, ``pytorch_model.bin`` or another single
-            ``*.bin``; or ``bert_config.json``, ``vocab.txt`` and a TensorFlow checkpoint.
+        source: holds ``config.json``, ``tokenizer.json`` or ``vocab.txt``, and ``model.safetensors``,
+            ``pytorch_model.bin`` or another single ``*.bin``; or ``bert_config.json``, ``vocab.txt`` and a TensorFlow
+            checkpoint.
         destination: must not exist, or be empty.
+        writes: name of the decoding scheme by which it shall write, or "nothing"; None for "left_to_right" where it has
+            UniLM's six token types, and "nothing" where it has not.
 
-    Where no ``tokenizer_config.json`` says whether the model is cased, capital letters in ``vocab.txt`` do.
+    Where neither ``tokenizer_config.json`` nor ``tokenizer.json`` says whether the model is cased, capital letters in
+    ``vocab.txt`` do.
 
     Raises:
         UnifiedError: a file is missing or is not what it should be; nothing is written.
@@ -44,26 +58,31 @@ def import_bert(source: Path, destination: Path) -> Conversion:
     settings, parameters, left_out = _read(source)
     config = bert_config(settings)
     found, new = from_bert(parameters, config.layers)
-    if "boundary_head.distances.weight" in found:
-        config = replace(config, boundary_offsets=len(found["boundary_head.distances.weight"]))
+    config, new, remarks = with_heads_of(found, new, config)
     vocabulary = Vocabulary(ordinary_symbols(tokenizer))
     if config.vocabulary_size < len(tokenizer.entries):
         raise UnifiedError(
-            f"{source}: {len(tokenizer.entries)} entries in vocab.txt, {config.vocabulary_size} in config.json"
+            f"{source}: {len(tokenizer.entries)} entries in its vocabulary, {config.vocabulary_size} in config.json"
         )
     found = fitting(source, found, config)
+    if config.vocabulary_size > len(tokenizer.entries):
+        left_out.append(f"{config.vocabulary_size - len(tokenizer.entries)} rows that no entry of the vocabulary has")
     config = config.with_vocabulary(len(vocabulary))
     symbols, deviation = tokenizer.native_symbols(), config.initializer_range
     found = over_symbols(found, symbols, vocabulary.symbols, deviation)
-    writes = "left_to_right" if config.token_types >= 6 else "nothing"
+    usual = "left_to_right" if config.token_types >= SCHEMES["cloze"].token_types else "nothing"
+    scheme, said = decoding(config, writes, usual)
     with new_folder(destination, overwrite=False) as folder:
         tokenizer.save(folder)
-        write(Trained(config, writes, found, vocabulary), folder, destination)
-    return Conversion(new=tuple(new), left_out=tuple(left_out))
+        write(Trained(config, scheme, found, vocabulary), folder, destination)
+    return Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
 
 
 def export_bert(source: Path, destination: Path) -> Conversion:
-    """Make a folder that ``transformers`` loads as BertForPreTraining from a checkpoint with a WordPiece tokenizer.
+    """Make a folder for ``transformers`` from a checkpoint with a WordPiece tokenizer.
+
+    It loads there as BertForPreTraining, as BertForMaskedLM where the checkpoint has no next-sentence head, or as
+    BertModel where it has no token head.
 
     Args:
         source: a checkpoint file or its folder.
@@ -74,16 +93,17 @@ def export_bert(source: Path, destination: Path) -> Conversion:
     """
     trained = Source.read(source)
     config = trained.config
-    plain = config.positions == "learned" and config.token_head == "transform"
+    plain = config.positions == "learned" and config.token_head in ("transform", "none")
     if config.sublayers != "self,feed_forward" or config.norm != "post" or not plain:
         raise UnifiedError(
             f"{trained.path}: BERT's blocks are self-attention and feed-forward, post-norm, with learned positions and "
             "a transform before the softmax; this model's are not"
         )
     tokenizer = WordPieceTokenizer.load(required(trained.data / "vocab.txt"))
-    found, left_out = to_bert(trained.by_rows_of(tokenizer), config.layers)
+    tokenizer = tokenizer.with_entries(trained.markers_beyond(tokenizer))
+    architecture, found, left_out = to_bert(trained.by_rows_of(tokenizer.native_symbols()), config.layers)
     settings = {
-        "architectures": ["BertForPreTraining"], "model_type": "bert", "vocab_size": len(tokenizer.native_symbols()),
+        "architectures": [architecture], "model_type": "bert", "vocab_size": len(tokenizer.native_symbols()),
         "hidden_size": config.width, "num_hidden_layers": config.layers, "num_attention_heads": config.heads,
         "intermediate_size": config.feed_forward, "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout,
@@ -92,7 +112,7 @@ def export_bert(source: Path, destination: Path) -> Conversion:
         "layer_norm_eps": config.norm_epsilon, "pad_token_id": tokenizer.entries.index("[PAD]"),
     }  # fmt: skip
     write_folder(destination, settings, found, tokenizer.save)
-    return Conversion(left_out=tuple(left_out))
+    return Conversion(left_out=(*left_out, *trained.left_out))
 
 
 def bert_config(settings: dict) -> TransformerConfig:
@@ -101,6 +121,7 @@ def bert_config(settings: dict) -> TransformerConfig:
     Raises:
         UnifiedError: a field is missing, or asks for what this Transformer does not do.
     """
+    require_kind(settings, "bert")
     activation = activation_of(settings.get("hidden_act", "gelu"), "hidden_act")
     if settings.get("position_embedding_type", "absolute") != "absolute":
         raise UnifiedError(
@@ -126,10 +147,17 @@ def bert_config(settings: dict) -> TransformerConfig:
 
 
 def _tokenizer(folder: Path) -> WordPieceTokenizer:
-    tokenizer = WordPieceTokenizer.load(required(folder / FILE_NAME))
-    if stored_lowercase(folder / SETTINGS_NAME) is None and not tokenizer.has_capitals():
-        return WordPieceTokenizer(tokenizer.entries, lowercase=True)
-    return tokenizer
+    """The tokenizer of a folder, from ``tokenizer.json`` where there is one, as ``transformers`` reads it."""
+    if (folder / JSON_NAME).is_file():
+        return WordPieceTokenizer.load(folder / JSON_NAME)
+    if not (folder / VOCABULARY_NAME).is_file():
+        raise UnifiedError(
+            f"{folder}: holds neither {JSON_NAME} nor {VOCABULARY_NAME}, one of which BERT's folders have"
+        )
+    tokenizer = WordPieceTokenizer.load(folder / VOCABULARY_NAME)
+    if "lowercase" in read_tokenizer_settings(folder / SETTINGS_NAME) or tokenizer.has_capitals():
+        return tokenizer
+    return WordPieceTokenizer.load(folder / VOCABULARY_NAME, lowercase=True)
 
 
 def _read(folder: Path) -> tuple[dict, dict[str, torch.Tensor], list[str]]:

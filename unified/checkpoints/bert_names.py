@@ -92,17 +92,27 @@ def from_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, to
     return _classes_turned(found), new
 
 
-def to_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """BERT's parameters, copies included, from ours (rows in BERT's order); and names of ours that BERT has not."""
+def to_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[str, dict[str, torch.Tensor], list[str]]:
+    """The class of ``transformers`` that has the heads in ``state``, its parameters, and names of ours that it has not.
+
+    Args:
+        state: our parameters, rows in BERT's order.
+    """
+    with_tokens, with_pairs = "token_head.bias" in state, _CLASSES[0] in state
     pairs, turned, found = names(layers), _classes_turned(state), {}
+    if not with_pairs or not with_tokens:
+        part = "next_sentence_head.classifier." if not with_tokens else "next_sentence_head."
+        pairs = {mine: others for mine, others in pairs.items() if not mine.startswith(part)}
     for mine, others in pairs.items():
         if mine in turned:
             found |= dict(zip(others, turned[mine].chunk(len(others)), strict=True))
     found = {name: value.contiguous() for name, value in found.items()}
-    if "cls.predictions.bias" in found:
-        copies = {copy: original for copy, original in _COPIES.items() if not copy.startswith(_BOUNDARY)}
-        found |= {copy: found[original].clone() for copy, original in copies.items()}
-    return found, [name for name in state if name not in pairs]
+    left_out = [name for name in state if name not in pairs]
+    if not with_tokens:
+        return "BertModel", {name.removeprefix("bert."): value for name, value in found.items()}, left_out
+    copies = {copy: original for copy, original in _COPIES.items() if not copy.startswith(_BOUNDARY)}
+    found |= {copy: found[original].clone() for copy, original in copies.items()}
+    return "BertForPreTraining" if with_pairs else "BertForMaskedLM", found, left_out
 
 
 def from_tensorflow(parameters: Mapping[str, np.ndarray]) -> tuple[dict[str, torch.Tensor], list[str]]:

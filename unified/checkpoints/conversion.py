@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from unified.checkpoints.parameters import listed, shape_name
 from unified.errors import UnifiedError
+from unified.generation.decoder import SCHEMES
 from unified.model import LanguageModel, TransformerConfig
 
 #: Our activations under the names of ``transformers``.
@@ -35,10 +36,16 @@ class Conversion:
     Attributes:
         new: parameters of ours that the file lacks; a model that loads the result draws them at random.
         left_out: parameters that have no place on the other side.
+        remarks: what else a user should know, a sentence each.
     """
 
     new: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+#: Heads of ours that a file has as a whole or not at all.
+_WHOLE_HEADS = ("token_head.", "boundary_head.")
 
 
 def gather(
@@ -57,18 +64,21 @@ def gather(
         what: of whom the parameters should be, for messages.
 
     Raises:
-        UnifiedError: a name is unknown or stands for no tensor, some of the Transformer are missing, shapes of one
-            joint parameter differ, or a copy is none.
+        UnifiedError: a name is unknown or stands for no tensor, some of the Transformer or of a head are missing,
+            shapes of one joint parameter differ, or a copy is none.
     """
     known = {other for others in pairs.values() for other in others} | copies.keys() | set(ignored)
     problems = [f"unknown: {name}" for name in sorted(state.keys() - known)]
     odd = {name: value for name, value in state.items() if name in known and not isinstance(value, torch.Tensor)}
     problems += [f"{name}: expected a tensor, got {type(value).__name__}" for name, value in odd.items()]
+    begun = [
+        head for head in _WHOLE_HEADS if any(mine.startswith(head) and set(pairs[mine]) & set(state) for mine in pairs)
+    ]
     problems += [
         f"missing: {other}"
         for mine, others in pairs.items()
         for other in others
-        if mine.startswith("transformer.") and other not in state
+        if mine.startswith(("transformer.", *begun)) and other not in state
     ]
     problems += [
         f"different shapes: {', '.join(others)}"
@@ -86,6 +96,69 @@ def gather(
         if all(other in state for other in others)
     }
     return found, [mine for mine in pairs if mine not in found]
+
+
+def with_heads_of(
+    found: Mapping[str, torch.Tensor], new: Iterable[str], config: TransformerConfig
+) -> tuple[TransformerConfig, list[str], list[str]]:
+    """The configuration of a model with the heads that the file has.
+
+    Args:
+        found: parameters of the file under our names.
+        new: names of ours that the file lacks.
+        config: of the model with all heads.
+
+    Returns:
+        The configuration; those of ``new`` that the model has; and a remark where it has no token head.
+    """
+    reach = found.get("boundary_head.distances.weight")
+    config = config if reach is None else replace(config, boundary_offsets=len(reach))
+    if any(name.startswith("token_head.") for name in found):
+        return config, list(new), []
+    remark = "it has no token head: the model gives features and can be fine-tuned, but predicts no tokens"
+    return replace(config, token_head="none"), [n for n in new if not n.startswith("token_head.")], [remark]
+
+
+def require_kind(settings: Mapping[str, object], kind: str) -> None:
+    """Refuse a ``config.json`` that names another kind of model than ``kind``, as ``transformers`` calls it.
+
+    Raises:
+        UnifiedError: it does.
+    """
+    found = settings.get("model_type", kind)
+    if found != kind:
+        raise UnifiedError(f"config.json: model_type {found!r}; --from {kind} reads models of type {kind!r}")
+
+
+def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple[str, list[str]]:
+    """The name of the decoding scheme of an imported model, and what to tell its user about it.
+
+    Args:
+        config: of the model.
+        writes: the scheme that the user asks for, or "nothing"; None for ``usual``.
+        usual: the scheme of a model of this kind that was pre-trained and not fine-tuned.
+
+    Raises:
+        UnifiedError: the model cannot write so.
+    """
+    if writes is None:
+        writes = "nothing" if config.token_head == "none" else usual
+        if writes == "left_to_right":
+            return writes, ["it continues prompts; where it was fine-tuned on pairs, --writes cloze lets it write"]
+    if writes == "nothing":
+        return writes, []
+    if config.token_head == "none":
+        raise UnifiedError(f"--writes {writes}: the model has no token head, so it writes nothing")
+    if SCHEMES[writes].query_stream != config.relative:
+        has = "relative" if config.relative else "learned"
+        raise UnifiedError(f"--writes {writes}: a model with {has} positions cannot write so")
+    needed = SCHEMES[writes].token_types
+    if config.token_types < needed:
+        raise UnifiedError(
+            f"--writes {writes} takes {needed} token types, the model has {config.token_types}; fine-tuning with "
+            "--token-types 6 adds them"
+        )
+    return writes, [f"it writes by the scheme {writes!r}"]
 
 
 def fitting(source: Path, found: Mapping[str, torch.Tensor], config: TransformerConfig) -> dict[str, torch.Tensor]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 
 from unified.checkpoints.files import load_checkpoint
-from unified.checkpoints.trained import find_checkpoint, find_data, restore
-from unified.checkpoints.vocabularies import BY_SYMBOL
+from unified.checkpoints.parameters import load_parameters
+from unified.checkpoints.trained import OPTIONAL_HEADS, find_checkpoint, find_data, read
+from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.data.destination import new_folder
+from unified.data.markers import markers_of
 from unified.data.vocabulary import Vocabulary
-from unified.model import TransformerConfig
+from unified.model import LanguageModel, TransformerConfig
 from unified.tokenization import Tokenizer
+
+#: Bias of a symbol that our softmax leaves out, for libraries that have no other way to say so. Not -inf, of which
+#: weight decay makes NaN; half precision can hold it.
+_NEVER = -1e4
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,8 @@ class Source:
     Attributes:
         path: the file.
         data: the folder with its dictionary and tokenizer.
-        config, parameters, vocabulary: what it holds.
+        config, parameters, vocabulary: what it holds; of heads those of a language model.
+        left_out: names of heads of tasks, which it was fine-tuned for.
     """
 
     path: Path
@@ -34,24 +41,44 @@ class Source:
     config: TransformerConfig
     parameters: dict[str, torch.Tensor]
     vocabulary: Vocabulary
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Source:
-        """From a checkpoint file or its folder.
+        """From a checkpoint file or its folder, of a language model or of a model of tasks.
 
         Raises:
-            UnifiedError: there is none, or its dictionary is missing or another.
+            UnifiedError: there is none, its dictionary is missing or another, or its parameters do not fit.
         """
         path = find_checkpoint(path)
         content = load_checkpoint(path)
         data = find_data(path, content)
-        model, vocabulary, _ = restore(path, content, data)
-        return cls(path, data, model.config, model.state_dict(), vocabulary)
+        trained = read(path, content, data)
+        of_tasks = tuple(name for name in trained.parameters if name.startswith("heads."))
+        parameters = {name: value for name, value in trained.parameters.items() if name not in of_tasks}
+        config = trained.config
+        if not any(name.startswith("token_head.") for name in parameters):
+            config = replace(config, token_head="none")
+        load_parameters(LanguageModel(config), parameters, OPTIONAL_HEADS)
+        return cls(path, data, config, parameters, trained.vocabulary, of_tasks)
 
-    def by_rows_of(self, tokenizer: Tokenizer) -> dict[str, torch.Tensor]:
-        """The parameters, the rows of their tables in the order of the tokenizer's own ids."""
-        order = torch.tensor([self.vocabulary.index(symbol) for symbol in tokenizer.native_symbols()])
-        return {name: value[order] if name in BY_SYMBOL else value for name, value in self.parameters.items()}
+    def markers_beyond(self, tokenizer: Tokenizer) -> list[str]:
+        """Markers of the dictionary that the tokenizer lacks, see :mod:`unified.data.markers`."""
+        known = set(tokenizer.native_symbols())
+        return [symbol for symbol in markers_of(self.vocabulary) if symbol not in known]
+
+    def by_rows_of(self, symbols: Sequence[str]) -> dict[str, torch.Tensor]:
+        """The parameters, the rows of their tables in the order of ``symbols``.
+
+        Symbols that the softmax leaves out have so low a bias that they get no probability.
+        """
+        order = torch.tensor([self.vocabulary.index(symbol) for symbol in symbols])
+        found = {name: value[order] if name in BY_SYMBOL else value for name, value in self.parameters.items()}
+        left_out = found.pop(SCORED) < 0.5
+        for name in BIASES:
+            if name in found:
+                found[name] = found[name].masked_fill(left_out, _NEVER)
+        return found
 
 
 def write_folder(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from unified.checkpoints.conversion import Conversion, fitting, gather
+from unified.checkpoints.conversion import Conversion, decoding, fitting, gather, with_heads_of
 from unified.checkpoints.files import load_checkpoint
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
@@ -44,7 +44,7 @@ _REQUIRED = {
 }  # fmt: skip
 
 
-def import_roberta(source: Path, destination: Path) -> Conversion:
+def import_roberta(source: Path, destination: Path, writes: str | None = None) -> Conversion:
     """Make a folder with dictionary and ``checkpoint_last.pt``, without a tokenizer, from fairseq's ``model.pt``.
 
     Token types are two rows of zeros, which change nothing until they are trained.
@@ -52,12 +52,18 @@ def import_roberta(source: Path, destination: Path) -> Conversion:
     Args:
         source: holds ``dict.txt`` and ``model.pt`` or another single ``*.pt``.
         destination: must not exist, or be empty.
+        writes: name of the decoding scheme by which it shall write; two token types serve none but "nothing".
 
     Raises:
         UnifiedError: a file is missing or is not what it should be; nothing is written.
     """
     source = Path(source)
     path = _checkpoint_file(source)
+    if not path.is_file() and (source / "config.json").is_file():
+        raise UnifiedError(
+            f"{source}: a folder of transformers; --from roberta reads fairseq's model.pt and dict.txt, because its "
+            "byte-level tokenizer is not built"
+        )
     content = load_checkpoint(path, older=True)
     state = content.get("model")
     if not isinstance(state, dict):
@@ -67,13 +73,15 @@ def import_roberta(source: Path, destination: Path) -> Conversion:
     heads = [name for name in state if name.startswith("classification_heads.")]
     state = {_modern(name): value for name, value in state.items() if name not in heads}
     found, new = _from_roberta(state, config.layers)
+    config, new, remarks = with_heads_of(found, new, config)
     symbols = _symbols(path, vocabulary, len(found["transformer.embeddings.tokens.weight"]))
     found = fitting(path, found, config.with_vocabulary(len(symbols)))
     found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
-    trained = Trained(config.with_vocabulary(len(vocabulary)), "nothing", found, vocabulary)
+    scheme, said = decoding(config, writes, "nothing")
+    trained = Trained(config.with_vocabulary(len(vocabulary)), scheme, found, vocabulary)
     with new_folder(destination, overwrite=False) as folder:
         write(trained, folder, destination)
-    return Conversion(new=tuple(new), left_out=tuple(heads))
+    return Conversion(new=tuple(new), left_out=tuple(heads), remarks=(*remarks, *said))
 
 
 def _checkpoint_file(folder: Path) -> Path:

@@ -20,6 +20,7 @@ from unified.checkpoints.parameters import load_parameters
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
+from unified.generation.lengths import PairLengths
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.results import FILE_NAME, read_results
@@ -27,6 +28,10 @@ from unified.tasks import HEADS, Understanding
 
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
+#: Parts of a language model that a checkpoint may lack: nothing that is asked of a loaded model reads them.
+OPTIONAL_HEADS = ("next_sentence_head.pooler.", "next_sentence_head.classifier.")
+#: What helps where a checkpoint's dictionary is not found.
+_WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of from_pretrained)"
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
 _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
@@ -61,12 +66,12 @@ def find_data(path: Path, content: dict, data: str | os.PathLike | None = None) 
         return path.parent
     trained_on = _plain(_plain(content.get("cfg")).get("task")).get("data")
     if not trained_on:
-        raise UnifiedError(f"{path}: says nothing of its data folder; name the folder with its dictionary (data=)")
+        raise UnifiedError(f"{path}: says nothing of its data folder; {_WHERE}")
     folder = Path(str(trained_on).split(os.pathsep)[0])
     for found in (folder, path.parent / "data"):  # as `unified finetune` has it, wherever it was moved
         if _dictionaries(found):
             return found
-    raise UnifiedError(f"{path}: was trained on {folder}, where there is no dictionary now; name its folder (data=)")
+    raise UnifiedError(f"{path}: was trained on {folder}, where there is no dictionary now; {_WHERE}")
 
 
 def _dictionaries(folder: Path) -> list[Path]:
@@ -126,8 +131,8 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[LanguageModel, Voc
         UnifiedError: as :func:`read`, or the parameters do not fit the model.
     """
     trained = read(path, content, folder)
-    model, heads = LanguageModel(trained.config), ["next_sentence_head.pooler.", "next_sentence_head.classifier."]
-    load_parameters(model, trained.parameters, new_allowed_prefixes=heads)
+    model = LanguageModel(trained.config)
+    load_parameters(model, trained.parameters, new_allowed_prefixes=OPTIONAL_HEADS)
     return model.eval(), trained.vocabulary, trained.writes
 
 
@@ -160,10 +165,9 @@ def sequence_length(content: dict) -> int:
     return int(_plain(_plain(content.get("cfg")).get("task"))["tokens_per_sample"])
 
 
-def cut_at(content: dict) -> tuple[int, int]:
-    """Tokens of sources and targets that a checkpoint was fine-tuned on, at most; 0 where they were not cut."""
-    task = _plain(_plain(content.get("cfg")).get("task"))
-    return int(task.get("max_source") or 0), int(task.get("max_target") or 0)
+def pair_lengths(content: dict) -> PairLengths:
+    """Lengths of the pairs that a checkpoint was fine-tuned on; all 0 where it has learned no pairs."""
+    return PairLengths.of_state(_plain(content.get("task_state")))
 
 
 def write(trained: Trained, folder: Path, destination: Path) -> None:

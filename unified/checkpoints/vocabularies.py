@@ -8,15 +8,19 @@ from pathlib import Path
 
 import torch
 
-from unified.checkpoints.files import load_checkpoint
+from unified.checkpoints.files import fingerprint, load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read, write
 from unified.data.destination import new_folder
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, tokenizer_files
 
-#: Parameters with a row for every symbol.
-BY_SYMBOL = ("transformer.embeddings.tokens.weight", "token_head.bias", "boundary_head.bias")
+_SYMBOLS = "transformer.embeddings.tokens."
+#: Which symbols the softmax has, see :class:`unified.model.embeddings.SymbolTable`.
+SCORED = _SYMBOLS + "scored"
+BIASES = ("token_head.bias", "boundary_head.bias")
+#: Parameters and buffers with a row for every symbol.
+BY_SYMBOL = (_SYMBOLS + "weight", SCORED, *BIASES)
 #: Of the generator of new symbols' rows, unless another is asked for.
 SEED = 1
 #: Of the smaller dictionary's words and pieces, at least so many must be in the other one.
@@ -29,7 +33,7 @@ class VocabularyChange:
 
     Attributes:
         kept: those with rows of the checkpoint.
-        new: those that got rows of their own, drawn at random.
+        new: those that got rows of their own, drawn at random and left out of the softmax.
         left_out: those of the checkpoint that the new dictionary lacks.
     """
 
@@ -41,7 +45,7 @@ class VocabularyChange:
 def change_vocabulary(source: Path, data: Path, destination: Path, seed: int = SEED) -> VocabularyChange:
     """Make a folder with ``checkpoint_last.pt`` over the dictionary of another data folder, without an optimizer.
 
-    Rows of new symbols are drawn from N(0, initializer_range), their biases are 0.
+    New symbols get rows as :func:`over_symbols` makes them.
 
     Args:
         source: a checkpoint file or its folder.
@@ -79,22 +83,49 @@ def over_symbols(
 ) -> dict[str, torch.Tensor]:
     """``parameters`` with tables that have a row for each symbol of ``new``, in float32.
 
+    The softmax leaves new symbols out until a training has them as targets. They begin with the median of the other
+    symbols' biases: a softmax does not see what all biases have in common, so 0 could stand far above or below them.
+
     Args:
+        parameters: where they do not say which symbols the softmax has (:data:`SCORED`), it has all of ``old``.
         old: the symbol of each row; further rows are left out.
-        deviation: of the rows of new symbols, N(0, deviation); their biases are 0.
-        seed: of those rows.
+        deviation: standard deviation of the embeddings of new symbols, which are drawn from N(0, deviation).
+        seed: of those draws.
     """
     row_of = {symbol: row for row, symbol in enumerate(old)}
     rows = torch.tensor([row_of.get(symbol, -1) for symbol in new])
-    generator = torch.Generator().manual_seed(seed)
-    moved = dict(parameters)
-    for name in [name for name in BY_SYMBOL if name in parameters]:
-        table = parameters[name]
-        moved[name] = torch.zeros(len(new), *table.shape[1:])
-        if table.dim() > 1:
-            moved[name].normal_(0, deviation, generator=generator)
-        moved[name][rows >= 0] = table[rows[rows >= 0]].float()
+    kept, generator = rows >= 0, torch.Generator().manual_seed(seed)
+    scored = parameters.get(SCORED, torch.ones(len(old)))
+    moved = {**parameters, SCORED: scored}
+    for name in [name for name in BY_SYMBOL if name in moved]:
+        table = moved[name].float()
+        made = torch.zeros(len(new), *table.shape[1:])
+        if name in BIASES:
+            made.fill_(table[: len(old)][scored > 0.5].median())
+        elif table.dim() > 1:
+            made.normal_(0, deviation, generator=generator)
+        made[kept] = table[rows[kept]]
+        moved[name] = made
     return moved
+
+
+def grown(
+    parameters: Mapping[str, torch.Tensor], symbols: Sequence[str], saved: int, deviation: float
+) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """``parameters`` of a checkpoint with rows for symbols that a dictionary has behind the checkpoint's own.
+
+    Args:
+        symbols: of the dictionary.
+        saved: the fingerprint of the checkpoint's dictionary.
+        deviation: as in :func:`over_symbols`.
+
+    Returns:
+        The parameters, and the symbols that got rows; as they are where the dictionary does not begin like that.
+    """
+    rows = len(parameters[BY_SYMBOL[0]]) if BY_SYMBOL[0] in parameters else len(symbols)
+    if rows >= len(symbols) or fingerprint(symbols[:rows]) != saved:
+        return dict(parameters), []
+    return over_symbols(parameters, symbols[:rows], symbols, deviation), list(symbols[rows:])
 
 
 def _check_shared(old: Vocabulary, new: Vocabulary, data: Path) -> None:

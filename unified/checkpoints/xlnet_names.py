@@ -66,6 +66,8 @@ def from_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, t
     Raises:
         UnifiedError: the file holds parameters of another model, lacks some of the Transformer, or copies differ.
     """
+    if not any(name.startswith("transformer.") for name in state):  # XLNetModel, the Transformer by itself
+        state = {f"transformer.{name}": value for name, value in state.items()}
     known = _names(layers)
     unknown = sorted(state.keys() - known - {_COPY})
     missing = sorted(name for name in known - state.keys() if name.startswith("transformer."))
@@ -89,12 +91,15 @@ def from_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, t
     return found, [mine for mine in _SHARED if mine not in found]
 
 
-def to_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """XLNet's parameters from ours (rows in its order), the copy included; and names of ours that it has not."""
+def to_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[str, dict[str, torch.Tensor], list[str]]:
+    """The class of ``transformers`` for ``state``, its parameters, copy included, and names of ours that it lacks.
+
+    Args:
+        state: our parameters, rows in XLNet's order.
+    """
     rest = dict(state)
     found = {other: rest.pop(mine) for mine, other in _SHARED.items() if mine in rest}
     found["transformer.mask_emb"] = found["transformer.mask_emb"].view(1, 1, -1)
-    found[_COPY] = found[_ORIGINAL].clone()
     for i in range(layers):
         block, layer = f"transformer.blocks.{i}", f"transformer.layer.{i}"
         vectors = {f"{layer}.{other}": rest.pop(f"{block}.{mine}") for mine, other in _VECTORS.items()}
@@ -108,7 +113,10 @@ def to_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, tor
         found |= {f"{attention}.{letter}": weight.T.unflatten(1, heads) for letter, weight in by_letter.items()}
         found[f"{attention}.o"] = rest.pop(f"{sublayer}.output.weight").unflatten(1, heads)
         found |= vectors
-    return {name: value.contiguous() for name, value in found.items()}, list(rest)
+    found = {name: value.contiguous() for name, value in found.items()}
+    if "lm_loss.bias" in found:
+        return "XLNetLMHeadModel", {**found, _COPY: found[_ORIGINAL].clone()}, list(rest)
+    return "XLNetModel", {name.removeprefix("transformer."): value for name, value in found.items()}, list(rest)
 
 
 def _names(layers: int) -> set[str]:

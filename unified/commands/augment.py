@@ -40,8 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     stages.add_argument("--top", type=_positive, default=30, metavar="N", help="candidate answers of a passage (30)")
     stages.add_argument("--beam", type=_positive, default=3, metavar="N", help="beam of the questions (3)")
-    stages.add_argument("--max-length", type=_positive, default=48, metavar="N", help="tokens of a question (48)")
-    stages.add_argument("--max-source", type=_positive, metavar="N", help="tokens shown to ask from (456, or the room)")
+    stages.add_argument(
+        "--max-length", type=_positive, metavar="N", help="tokens of a question (those of training, or 48)"
+    )
+    stages.add_argument(
+        "--max-source",
+        type=_positive,
+        metavar="N",
+        help="tokens shown to ask from (those of training, or 456, or the room)",
+    )
     stages.add_argument(
         "--least-f1", type=_share, default=0.6, metavar="F", help="of the answer read and the candidate (0.6)"
     )
@@ -68,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.3,
         metavar="W",
-        help="weight of masked language modelling in the first stage; 0 does without (0.3)",
+        help="weight of masked language modelling in both stages; 0 does without (0.3)",
     )
     training.add_argument("--first", default="", metavar="OPTIONS", help="of `unified finetune`, for the first stage")
     training.add_argument("--second", default="", metavar="OPTIONS", help="and for the second")
@@ -161,7 +168,7 @@ def _models(args: argparse.Namespace):
     from unified.augmentation.pipeline import Models
     from unified.augmentation.questions import Asking
     from unified.hub import UnifiedLM
-    from unified.tasks.question_generation import MAX_SOURCE
+    from unified.tasks.composing import usual_question, usual_window
 
     loaded = {path: UnifiedLM.from_pretrained(path, device=args.device) for path in {getattr(args, r) for r in _ROLES}}
     readers = []
@@ -176,11 +183,12 @@ def _models(args: argparse.Namespace):
         asks.scheme(prompt=False)
     except UnifiedError as error:
         raise UnifiedError(f"--asks {args.asks}: {error}") from None
-    room = int(min(asks.room(args.max_length), 1 << 30))
-    max_source = min(MAX_SOURCE, asks.source_limit(args.max_length)) if args.max_source is None else args.max_source
+    max_length = usual_question(asks.lengths) if args.max_length is None else args.max_length
+    room = int(min(asks.room(max_length), 1 << 30))
+    max_source = usual_window(asks.lengths, room) if args.max_source is None else args.max_source
     if not 3 <= max_source <= room:
         raise UnifiedError(f"--max-source {max_source}: the model has room for 3 to {room} tokens beside a question")
-    options = {"beam": args.beam, "max_length": args.max_length, "batch_size": args.batch_size}
+    options = {"beam": args.beam, "max_length": max_length, "batch_size": args.batch_size}
     return Models(readers[0], Asking(asks, max_source, options), readers[1])
 
 

@@ -10,6 +10,7 @@ from unified.checkpoints.roberta import import_roberta
 from unified.checkpoints.vocabularies import SEED, change_vocabulary
 from unified.checkpoints.xlnet import export_xlnet, import_xlnet
 from unified.errors import UnifiedError
+from unified.generation.decoder import SCHEMES
 from unified.tokenization import tokenizer_files
 
 NAME = "convert"
@@ -32,24 +33,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     direction.add_argument(
         "--vocabulary", metavar="DATA", type=Path, help="put a checkpoint over the dictionary of this data folder"
     )
+    parser.add_argument(
+        "--writes",
+        choices=(*SCHEMES, "nothing"),
+        help="how an imported model writes, with --from: cloze or next where it was fine-tuned on pairs, left_to_right "
+        "where it continues prompts (default: left_to_right with UniLM's six token types, permutation of XLNet, else "
+        "nothing)",
+    )
     parser.add_argument("--seed", type=int, help=f"of new symbols' rows, with --vocabulary (default: {SEED})")
     parser.add_argument("input", metavar="IN", type=Path, help="folder to import, or checkpoint (file or folder)")
     parser.add_argument("output", metavar="OUT", type=Path, help="new folder")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.writes is not None and not args.source_format:
+        raise UnifiedError("--writes says how an imported model writes; without --from leave it out")
+    if args.seed is not None and not args.vocabulary:
+        raise UnifiedError("--seed is that of --vocabulary's new rows; leave it out")
     if args.vocabulary:
         _change_vocabulary(args)
-    elif args.seed is not None:
-        raise UnifiedError("--seed is that of --vocabulary's new rows; leave it out")
     else:
-        convert = IMPORTS[args.source_format] if args.source_format else EXPORTS[args.target_format]
-        done = convert(args.input, args.output)
+        if args.source_format:
+            done = IMPORTS[args.source_format](args.input, args.output, args.writes)
+        else:
+            done = EXPORTS[args.target_format](args.input, args.output)
         if done.new:
             print(f"not in {args.input}, drawn at random when loaded: {', '.join(done.new)}")
+        for remark in done.remarks:
+            print(f"{args.input}: {remark}")
         if done.left_out:
             print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
-    print(f"wrote {args.output}" + ("" if tokenizer_files(args.output) else ", without a tokenizer"))
+    has_tokenizer = args.target_format or tokenizer_files(args.output)
+    print(f"wrote {args.output}" + ("" if has_tokenizer else ", without a tokenizer"))
     return 0
 
 
@@ -57,6 +72,10 @@ def _change_vocabulary(args: argparse.Namespace) -> None:
     seed = SEED if args.seed is None else args.seed
     done = change_vocabulary(args.input, args.vocabulary, args.output, seed)
     print(f"symbols kept: {len(done.kept)}")
-    for symbols, fate in ((done.new, f"new, drawn at random with seed {seed}"), (done.left_out, "left out")):
+    fates = {
+        f"new, drawn at random with seed {seed} and written only once training has them as targets": done.new,
+        "left out": done.left_out,
+    }
+    for fate, symbols in fates.items():
         examples = f" ({' '.join(symbols[:8])}{' ...' if len(symbols) > 8 else ''})" if symbols else ""
         print(f"symbols {fate}: {len(symbols)}{examples}")

@@ -8,9 +8,15 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from unified.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.tasks.thresholds import FoundThreshold
 
 NAME = "finetune"
 HELP = "fine-tune a model for a task with fairseq-train, then score it; prints the command"
@@ -63,6 +69,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="last",
         help="score the last checkpoint, or the one best on validation (last)",
     )
+    add_pipeline_arguments(parser)
+    parser.add_argument(
+        "--threshold",
+        metavar="best|NUMBER",
+        help="of questions that may have no answer: the probability of that above which there is none; best: the one "
+        "with the highest F1 on the development set (best where the rules are those of SQuAD 2.0, else 0.5)",
+    )
     parser.add_argument("--dry-run", action="store_true", help="prepare the data and print the command, no more")
     parser.add_argument(
         "--fairseq",
@@ -73,15 +86,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from unified.commands.finetuning.groups import finetune_each
+    from unified.tasks.catalogue import GROUPS
+
+    if args.task in GROUPS:
+        return finetune_each(args, GROUPS[args.task], _finetune)
+    return _finetune(args)
+
+
+def _finetune(args: argparse.Namespace) -> int:
+    """Fine-tune for one task, or for several at once."""
     import torch
 
     from unified.commands import plugin_dir
+    from unified.data.annotate import annotating
     from unified.tasks.catalogue import with_changes, with_head
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
     from unified.tasks.several import SeveralTasks, tasks_named
+    from unified.tasks.thresholds import parse_threshold, require_abstaining
     from unified.tasks.writing import WritingTask
 
+    threshold = None if args.threshold is None else parse_threshold(args.threshold)
     if args.micro_batch is not None and args.micro_batch < 1:
         raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
     task = tasks_named(args.task)
@@ -101,8 +127,13 @@ def run(args: argparse.Namespace) -> int:
         layer_decay=args.layer_decay,
         longest=args.longest,
     )
-    job = job_of(task, training, Start.of(args.init), Path(args.output))
-    splits = job.read(Path(args.data))
+    start = Start.of(args.init)
+    if args.auxiliary_masking and start.config.token_head == "none":
+        raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
+    job = job_of(task, training, start, Path(args.output))
+    with annotating(_entity_source(args, job.start.config), job.data) as annotator:
+        splits = job.read(Path(args.data), annotator)
+    require_abstaining(job.understandings(splits), threshold, task.name)
     options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
     if args.auxiliary_masking:
@@ -114,8 +145,18 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     if subprocess.run([sys.executable, "-m", "fairseq_cli.train", *words[1:]]).returncode:
         raise UnifiedError("fairseq-train has failed; what it printed says why")
-    _report(args, job, splits, words, time.monotonic() - began)
+    _report(args, job, splits, words, time.monotonic() - began, threshold)
     return 0
+
+
+def _entity_source(args: argparse.Namespace, config):
+    """What finds named entities in the task's texts; None where nothing shall."""
+    from unified.tasks.named_entities import NOTHING_TO_MARK
+
+    source = entity_source(args)
+    if source is not None and not config.reads_entities:
+        raise UnifiedError(NOTHING_TO_MARK)
+    return source
 
 
 def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
@@ -137,14 +178,18 @@ def _submit(task, folder: Path) -> None:
         print(f"for the task's server: {path}", file=sys.stderr)
 
 
-def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: float) -> None:
+def _report(
+    args: argparse.Namespace, job, splits, words: list[str], seconds: float, threshold: float | str | None
+) -> None:
     from unified.hub import UnifiedLM
     from unified.results import write_result
+    from unified.tasks.run_settings import model_of, settings_of
 
+    model, settings = model_of(args.init, job), settings_of(vars(args), job, words)
     handle, scores = UnifiedLM.from_pretrained(job.folder / f"checkpoint_{args.select}.pt", job.data), {}
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)
-        scores[learnt.task.name] = _scores(learnt)
+        scores[learnt.task.name], found = _scores(learnt, threshold)
         path = write_result(
             learnt.folder,
             task=learnt.task.name,
@@ -152,10 +197,13 @@ def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: fl
             scores=scores[learnt.task.name],
             seed=args.seed,
             command=words,
+            model=model,
+            settings=settings,
             data=learnt.data,
             published=learnt.task.published,
             checkpoint=args.select,
             seconds=round(seconds, 1),
+            **({"null_threshold": asdict(found)} if found else {}),
             **({"together": learnt.together} if learnt.together else {}),
         )
         _submit(learnt.task, learnt.folder)
@@ -164,19 +212,30 @@ def _report(args: argparse.Namespace, job, splits, words: list[str], seconds: fl
     print(f"written to {written}; `unified results {job.folder}` makes a table of it", file=sys.stderr)
 
 
-def _scores(learnt) -> dict[str, dict]:
-    """Of every split with labels; predictions are written."""
-    task, folder, predictor, scores = learnt.task, learnt.folder, learnt.predictor, {}
-    for split, items in learnt.splits.items():
-        if split == "train":
-            continue
-        predictions = list(predictor.predict(items))
-        with (folder / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as stream:
-            stream.writelines(json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
-        for name, content in predictor.official(items, predictions).items():
+def _scores(learnt, threshold: float | str | None) -> tuple[dict[str, dict], FoundThreshold | None]:
+    """Scores of every split with labels, and the threshold chosen on the development set; predictions are written."""
+    from unified.tasks.evaluation import outcomes
+    from unified.tasks.prediction import cut_note
+
+    folder, scores, found = learnt.folder, {}, None
+    for outcome in outcomes(learnt, threshold):
+        if outcome.threshold and found is None:
+            found = outcome.threshold
+            print(
+                f"{learnt.task.name}: no answer where its probability exceeds {found.value:.4g}, which gives the "
+                f"highest F1 of {found.found_on}; --threshold NUMBER sets it",
+                file=sys.stderr,
+            )
+        cut = sum("cut" in one for one in outcome.predictions)
+        note = cut_note(cut, len(outcome.predictions), learnt.predictor.reads)
+        if note:
+            print(f"{outcome.name}: {note}", file=sys.stderr, flush=True)
+        with (folder / f"predictions.{outcome.name}.jsonl").open("w", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in outcome.predictions)
+        for name, content in outcome.official.items():
             if not isinstance(content, str):
                 content = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-            (folder / f"{split}.{name}").write_text(content, encoding="utf-8")
-        if split not in task.unlabelled:
-            scores[split] = predictor.score(items, predictions)
-    return scores
+            (folder / f"{outcome.name}.{name}").write_text(content, encoding="utf-8")
+        if outcome.scores is not None:
+            scores[outcome.name] = outcome.scores
+    return scores, found

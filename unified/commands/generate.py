@@ -38,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--chunk", type=_positive, default=128, metavar="N", help="sentences that are saved together (128)"
     )
     parser.add_argument(
-        "--max-source", type=int, default=0, metavar="N", help="tokens kept from the front of each source; 0: all (0)"
+        "--max-source",
+        type=int,
+        metavar="N",
+        help="tokens kept from the front of each source; 0: all (as in training, or what the positions leave)",
     )
     parser.add_argument(
         "--prompt",
@@ -68,30 +71,29 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         elif isinstance(field.default, bool):
             group.add_argument(option, action="store_true", help=sentence)
         else:
-            kind = type(field.default)
-            group.add_argument(
-                option, type=kind, default=field.default, metavar="N", help=f"{sentence} ({field.default})"
-            )
+            kind, default, known = type(field.default), field.default, str(field.default)
+            if field.name == "max_length":
+                default, known = None, f"as in training, or {known}"
+            group.add_argument(option, type=kind, default=default, metavar="N", help=f"{sentence} ({known})")
 
 
 def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     import torch
 
-    from unified.checkpoints import load_checkpoint
-    from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data
+    from unified.checkpoints.trained import dictionary_file, find_checkpoint
     from unified.commands.generation.sentences import FileSentences, FolderSentences
     from unified.commands.generation.spread import ChunkWriter, spread
     from unified.data.vocabulary import Vocabulary
 
     if args.data is None and args.input is None:
         raise UnifiedError("nothing to write from: give a prepared folder DATA, or a text file with --input")
-    if args.max_source < 0:
+    if args.max_source is not None and args.max_source < 0:
         raise UnifiedError(f"--max-source must be 0 or a number of tokens, got {args.max_source}")
     torch.set_num_threads(args.threads)
     checkpoint, output = find_checkpoint(args.path), Path(args.output)
-    data = find_data(checkpoint, load_checkpoint(checkpoint), args.data)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
+    data, options["max_length"], max_source = _of_checkpoint(checkpoint, args)
     config = GenerationConfig.of_options(Vocabulary.load(dictionary_file(data)), **options)
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
@@ -104,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
             sentences=sentences,
             config=config,
             prompt=args.prompt,
-            max_source=args.max_source,
+            max_source=max_source,
             chunk=args.chunk,
             batch_size=args.batch_size,
             threads=args.threads,
@@ -116,3 +118,25 @@ def run(args: argparse.Namespace) -> int:
         lambda text: print(f"generate: {text}", file=sys.stderr, flush=True),
     )
     return 0
+
+
+def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, int, int]:
+    """Folder of the dictionary, most tokens to write, and tokens of a source that are read (0: all).
+
+    What is no option is as the checkpoint was trained. The lengths of pairs do not concern prompts, which are whole.
+    """
+    from unified.checkpoints import load_checkpoint
+    from unified.checkpoints.trained import find_data, pair_lengths, read
+    from unified.generation import SCHEMES
+    from unified.generation.lengths import PairLengths
+
+    content = load_checkpoint(checkpoint)
+    data = find_data(checkpoint, content, args.data)
+    trained, lengths = read(checkpoint, content, data), pair_lengths(content)
+    positions, max_length, max_source = trained.config.position_limit, args.max_length, args.max_source
+    continues = trained.writes in SCHEMES and SCHEMES[trained.writes].prompt
+    if continues if args.prompt is None else args.prompt:
+        lengths, max_source = PairLengths(), max_source or 0
+    if max_length is None:
+        max_length = max(lengths.default_length(positions, max_source), args.min_length)
+    return data, max_length, lengths.source_limit(positions, max_length, max_source) or 0

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 import numpy as np
 import torch
 
-from unified.data.annotations import KINDS
+from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import NO_PAIR_LABEL, Example
 from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
@@ -102,6 +102,8 @@ def _shown(args: argparse.Namespace) -> str:
 def _text(objective: Objective, first: str, second: str | None) -> tuple[Text, Vocabulary]:
     """The text, and a vocabulary of its words."""
     kinds = annotations_of(objective)
+    if PARTS_OF_SPEECH in kinds:
+        return _tagged_text(first.split(), second)
     words, spans = _spans("--text", first.split()) if kinds else (first.split(), [])
     if not words:
         raise UnifiedError("--text is empty; give at least one word")
@@ -124,6 +126,27 @@ def _text(objective: Objective, first: str, second: str | None) -> tuple[Text, V
         spans={kind: whole for kind in kinds},
     )
     return text, vocabulary
+
+
+def _tagged_text(marked: list[str], second: str | None) -> tuple[Text, Vocabulary]:
+    """The text of words with parts of speech behind slashes, and a vocabulary of its words."""
+    if second is not None:
+        raise UnifiedError("an objective that reads parts of speech reads one segment; leave --second out")
+    pairs = [word.rpartition("/") for word in marked]
+    for word, (before, _, tag) in zip(marked, pairs, strict=True):
+        if not before or tag not in TAGS:
+            raise UnifiedError(f"--text: {word!r} must be word/TAG, as in dog/NOUN; tags are {', '.join(TAGS)}")
+    if not pairs:
+        raise UnifiedError("--text is empty; give at least one word")
+    words = [before for before, _, _ in pairs]
+    vocabulary = Vocabulary(sorted({*words} - set(APPENDED)))
+    spans = np.array([(place, place + 1, TAGS.index(tag)) for place, (_, _, tag) in enumerate(pairs)])
+    return Text(
+        tokens=vocabulary.encode(words),
+        special=vocabulary.special,
+        word_starts=np.ones(len(words), dtype=bool),
+        spans={PARTS_OF_SPEECH: spans},
+    ), vocabulary
 
 
 def _spans(option: str, marked: list[str]) -> tuple[list[str], list[tuple[int, int]]]:

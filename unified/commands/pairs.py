@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from unified.data.summaries.formats import FORMATS
+from unified.data.summaries.oracles import DEFAULT_ORACLE, ORACLES
 from unified.errors import UnifiedError
 
 NAME = "pairs"
@@ -25,8 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--oracle",
-        action="store_true",
-        help="say where sentences begin and which of them the greedy ROUGE oracle takes, see `unified prepare`",
+        nargs="?",
+        const=DEFAULT_ORACLE,
+        choices=tuple(ORACLES),
+        help="say where sentences begin and which of them an extractive summary takes, see `unified prepare`: the best "
+        "combination by ROUGE-2 (combinations, the default), or a greedy search by ROUGE-1 and ROUGE-2 (greedy)",
     )
     parser.add_argument("--skip-empty", action="store_true", help="leave pairs with an empty side out")
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
@@ -48,6 +52,7 @@ def run(args: argparse.Namespace) -> None:
         f"left out, a side is empty: {counts.empty:,}": counts.empty,
         f"with {args.separator!r} in a text, now a slash: {counts.replaced:,}": counts.replaced,
         f"without a sentence that the oracle takes: {counts.without_oracle:,}": counts.without_oracle,
+        f"whose oracle might be better with more sentences than were tried: {counts.limited:,}": counts.limited,
     }
     for note, count in notes.items():
         if count:

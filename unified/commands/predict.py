@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from unified.errors import UnifiedError, first_few
+from unified.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.errors import Problems, UnifiedError
 
 NAME = "predict"
 HELP = "answer with a model of a task: JSON lines in, JSON lines out, in the same order"
@@ -25,7 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="INPUT",
         help="file of items, one JSON object a line, all of which are checked first; - for stdin; or one item, {...}",
     )
-    parser.add_argument("--model", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
+    parser.add_argument(
+        "--model",
+        required=True,
+        action="append",
+        metavar="CHECKPOINT",
+        help="checkpoint file, or a folder with one; given several times, models of the same task answer together",
+    )
     parser.add_argument("--head", metavar="NAME", help="which head answers, where the model has several of a kind")
     parser.add_argument(
         "--output", metavar="FILE", help="where predictions go instead of stdout; a broken run goes on where it stopped"
@@ -35,6 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-tokens", type=int, metavar="N", help="tokens read together (4096); not for tasks of writing"
+    )
+    add_pipeline_arguments(parser)
+    parser.add_argument(
+        "--threshold",
+        metavar="best|NUMBER",
+        help="of questions that may have no answer: the probability of that above which there is none; best: the one "
+        "that fine-tuning found on its development set (best where it found one, else what the head was set to)",
     )
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads; 0: torch's choice (0)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
@@ -49,17 +63,26 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from unified.hub import UnifiedLM
+    from unified.tasks.prediction import cut_note
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    predictor = replace(_predictor(args, UnifiedLM.from_pretrained(args.model, device=args.device)), ahead=args.ahead)
+    pipeline = entity_source(args)
+    annotator = None if pipeline is None else pipeline.load()
+    handle = UnifiedLM.ensemble(args.model, device=args.device, annotator=annotator)
+    predictor = replace(_predictor(args, handle), ahead=args.ahead)
     source = Path(args.input)
     if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
         _check(source, predictor)
+    count = cut = 0
     with _destination(args.output) as (stream, done):
         items = islice(_items(args.input, predictor), done, None)
         for prediction in predictor.predict(items):
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
+            count, cut = count + 1, cut + ("cut" in prediction)
+    note = cut_note(cut, count, predictor.reads)
+    if note:
+        print(f"predict: {note}", file=sys.stderr, flush=True)
     return 0
 
 
@@ -68,12 +91,15 @@ def _predictor(args: argparse.Namespace, handle):
     from unified.tasks import parse_head
     from unified.tasks.catalogue import task_named
     from unified.tasks.several import head_name
+    from unified.tasks.thresholds import abstains, parse_threshold, require_abstaining
     from unified.tasks.writing import Writer, WritingTask
 
+    threshold = None if args.threshold is None else parse_threshold(args.threshold)
     task = task_named(args.task)
     if isinstance(task, WritingTask):
         if args.head:
             raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")
+        require_abstaining([], threshold, task.name)
         if args.max_tokens is not None:
             raise UnifiedError(
                 f"--max-tokens {args.max_tokens}: {task.name} is a task of writing, whose batches are "
@@ -85,7 +111,34 @@ def _predictor(args: argparse.Namespace, handle):
     head = args.head or (own if own in handle.predictors else None)
     kinds = () if args.head else (parse_head(task.head).kind.name,)
     predictor = handle.predictor(*kinds, head=head)
+    if threshold is not None or abstains(predictor.task):
+        predictor = replace(predictor, task=_by_threshold(predictor.task, threshold, args))
     return predictor if args.max_tokens is None else replace(predictor, most_places=args.max_tokens)
+
+
+def _by_threshold(task, threshold: float | str | None, args: argparse.Namespace):
+    """The task with the threshold that is asked for; says which one was found in fine-tuning, where that counts.
+
+    Raises:
+        UnifiedError: it answers every item, or none was found.
+    """
+    from unified.tasks.thresholds import BEST, require_abstaining
+
+    require_abstaining([task], threshold, args.task)
+    if threshold == BEST and task.threshold_found_on is None:
+        raise UnifiedError(
+            f"--threshold best: no results beside {', '.join(args.model)} say which threshold was best on the "
+            "development set; give a number, or fine-tune with --threshold best"
+        )
+    if threshold not in (None, BEST):
+        return task.with_threshold(threshold)
+    if task.threshold_found_on is not None:
+        print(
+            f"no answer where its probability exceeds {task.threshold:.4g}, found on {task.threshold_found_on}; "
+            "--threshold NUMBER sets it",
+            file=sys.stderr,
+        )
+    return task
 
 
 def _check(source: Path, predictor) -> None:
@@ -94,16 +147,15 @@ def _check(source: Path, predictor) -> None:
     Raises:
         UnifiedError: there is none, or lines of it are wrong, of which the first ten are named.
     """
-    problems: list[str] = []
+    problems = Problems()
     for _ in _items(str(source), predictor, problems):
         pass
-    if problems:
-        raise UnifiedError(f"{source}: {first_few(problems)}")
+    problems.check(f"{source}: ")
 
 
-def _items(source: str, predictor, problems: list[str] | None = None) -> Iterator[Any]:
+def _items(source: str, predictor, problems: Problems | None = None) -> Iterator[Any]:
     """Items as they come; what is wrong with a line is noted in ``problems``, or without these raised."""
-    from unified.tasks.items import fields_of
+    from unified.data.json_files import fields_of
 
     for number, line in _lines(source):
         if not line.strip():
@@ -113,7 +165,7 @@ def _items(source: str, predictor, problems: list[str] | None = None) -> Iterato
         except UnifiedError as problem:
             if problems is None:
                 raise UnifiedError(f"{_called(source)}: line {number}: {problem}") from None
-            problems.append(f"line {number}: {problem}")
+            problems.add(f"line {number}", problem)
         else:
             yield item
 

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     spans.add_argument(
         "--annotate",
         metavar="KINDS",
-        help="noun_phrases, entities, content_words, separated by commas; an interrupted run goes on when repeated",
+        help="noun_phrases, entities, parts_of_speech, separated by commas; an interrupted run goes on when repeated",
     )
     spans.add_argument(
         "--spacy",

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.measurements import measurement_files, page, read_measurements, table
-from unified.results import read_results, tables
+from unified.result_tables import tables
+from unified.results import read_results
 
 NAME = "results"
-HELP = "print tables of results.json files, runs of several seeds together; or of what `make bench` measured"
+HELP = "print tables of results.json files, a line for each run over its seeds; or of what `make bench` measured"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measures", nargs="+", default=[], metavar="NAME", help="columns (those that all runs of a task have)"
     )
+    parser.add_argument(
+        "--differences",
+        action="store_true",
+        help="of results: say for all runs of a table in what they differ, not only for runs of the same name",
+    )
     parser.add_argument("--draw", metavar="FILE.html", help="of measurements: draw bars and curves of growth too")
 
 
@@ -28,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if not files:
         if args.draw:
             raise UnifiedError(f"--draw is for files of `make bench`; {', '.join(args.paths)} holds none")
-        print(tables(read_results(args.paths), args.measures))
+        print(tables(read_results(args.paths), args.measures, args.differences))
         return 0
     lines = read_measurements(files)
     print(table(lines))

@@ -30,7 +30,10 @@ class Annotator(Protocol):
     description: dict[str, Any]
 
     def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
-        """Per kind int64 (n, 3), sorted: number of the text, first character of a span, the one behind its last."""
+        """Per kind int64 (n, 3), sorted: number of the text, first character of a span, the one behind its last.
+
+        Of parts of speech (n, 4), the number of the tag in :data:`unified.data.annotations.TAGS` behind them.
+        """
         ...
 
 
@@ -123,21 +126,22 @@ def token_spans(spans: np.ndarray, offsets: np.ndarray, sizes: np.ndarray) -> It
     """Spans of characters as spans of tokens: a token belongs to a span where one of its characters does.
 
     Args:
-        spans: int64 (n, 3), as an :class:`Annotator` gives them.
+        spans: int64 (n, 3) or (n, 4), as an :class:`Annotator` gives them.
         offsets: int64 (sum of sizes, 2), the characters of each token, see :class:`unified.tokenization.Tokenizer`.
         sizes: int64 (texts,), tokens of each text.
 
     Returns:
-        One item a text: starts and stops of its spans in turn, int32, in tokens of the text. Spans without a token are
-        left out.
+        One item a text: starts and stops of its spans in turn, int32, in tokens of the text, each with its tag where
+        spans have one. Spans without a token are left out.
     """
     # Texts laid out at equal distances, so that one search serves all.
-    distance = int(max(spans.max(initial=0), offsets.max(initial=0))) + 1
-    texts, characters = spans[:, 0], spans[:, 1:] + distance * spans[:, :1]
+    distance = int(max(spans[:, :3].max(initial=0), offsets.max(initial=0))) + 1
+    texts, characters = spans[:, 0], spans[:, 1:3] + distance * spans[:, :1]
     laid_out = offsets + distance * np.repeat(np.arange(len(sizes)), sizes)[:, None]
     starts = np.searchsorted(laid_out[:, 1], characters[:, 0], side="right")
     stops = np.searchsorted(laid_out[:, 0], characters[:, 1], side="left")
     found = starts < stops
     before = (np.cumsum(sizes) - sizes)[texts[found]]
     within = np.stack([starts[found], stops[found]], axis=1) - before[:, None]
-    return Items(within.astype(np.int32).ravel(), 2 * np.bincount(texts[found], minlength=len(sizes)))
+    kept = np.concatenate([within, spans[found, 3:]], axis=1).astype(np.int32)
+    return Items(kept.ravel(), kept.shape[1] * np.bincount(texts[found], minlength=len(sizes)))

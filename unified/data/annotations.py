@@ -1,6 +1,7 @@
 """Annotated spans beside a token file: ``PREFIX.KIND.bin`` and ``.idx``, in the format of token files.
 
 Item i holds the spans of item i of ``PREFIX``: start and stop of each in turn, counted in tokens of the item, sorted.
+Of parts of speech each span has the number of its tag in :data:`TAGS` behind its stop.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ import numpy as np
 from unified.data.mmap import TokenFile, exists
 from unified.errors import UnifiedError
 
-#: Of documents: noun chunks and nouns outside of them; named entities; single nouns, proper nouns, verbs, adjectives
-#: and adverbs.
-KINDS = ("noun_phrases", "entities", "content_words")
-#: Of the sources of pairs: their sentences, and those of them that the greedy oracle takes.
+PARTS_OF_SPEECH = "parts_of_speech"
+#: Of documents: noun chunks and nouns outside of them; named entities; every word with the tag of its part of speech.
+KINDS = ("noun_phrases", "entities", PARTS_OF_SPEECH)
+#: Parts of speech of Universal Dependencies; spans hold their numbers here.
+TAGS = (
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
+    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+)
+#: Spans in the sources of pairs: their sentences, and those of them that an extractive summary takes.
 SENTENCES, ORACLE = SOURCE_KINDS = ("sentences", "oracle")
 
 _CHECKED_AT_ONCE = 1 << 16
@@ -28,6 +34,11 @@ def how_to_annotate(kinds: Collection[str]) -> str:
     if set(kinds) <= set(SOURCE_KINDS):
         return "--oracle, from the output of `unified pairs --oracle`"
     return f"--annotate {','.join(kinds)}"
+
+
+def columns(kind: str) -> int:
+    """Numbers that a span of this kind has: start and stop, and a tag where the kind has one."""
+    return 3 if kind == PARTS_OF_SPEECH else 2
 
 
 def span_prefix(prefix: str | os.PathLike[str], kind: str) -> str:
@@ -66,7 +77,7 @@ class Spans(NamedTuple):
     """Spans of n things, such as items or texts, those of one after another.
 
     Attributes:
-        bounds: int64 (k, 2), starts and stops.
+        bounds: int64 (k, 2), starts and stops; of kinds with a tag (k, 3), its number behind them.
         counts: int64 (n,), how many each has.
     """
 
@@ -75,8 +86,8 @@ class Spans(NamedTuple):
 
     @classmethod
     def of(cls, each: Sequence[np.ndarray]) -> Spans:
-        """Those of a list of arrays, int64 (., 2)."""
-        return cls(np.concatenate(each).reshape(-1, 2), np.array([len(one) for one in each]))
+        """Concatenates the spans of n things, int64 (any, 2) or (any, 3) each."""
+        return cls(np.concatenate(each), np.array([len(one) for one in each]))
 
     @property
     def owners(self) -> np.ndarray:
@@ -87,9 +98,15 @@ class Spans(NamedTuple):
         """Those that are ``wanted``, bool (k,)."""
         return Spans(self.bounds[wanted], np.bincount(self.owners[wanted], minlength=len(self.counts)))
 
+    def moved(self, steps: np.ndarray) -> Spans:
+        """Each span moved by its step, int64 (k,)."""
+        bounds = self.bounds.copy()
+        bounds[:, :2] += steps[:, None]
+        return Spans(bounds, self.counts)
+
     def shifted(self, starts: np.ndarray) -> Spans:
         """The spans of each moved by its start, int64 (n,)."""
-        return Spans(self.bounds + starts[self.owners, None], self.counts)
+        return self.moved(starts[self.owners])
 
     def split(self) -> list[np.ndarray]:
         """Those of each, as views."""
@@ -135,12 +152,15 @@ class Annotations:
         Raises:
             UnifiedError: a span is none, or reaches beyond its item.
         """
-        file = self._files[kind]
+        file, width = self._files[kind], columns(kind)
         sizes = file.sizes[items].astype(np.int64)
-        if (sizes % 2).any():
-            raise UnifiedError(f"{file.prefix}: holds a start without a stop; make the folder again")
-        spans = Spans(file.tokens_of(items).reshape(-1, 2), sizes // 2)
-        starts, stops = spans.bounds.T
+        if (sizes % width).any():
+            missing = "a start without a stop" if width == 2 else "a span without its tag"
+            raise UnifiedError(f"{file.prefix}: holds {missing}; make the folder again")
+        spans = Spans(file.tokens_of(items).reshape(-1, width), sizes // width)
+        starts, stops, *tags = spans.bounds.T
+        if tags and not ((tags[0] >= 0) & (tags[0] < len(TAGS))).all():
+            raise UnifiedError(f"{file.prefix}: holds a tag that is no part of speech; make the folder again")
         wrong = (starts < 0) | (starts >= stops) | (stops >= self._tokens.sizes[items].repeat(spans.counts))
         if wrong.any():
             item = items[spans.owners[wrong.argmax()]]

@@ -53,8 +53,8 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     stride = width + stream.width
     starts = row_of_example * stride + before_in_row  # first place of each example, flat
 
-    def spread(values: np.ndarray, fill: int) -> np.ndarray:
-        full = np.full((count, width), fill, dtype=np.int64)
+    def spread(values: np.ndarray, fill: int, dtype: type = np.int64) -> np.ndarray:
+        full = np.full((count, width), fill, dtype=dtype)
         for row, (start, stop) in enumerate(stretches):
             full[row, : stop - start] = values[start:stop]
         return full
@@ -89,6 +89,8 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         "sentence_labels": sentences[:, 1].copy(),
         "sentence_groups": group_of_example.repeat(examples.sentence_counts),
     }
+    if examples.entities is not None:
+        arrays["entities"] = spread(examples.entities, False, dtype=np.bool_)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     structure = "mixed" if stream.width else structure_of(key_rank, query_rank, documents)
     changes = arrays["documents"][:, 1:] != arrays["documents"][:, :-1]

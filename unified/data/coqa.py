@@ -69,7 +69,7 @@ def read_coqa_file(path: str | Path) -> list[CoqaTurn]:
     """
     entries, turns = Entries(path), []
     for number, fields in enumerate(entries.objects(read_json(path), "data", "the file"), 1):
-        identity = entries.text(fields, "id", f"story {number}")
+        identity = entries.identity(fields, "id", f"story {number}")
         story = _Story(
             place=f"story {number} ({identity})",
             id=identity,

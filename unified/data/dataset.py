@@ -14,8 +14,9 @@ from unified.data.planning import Planner, TextPlan, deal, planner_of
 from unified.data.randomness import Draws
 from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
+from unified.data.texts import Texts
 from unified.errors import UnifiedError
-from unified.objectives.base import Mixture, Objective, Supply, examples_of, lengths_of
+from unified.objectives.base import Mixture, Objective, Supply, examples_of, lengths_of, target_sentinels_of
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,7 @@ class RowDataset:
                 f"objective {objective.name} made {made.lengths[one]} tokens of {plan.lengths[own[one]]}; its "
                 f"special_tokens, or lengths, allows {self._places[indices[one]]}"
             )
+        _check_sentinels(objective, made.labels, texts)
         return made
 
     @property
@@ -205,6 +207,19 @@ class RowDataset:
         """The rows in this epoch's order, int64 (rows,): at random; without packing by length, ties at random."""
         shuffled = randomness.generator(self.seed, self.epoch, randomness.ORDER).permutation(len(self))
         return shuffled if self.packed else shuffled[np.argsort(self.lengths[shuffled], kind="stable")]
+
+
+def _check_sentinels(objective: Objective, labels: np.ndarray, texts: Texts) -> None:
+    """Refuse labels that are sentinels which the objective did not declare: a softmax may have left them out."""
+    special, declared = texts.special, target_sentinels_of(objective, int(texts.lengths.sum(0).max()))
+    first = special.first_sentinel + declared
+    beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
+    beyond = np.setdiff1d(beyond, texts.tokens)
+    if beyond.size:
+        raise ValueError(
+            f"objective {objective.name} has sentinel {int(beyond[0]) - special.first_sentinel} as a target; its "
+            f"target_sentinels allows {declared}"
+        )
 
 
 def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:

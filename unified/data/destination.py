@@ -15,18 +15,24 @@ from unified.data.progress import Progress
 from unified.errors import UnifiedError
 
 MANIFEST = "manifest.json"
+#: What to do where a folder is not empty, if the command has no option to replace it.
+ANOTHER = "name a new folder"
 
 
 @contextmanager
-def new_folder(destination: str | Path, overwrite: bool) -> Iterator[Path]:
+def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) -> Iterator[Path]:
     """A temporary folder beside ``destination``, renamed to it when the block ends well, removed when it does not.
+
+    Args:
+        overwrite: replace a folder whose manifest lists all that it holds.
+        advice: what a user should do where the folder is not empty, in the words of the command that was called.
 
     Raises:
         UnifiedError: ``destination`` is there and not empty, and either ``overwrite`` is False or it holds anything
             that its manifest does not list.
     """
     destination = Path(destination).resolve()
-    check_destination(destination, overwrite)
+    check_destination(destination, overwrite, advice)
     destination.parent.mkdir(parents=True, exist_ok=True)
     for left in sorted(destination.parent.glob(f".{glob.escape(destination.name)}.*.partial")):
         # It may be at work on another machine, so it is not ours to remove.
@@ -41,7 +47,7 @@ def new_folder(destination: str | Path, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_destination(destination: Path, overwrite: bool) -> None:
+def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER) -> None:
     """The refusals of :func:`new_folder`, to be had before any work."""
     if not destination.exists():
         return
@@ -51,15 +57,13 @@ def check_destination(destination: Path, overwrite: bool) -> None:
     if not names:
         return
     if not overwrite:
-        raise UnifiedError(
-            f"{destination}: not empty; give another --destination, or --overwrite to replace the folder"
-        )
+        raise UnifiedError(f"{destination}: not empty; {advice}")
     listed = {MANIFEST, *_outputs(destination)}
     foreign = [name for name in names if name not in listed]
     if foreign:
         raise UnifiedError(
-            f"{destination}: holds {foreign[0]}, which `unified prepare` did not write, so it will not be replaced; "
-            "move it away or give another --destination"
+            f"{destination}: holds {foreign[0]}, which {MANIFEST} there does not list, so it will not be replaced; "
+            "move it away or name another folder"
         )
 
 

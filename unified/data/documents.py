@@ -169,11 +169,12 @@ class DocumentTexts:
         spans = self.annotations.read(kind, self.items[sentences])
         of_sentence = spans.owners
         segment = np.arange(len(starts)).repeat(counts)[of_sentence]
-        places = spans.bounds + self.bounds[sentences[of_sentence], None]
+        placed = spans.moved(self.bounds[sentences[of_sentence]])
+        places = placed.bounds
         whole = (places[:, 0] >= starts[segment]) & (places[:, 1] <= stops[segment])
         # Places of a text count on through its second segment.
         before = np.cumsum(segments.lengths, axis=0) - segments.lengths
-        within = places + (before.T.ravel() - starts)[segment, None]
+        within = placed.moved((before.T.ravel() - starts)[segment]).bounds
         text = segment[whole] // len(segments.lengths)
         return Spans(within[whole], np.bincount(text, minlength=segments.lengths.shape[1]))
 

@@ -38,6 +38,7 @@ class Example:
         sentences: (K, 2) places of the first tokens of sentences, and 1 where a summary takes the sentence, else 0.
         query_stream: predictions are not made by the predicted places themselves but by a query stream: one query for
             each of them that knows where it is and sees what they see, less themselves (XLNet).
+        entities: bool (T,), tokens within named entities; None where nobody says.
     """
 
     group: str
@@ -53,11 +54,14 @@ class Example:
     boundaries: np.ndarray = field(default_factory=lambda: NO_BOUNDARIES)
     sentences: np.ndarray = field(default_factory=lambda: NO_SENTENCES)
     query_stream: bool = False
+    entities: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Examples:
-    """n examples one after another; see :class:`Example` for what each of the fields holds of one. All arrays int64.
+    """n examples one after another; see :class:`Example` for what each of the fields holds of one.
+
+    All arrays are int64 where nothing else is said.
 
     Attributes:
         groups: n names.
@@ -69,6 +73,7 @@ class Examples:
         boundaries: (all boundaries, 4), and how many each has, (n,).
         sentences: (all sentences, 2), and how many each has, (n,).
         query_stream: (n,) 1 or 0.
+        entities: bool (all tokens,); None where some example does not say.
     """
 
     groups: list[str]
@@ -88,6 +93,7 @@ class Examples:
     sentences: np.ndarray
     sentence_counts: np.ndarray
     query_stream: np.ndarray
+    entities: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -114,6 +120,7 @@ class Examples:
             sentences=joined("sentences", NO_SENTENCES),
             sentence_counts=each(len(example.sentences) for example in examples),
             query_stream=each(example.query_stream for example in examples),
+            entities=_all_or_none([example.entities for example in examples]),
         )
 
     @classmethod
@@ -128,6 +135,7 @@ class Examples:
         places: np.ndarray,
         labels: np.ndarray,
         is_next: np.ndarray | None = None,
+        entities: np.ndarray | None = None,
     ) -> Examples:
         """Examples of one objective whose positions count from 0, without boundaries, sentences or query stream.
 
@@ -136,6 +144,7 @@ class Examples:
             ranks: (all tokens,), both as key and as query.
             places: (all predictions,), increasing, counted over all examples.
             is_next: (n,), None where nobody asks.
+            entities: bool (all tokens,), None where nobody says.
         """
         count = len(extents)
         none = np.zeros(count, dtype=np.int64)
@@ -158,17 +167,19 @@ class Examples:
             sentences=NO_SENTENCES,
             sentence_counts=none,
             query_stream=none,
+            entities=entities,
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Examples], order: np.ndarray) -> Examples:
         """The examples of all parts together in another order, int64 (n,)."""
-        merged = {f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)[1:]}
+        found = {f.name: _all_or_none([getattr(part, f.name) for part in parts]) for f in fields(cls)[1:]}
+        merged = {name: array for name, array in found.items() if array is not None}
         groups = [group for part in parts for group in part.groups]
         for names, counts in _COUNTED.items():
             extents = Extents(merged[counts])
             own = runs(extents.starts[order], extents.lengths[order])
-            merged |= {name: merged[name][own] for name in names}
+            merged |= {name: merged[name][own] for name in names if name in merged}
         merged |= {name: merged[name][order] for name in _PER_EXAMPLE}
         return cls(groups=[groups[i] for i in order.tolist()], **merged)
 
@@ -178,6 +189,7 @@ class Examples:
             name: np.split(getattr(self, name), np.cumsum(getattr(self, counts))[:-1])
             for names, counts in _COUNTED.items()
             for name in names
+            if getattr(self, name) is not None
         }
         return [
             Example(
@@ -196,7 +208,7 @@ _PER_TOKEN = ("tokens", "positions", "token_types", "key_rank", "query_rank")
 _PER_PREDICTION = ("predicted", "labels")
 #: Fields of :class:`Examples`, and the field that says how many entries of them each example has.
 _COUNTED = {
-    _PER_TOKEN: "lengths",
+    (*_PER_TOKEN, "entities"): "lengths",
     _PER_PREDICTION: "predicted_counts",
     ("boundaries",): "boundary_counts",
     ("sentences",): "sentence_counts",
@@ -229,6 +241,7 @@ class Batch:
         sentence_places: int64 (K,), flat indices of the places that say whether a summary takes their sentence.
         sentence_labels: int64 (K,), 1 = it does, 0 = it does not.
         sentence_groups: int64 (K,), index into ``groups``.
+        entities: bool (B, T), tokens within named entities; None where some example does not say.
         groups: names of the objectives; the same tuple in every batch of a run.
         structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
         stretches: most stretches of one document along a row, known since collation too.
@@ -256,6 +269,7 @@ class Batch:
     groups: tuple[str, ...]
     structure: str = "mixed"
     stretches: int | None = None
+    entities: torch.Tensor | None = None
 
     @property
     def mask(self) -> AttentionMask:
@@ -278,8 +292,9 @@ class Batch:
         return sum(map(len, (self.labels, self.pair_labels, self.boundary_labels, self.sentence_labels)))
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensor fields by name; with :meth:`known` they make the batch again."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _KNOWN}
+        """The tensor fields that there are by name; with :meth:`known` they make the batch again."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _KNOWN}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
 
     def known(self) -> dict[str, object]:
         """What is no tensor: ``groups``, ``structure`` and ``stretches``."""
@@ -291,3 +306,8 @@ class Batch:
 
 
 _KNOWN = ("groups", "structure", "stretches")
+
+
+def _all_or_none(arrays: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """Concatenates the arrays; None if one of them is None, or there are none."""
+    return np.concatenate(arrays) if arrays and all(array is not None for array in arrays) else None

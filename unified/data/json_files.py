@@ -4,28 +4,56 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from unified.data.ids import name_text
 from unified.data.streams import numbered_lines
-from unified.errors import UnifiedError, first_few
+from unified.errors import MissingField, Problems, UnifiedError
 
 #: Half of a character, which JSON can escape and no encoding can write.
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_json(path: str | Path) -> object:
+def read_json(path: str | Path, object_of: Callable[[list[tuple[str, Any]]], Any] | None = None) -> object:
     """The one JSON value of a file, plain or compressed (.gz, .xz, .zst).
+
+    Args:
+        object_of: makes an object of its names and values; None for a dictionary of the last value of each name.
 
     Raises:
         UnifiedError: the file cannot be read, or is not JSON.
     """
     try:
-        return json.loads("\n".join(line for _, line in numbered_lines(path)))
+        text = "\n".join(line for _, line in numbered_lines(path))
+        return json.loads(text, object_pairs_hook=object_of)
     except json.JSONDecodeError as error:
         raise UnifiedError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:
         raise UnifiedError(f"{path}: not JSON of a data set: nested too deeply") from None
+
+
+class Record(dict):
+    """An object of JSON whose missing fields are refused; ``object_of`` of :func:`read_json`."""
+
+    def __missing__(self, name: str):
+        raise MissingField(name, list(self))
+
+
+def fields_of(line: str) -> dict:
+    """The object of a line.
+
+    Raises:
+        UnifiedError: there is none.
+    """
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        raise UnifiedError("not JSON") from None
+    if not isinstance(fields, dict):
+        raise UnifiedError("not a JSON object")
+    return fields
 
 
 class Entries:
@@ -37,12 +65,12 @@ class Entries:
 
     def __init__(self, path: str | Path):
         self.path = path
-        self.problems: list[str] = []
+        self.problems = Problems()
         self._places: dict[str, str] = {}
 
-    def wrong(self, place: str, what: str) -> None:
+    def wrong(self, place: str, what: str | UnifiedError) -> None:
         """Note a problem."""
-        self.problems.append(f"{place}: {what}")
+        self.problems.add(place, what)
 
     def once(self, identity: str, place: str) -> None:
         """Note an id that another entry has: predictions are named by ids, and could not be told apart."""
@@ -56,7 +84,7 @@ class Entries:
         """The list ``name`` of an object; members that are no objects are noted and left out."""
         if not isinstance(entry, Mapping) or not isinstance(entry.get(name), list):
             if not (optional and isinstance(entry, Mapping) and entry.get(name) is None):
-                self.wrong(place, f"no list {name!r}")
+                self._lacks(entry, name, place, f"no list {name!r}")
             return []
         for number, member in enumerate(entry[name], 1):
             if not isinstance(member, dict):
@@ -67,7 +95,7 @@ class Entries:
         """The text ``name`` of an object, which only with ``blank`` may hold nothing but white space."""
         value = entry.get(name)
         if not isinstance(value, str):
-            self.wrong(place, f"no text {name!r}")
+            self._lacks(entry, name, place, f"no text {name!r}")
         elif not blank and not value.strip():
             self.wrong(place, f"{name!r} is empty")
         elif LONE_SURROGATE.search(value):
@@ -76,18 +104,31 @@ class Entries:
             return value
         return ""
 
+    def identity(self, entry: Mapping, name: str, place: str) -> str:
+        """The id ``name`` of an object, a text or an integer, as a text (:mod:`unified.data.ids`)."""
+        text = name_text(entry.get(name))
+        if text is None:
+            self._lacks(entry, name, place, f"no id {name!r}, which is a text or an integer")
+        elif LONE_SURROGATE.search(text):
+            self.wrong(place, f"{name!r} holds half of a surrogate pair")
+        return text or ""
+
     def integer(self, entry: Mapping, name: str, place: str) -> int:
         """The integer ``name`` of an object."""
         value = entry.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            self.wrong(place, f"no integer {name!r}")
+            self._lacks(entry, name, place, f"no integer {name!r}")
             return 0
         return value
+
+    def _lacks(self, entry: object, name: str, place: str, otherwise: str) -> None:
+        """Note that a field is missing, or else what is wrong with it."""
+        missing = isinstance(entry, Mapping) and name not in entry
+        self.wrong(place, MissingField(name, list(entry)) if missing else otherwise)
 
     def check(self) -> None:
         """
         Raises:
-            UnifiedError: something was wrong; names the first ten problems and how many more there are.
+            UnifiedError: something was wrong; names the first ten kinds of problems and how many more there are.
         """
-        if self.problems:
-            raise UnifiedError(f"{self.path}: {first_few(self.problems)}")
+        self.problems.check(f"{self.path}: ")

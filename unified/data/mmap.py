@@ -158,6 +158,15 @@ class TokenFile:
                         "data and dictionary must come from the same run of `unified prepare` or fairseq-preprocess"
                     )
 
+    def holds(self, tokens: np.ndarray) -> np.ndarray:
+        """Which of some token ids, int64 (n,), occur in the file: bool (n,). Reads no further than to the last one."""
+        found = np.zeros(len(tokens), dtype=bool)
+        for start in range(0, len(self._tokens), _CHECKED_AT_ONCE):
+            if found.all():
+                break
+            found |= np.isin(tokens, self._tokens[start : start + _CHECKED_AT_ONCE])
+        return found
+
     def __getstate__(self) -> str:
         return self.prefix
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from unified.data.json_files import Entries
 from unified.data.streams import numbered_lines
@@ -21,8 +20,8 @@ class MrqaQuestion:
         text: the question.
         context: the passage, with the marks of the shared task such as ``[PAR]``.
         answers: all of them, free texts.
-        detected: the first detected answer: its text, its first character and the one behind its last. None where
-            nothing was detected.
+        detected: the detected answer that stands first in the context, as SpanBERT's authors train on it: its text, its
+            first character and the one behind its last. None where nothing was detected.
     """
 
     id: str
@@ -65,25 +64,31 @@ def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
 
 
 def _question(fields: dict, context: str, place: str, entries: Entries) -> MrqaQuestion:
-    identity = entries.text(fields, "qid", place)
+    identity = entries.identity(fields, "qid", place)
     place = f"{place}, question {identity}"
     answers = fields.get("answers")
     if not isinstance(answers, list) or not answers or not all(isinstance(answer, str) for answer in answers):
         entries.wrong(place, "'answers' is not a list of texts")
         answers = []
     found = entries.objects(fields, "detected_answers", place, optional=True)
-    detected = _detected(found[0], context, place, entries) if found else None
+    spans = [span for answer in found for span in _detected(answer, context, place, entries)]
+    detected = min(spans, key=lambda span: span[1:], default=None)
     return MrqaQuestion(identity, entries.text(fields, "question", place), context, tuple(answers), detected)
 
 
-def _detected(fields: dict, context: str, place: str, entries: Entries) -> tuple[str, int, int] | None:
-    """Of the first span; its second number is that of its last character."""
+def _detected(fields: dict, context: str, place: str, entries: Entries) -> list[tuple[str, int, int]]:
+    """Text, first character and the one behind the last wherever an answer was detected; a span's second number is that
+    of its last character."""
     text, spans = entries.text(fields, "text", place), fields.get("char_spans")
-    span: Any = spans[0] if isinstance(spans, list) and spans else None
-    if not isinstance(span, list) or len(span) != 2 or not all(type(bound) is int for bound in span):
-        entries.wrong(place, "the first detected answer has no 'char_spans'")
-        return None
-    if not 0 <= span[0] <= span[1] < len(context):
-        entries.wrong(place, f"the first detected answer lies outside the context: {span}")
-        return None
-    return text, span[0], span[1] + 1
+    if not isinstance(spans, list) or not spans or not all(_is_span(span) for span in spans):
+        entries.wrong(place, "a detected answer has no 'char_spans', pairs of its first and last characters")
+        return []
+    outside = next((span for span in spans if not 0 <= span[0] <= span[1] < len(context)), None)
+    if outside is not None:
+        entries.wrong(place, f"a detected answer lies outside the context: {outside}")
+        return []
+    return [(text, start, last + 1) for start, last in spans]
+
+
+def _is_span(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(type(bound) is int for bound in value)

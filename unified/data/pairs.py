@@ -17,6 +17,12 @@ from unified.errors import UnifiedError
 from unified.objectives.base import Objective, annotations_of
 
 
+def cut_note(file: TokenFile, name: str, maximum: int | None) -> str | None:
+    """How many items of a file are cut to ``maximum`` tokens, in words; None where none is."""
+    count = int((file.sizes > maximum + 1).sum()) if maximum else 0
+    return f"{count:,} of {len(file):,} {name} are cut to their first {maximum:,} tokens" if count else None
+
+
 class PairTexts:
     """Item i of one file with item i of the other; a :class:`unified.data.sources.TextSource`.
 
@@ -65,15 +71,11 @@ class PairTexts:
     def annotation_kinds(self) -> frozenset[str]:
         return self.annotations.kinds if self.annotations else frozenset()
 
-    def cut(self) -> list[str]:
-        """What ``max_source`` and ``max_target`` cut off, a sentence for each that cuts anything."""
+    def cut(self) -> dict[str, str]:
+        """How many texts ``max_source`` and ``max_target`` cut: a sentence for each side of which any is cut."""
         sides = (("source", self.source, self.max_source), ("target", self.target, self.max_target))
-        counts = [(side, int((file.sizes > most + 1).sum()), most) for side, file, most in sides if most]
-        return [
-            f"{count:,} of {len(self.lengths):,} {side}s are cut to their first {most} tokens (max_{side})"
-            for side, count, most in counts
-            if count
-        ]
+        notes = {side: cut_note(file, f"{side}s", maximum) for side, file, maximum in sides}
+        return {side: note for side, note in notes.items() if note}
 
     @staticmethod
     def _kept(file: TokenFile, option: str, maximum: int) -> np.ndarray:
@@ -97,7 +99,7 @@ class PairTexts:
             raise UnifiedError(
                 f"{self.name}: {int((places > room.row_length).sum())} of {len(places)} pairs are longer than a row of "
                 f"{room.row_length} tokens, the longest has {longest} with its {room.overhead} special tokens; "
-                "lengthen the rows or shorten the texts (max_source, max_target)"
+                "lengthen the rows or shorten the texts"
             )
         if room.packed:
             rng = randomness.generator(seed, epoch, randomness.PLAN)

@@ -7,7 +7,7 @@ from types import TracebackType
 
 import numpy as np
 
-from unified.data.annotations import span_prefix
+from unified.data.annotations import columns, span_prefix
 from unified.data.encode import EncodedDocuments, EncodedPairs
 from unified.data.items import Items
 from unified.data.mmap import TokenFileWriter, token_dtype
@@ -84,7 +84,7 @@ class DocumentPart:
         """Counts for the manifest."""
         separators = max(self._documents - 1, 0)
         counts = {"documents": self._documents, "sentences": self._file.items - separators, **self._file.statistics}
-        spans = {kind: writer.tokens // 2 for kind, writer in self._spans.items()}
+        spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}
         return {**counts, "spans": spans} if spans else counts
 
     @property
@@ -131,7 +131,7 @@ class PairPart:
     def statistics(self) -> dict:
         """Counts for the manifest."""
         sides = {side: file.statistics for side, file in self._files.items()}
-        spans = {kind: writer.tokens // 2 for kind, writer in self._spans.items()}
+        spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}
         counts = {"pairs": self._files[SOURCE].items, "skipped": self._skipped, **sides}
         return {**counts, "spans": spans} if spans else counts
 

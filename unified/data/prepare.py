@@ -7,7 +7,7 @@ Pairs: ``train.source-target.source.bin/.idx`` and ``….target.…``.
 Both: ``dict.txt``, for pairs ``dict.source.txt`` and an equal ``dict.target.txt``; the tokenizer's own
 file, ``word_starts.npy`` (bool, one per id) and ``manifest.json``. Annotated documents: ``train.KIND.bin/.idx``, see
 :mod:`unified.data.annotations`. Sentences of the sources of pairs: ``train.source-target.source.sentences.bin/.idx``,
-and ``….oracle.…`` those of them that the greedy oracle takes.
+and ``….oracle.…`` those of them that an extractive summary takes.
 
 The folder depends on the text and the settings alone, not on the number of workers.
 """
@@ -42,6 +42,7 @@ from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
 from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.source import TokenizerSource
 
+_ADVICE = "give another --destination, or --overwrite to replace the folder"
 Corpus = DocumentCorpus | ParallelCorpus | JsonPairCorpus
 Parts = Mapping[str, DocumentPart | PairPart]
 
@@ -117,14 +118,14 @@ def prepare(settings: Settings, destination: str | Path, workers: int = 1, overw
     """
     if workers < 1:
         raise UnifiedError(f"--workers must be at least 1, got {workers}")
-    check_destination(Path(destination).resolve(), overwrite)
+    check_destination(Path(destination).resolve(), overwrite, _ADVICE)
     for corpus in settings.corpora.values():
         for path in corpus.paths:
             require_file(path)
     if settings.cleaning:
         settings.cleaning.rules()  # a missing library is told before any work, not within
     annotation = annotating(settings.annotation, Path(destination).resolve())
-    with annotation as annotator, new_folder(destination, overwrite) as folder:
+    with annotation as annotator, new_folder(destination, overwrite, _ADVICE) as folder:
         tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
         encoder = TokenEncoder(tokenizer, vocabulary)
         parts, reports = _encode_all(settings, folder, encoder, annotator, vocabulary, workers)

@@ -7,16 +7,18 @@ which depend on the files alone; ``chunk.documents()`` or ``chunk.pairs()`` does
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.data.json_files import LONE_SURROGATE
 from unified.data.streams import Block, LineReader, without_compression
-from unified.errors import UnifiedError
+from unified.errors import Problems, UnifiedError, require_fields
 
 #: Where documents are read whole, a longer one is a mistake (no blank lines) and would fill the memory.
 LONGEST_DOCUMENT_BYTES = 1 << 28
+_Read = TypeVar("_Read")
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -58,8 +60,7 @@ class JsonChunk:
 
     def documents(self) -> Iterator[tuple[int, list[str]]]:
         """As :meth:`TextChunk.documents`."""
-        for offset, record in _records(self.block):
-            text = _field(self.block, offset, record, self.text_field)
+        for offset, text in _records(self.block, lambda line, record: _text_field(line, record, self.text_field)):
             paragraphs = [line for line in text.split("\n") if not _is_blank(line)]
             if paragraphs:
                 yield self.first_document + offset, paragraphs
@@ -102,23 +103,24 @@ class JsonPairChunk:
 
     def pairs(self) -> Iterator[tuple[int, str | list[str], str]]:
         """As :meth:`PairChunk.pairs`."""
-        for number, source, target, _ in self._pairs():
-            yield number, source, target
+        for offset, (source, target) in _records(self.block, self._pair):
+            yield self.first_pair + offset, source, target
 
     def pairs_with_spans(self) -> Iterator[tuple[int, str | list[str], str, dict[str, list[tuple[int, int]]]]]:
         """As :meth:`pairs`, and the spans of each source, see :func:`unified.data.annotations.source_spans`."""
-        for number, source, target, record in self._pairs():
-            try:
-                yield number, source, target, source_spans(source, record.get(SENTENCES), record.get(ORACLE))
-            except ValueError as error:
-                place = _place(self.block, number - self.first_pair)
-                raise UnifiedError(f"{place}: {error}; make it with `unified pairs --oracle`") from None
+        for offset, (source, target, spans) in _records(self.block, self._pair_with_spans):
+            yield self.first_pair + offset, source, target, spans
 
-    def _pairs(self) -> Iterator[tuple[int, str | list[str], str, dict]]:
-        for offset, record in _records(self.block):
-            source = _parts_field(self.block, offset, record, self.source_field)
-            target = _field(self.block, offset, record, self.target_field)
-            yield self.first_pair + offset, source, target, record
+    def _pair(self, line: str, record: dict) -> tuple[str | list[str], str]:
+        require_fields(record, self.source_field, self.target_field)
+        return _parts_field(line, record, self.source_field), _text_field(line, record, self.target_field)
+
+    def _pair_with_spans(self, line: str, record: dict) -> tuple[str | list[str], str, dict]:
+        source, target = self._pair(line, record)
+        try:
+            return source, target, source_spans(source, record.get(SENTENCES), record.get(ORACLE))
+        except ValueError as error:
+            raise UnifiedError(f"{error}; make it with `unified pairs --oracle`") from None
 
     def place(self, number: int, side: str) -> str:
         """As :meth:`PairChunk.place`."""
@@ -262,43 +264,55 @@ def _place(block: Block, offset: int) -> str:
     return f"{block.path}, line {block.first_line + offset}"
 
 
-def _records(block: Block) -> Iterator[tuple[int, dict]]:
-    """(offset of the line, object) of each line that is not blank."""
+def _records(block: Block, read: Callable[[str, dict], _Read]) -> Iterator[tuple[int, _Read]]:
+    """(offset of the line, what is read of its object) of each line that is not blank.
+
+    Args:
+        read: of a line and its object; raises UnifiedError with the reason.
+
+    Raises:
+        UnifiedError: lines are wrong; after the last line of the block, whose wrong lines are named together.
+    """
+    problems = Problems()
     for offset, line in enumerate(block.lines):
         if _is_blank(line):
             continue
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UnifiedError(f"{_place(block, offset)}: not JSON ({error}); each line holds one object") from None
-        if not isinstance(record, dict):
-            raise UnifiedError(f"{_place(block, offset)}: a JSON {type(record).__name__}; each line holds one object")
-        yield offset, record
+            yield offset, read(line, _record(line))
+        except UnifiedError as problem:
+            problems.add(_place(block, offset), problem)
+    behind = f"; nothing behind line {block.first_line + block.count - 1} was read" if len(problems) > 1 else ""
+    if problems:
+        raise UnifiedError(f"{problems}{behind}")
 
 
-def _field(block: Block, offset: int, record: dict, name: str) -> str:
-    return _text(block, offset, name, _value(block, offset, record, name))
+def _record(line: str) -> dict:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UnifiedError(f"not JSON ({error}); each line holds one object") from None
+    if not isinstance(record, dict):
+        raise UnifiedError(f"a JSON {type(record).__name__}; each line holds one object")
+    return record
 
 
-def _parts_field(block: Block, offset: int, record: dict, name: str) -> str | list[str]:
+def _text_field(line: str, record: dict, name: str) -> str:
+    require_fields(record, name)
+    return _text(line, name, record[name])
+
+
+def _parts_field(line: str, record: dict, name: str) -> str | list[str]:
     """A text, or a list of texts."""
-    value = _value(block, offset, record, name)
+    value = record[name]
     if isinstance(value, list):
-        return [_text(block, offset, f"{name}[{i}]", part) for i, part in enumerate(value)]
-    return _text(block, offset, name, value)
+        return [_text(line, f"{name}[{i}]", part) for i, part in enumerate(value)]
+    return _text(line, name, value)
 
 
-def _value(block: Block, offset: int, record: dict, name: str) -> object:
-    if name not in record:
-        fields = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise UnifiedError(f"{_place(block, offset)}: no field {name!r} (its fields: {fields})")
-    return record[name]
-
-
-def _text(block: Block, offset: int, name: str, text: object) -> str:
+def _text(line: str, name: str, text: object) -> str:
     if not isinstance(text, str):
-        raise UnifiedError(f"{_place(block, offset)}: field {name!r} is a {type(text).__name__}, not a string")
+        raise UnifiedError(f"field {name!r} is a {type(text).__name__}, not a string")
     # JSON can escape half of a character, which no encoding can write. Only escapes can, so few lines are searched.
-    if "\\u" in block.lines[offset] and LONE_SURROGATE.search(text):
-        raise UnifiedError(f"{_place(block, offset)}: field {name!r} holds half of a surrogate pair")
+    if "\\u" in line and LONE_SURROGATE.search(text):
+        raise UnifiedError(f"field {name!r} holds half of a surrogate pair")
     return text

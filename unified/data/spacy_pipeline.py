@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unified.data.annotations import PARTS_OF_SPEECH, TAGS, columns
 from unified.data.destination import describe
 from unified.errors import UnifiedError
 
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-#: Parts of speech (Universal Dependencies) of ``content_words``.
-CONTENT_WORDS = frozenset(("NOUN", "PROPN", "VERB", "ADJ", "ADV"))
 _NOUNS = frozenset(("NOUN", "PROPN"))
 #: A longer paragraph is annotated in parts: a parser's memory grows with its text.
 LONGEST = 10_000
 _TEXTS_AT_ONCE = 32
+_TAG_NUMBERS = {tag: number for number, tag in enumerate(TAGS)}
 _PROBE = "A dog sleeps in the house."
 
 
@@ -96,12 +96,13 @@ class SpacyAnnotator:
 
     def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
         parts = [(number, start, text[start:stop]) for number, text in enumerate(texts) for start, stop in _parts(text)]
-        found: dict[str, list[tuple[int, int, int]]] = {kind: [] for kind in self._kinds}
+        found: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in self._kinds}
         documents = self._language.pipe((part for _, _, part in parts), batch_size=_TEXTS_AT_ONCE)
         for (number, start, _), document in zip(parts, documents, strict=True):
             for kind, spans in found.items():
-                spans.extend((number, start + first, start + stop) for first, stop in _SPANS[kind](document))
-        return {kind: np.array(spans, dtype=np.int64).reshape(-1, 3) for kind, spans in found.items()}
+                own = _SPANS[kind](document)
+                spans.extend((number, start + first, start + stop, *tag) for first, stop, *tag in own)
+        return {kind: np.array(rows, dtype=np.int64).reshape(-1, 1 + columns(kind)) for kind, rows in found.items()}
 
     def typed_entities(self, texts: Sequence[str]) -> list[list[tuple[int, int, str]]]:
         """First character, the one behind the last, and type of the entities of each text."""
@@ -134,18 +135,20 @@ def _entities(document: Doc) -> list[tuple[int, int]]:
     return [(entity.start_char, entity.end_char) for entity in document.ents]
 
 
-def _content_words(document: Doc) -> list[tuple[int, int]]:
-    return [_characters(word) for word in document if word.pos_ in CONTENT_WORDS]
+def _parts_of_speech(document: Doc) -> list[tuple[int, int, int]]:
+    """Characters and number of the tag of every word; white space, which spaCy counts as words, is none."""
+    words = (word for word in document if not word.is_space and word.pos_ in _TAG_NUMBERS)
+    return [(*_characters(word), _TAG_NUMBERS[word.pos_]) for word in words]
 
 
 def _characters(word) -> tuple[int, int]:
     return word.idx, word.idx + len(word)
 
 
-_SPANS: dict[str, Callable[[Doc], list[tuple[int, int]]]] = {
+_SPANS: dict[str, Callable[[Doc], list[tuple[int, ...]]]] = {
     "noun_phrases": _noun_phrases,
     "entities": _entities,
-    "content_words": _content_words,
+    PARTS_OF_SPEECH: _parts_of_speech,
 }
 
 
@@ -171,7 +174,7 @@ def _lacks_parts_of_speech(document: Doc) -> str | None:
 _LACKS: dict[str, Callable[[Doc], str | None]] = {
     "noun_phrases": _lacks_noun_chunks,
     "entities": _lacks_entities,
-    "content_words": _lacks_parts_of_speech,
+    PARTS_OF_SPEECH: _lacks_parts_of_speech,
 }
 
 

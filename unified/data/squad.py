@@ -120,7 +120,7 @@ def misalignment(context: str, text: str, start: int) -> str | None:
 
 
 def _question(fields: dict, context: str, place: str, entries: Entries, labelled: bool) -> SquadQuestion:
-    identity = entries.text(fields, "id", place)
+    identity = entries.identity(fields, "id", place)
     place = f"{place} ({identity})"
     text = entries.text(fields, "question", place)
     is_impossible = fields.get("is_impossible", False)

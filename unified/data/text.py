@@ -28,7 +28,8 @@ class Text:
         sampler: (counts, draws) -> int64, tokens from random places of the corpus, ``counts[i]`` (int64 (n,)) for each
             of n texts; None when there is none.
         spans: by kind of annotation, int64 (k, 2), starts and stops over both segments, sorted; none crosses from the
-            first to the second. Only kinds that the objective reads and the data have are there.
+            first to the second. Parts of speech are (k, 3), with the number of their tag. Only kinds that the objective
+            reads and the data have are there.
     """
 
     tokens: np.ndarray

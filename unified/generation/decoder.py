@@ -60,6 +60,13 @@ SCHEMES = {
 }
 
 
+#: Why a model with entity-aware attention does not write.
+NO_ENTITIES_IN_WRITING = (
+    "the model has entity-aware attention ('entity' among its sublayers), and nobody marks named entities in what it "
+    "would read and write; it does not generate or score texts"
+)
+
+
 @dataclass(frozen=True)
 class SourceCache:
     """What decoding needs to know of N sources, held once per sentence whatever the beam.
@@ -84,18 +91,17 @@ class SourceCache:
         """Size of the keys and values."""
         return sum(tensor.numel() * tensor.element_size() for tensor in self.keys + self.values)
 
-
-def select_sentences(source: SourceCache, keep: torch.Tensor) -> SourceCache:
-    """The sentences ``keep`` (int64 indices or bool (N,)), in that order; used when sentences leave the batch."""
-    next_position = source.next_position[keep]
-    return SourceCache(
-        keys=[key[keep] for key in source.keys],
-        values=[value[keep] for value in source.values],
-        visible=source.visible[keep],
-        positions=source.positions[keep],
-        next_position=next_position,
-        longest=int(next_position.max()) if len(next_position) else 0,
-    )
+    def select(self, keep: torch.Tensor) -> SourceCache:
+        """The sentences ``keep`` (int64 indices or bool (N,)), in that order; used when sentences leave the batch."""
+        next_position = self.next_position[keep]
+        return SourceCache(
+            keys=[key[keep] for key in self.keys],
+            values=[value[keep] for value in self.values],
+            visible=self.visible[keep],
+            positions=self.positions[keep],
+            next_position=next_position,
+            longest=int(next_position.max()) if len(next_position) else 0,
+        )
 
 
 @dataclass
@@ -103,7 +109,7 @@ class DecodingState:
     """Sources and what R = N x beam rows have written so far.
 
     Attributes:
-        source: cache of the N sentences; replace it by :func:`select_sentences` when some leave.
+        source: cache of the N sentences; replace it by :meth:`SourceCache.select` when some leave.
         beam: rows per sentence.
         keys, values: per attention of the model (R, H, t, K).
         table: distances as relative attentions read them, made when they are first needed.
@@ -224,10 +230,12 @@ class CachedDecoder:
     It computes under the caller's grad mode and expects ``model.eval()``.
 
     Raises:
-        UnifiedError: the model has too few token types for the scheme.
+        UnifiedError: the model has too few token types for the scheme, or cannot write at all.
     """
 
     def __init__(self, model: LanguageModel, special: SpecialTokens, scheme: DecodingScheme):
+        if model.config.reads_entities:
+            raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if scheme.query_stream and not model.config.relative:
             raise UnifiedError("this decoding scheme asks by a query stream, which needs a model of relative positions")
         if model.config.token_types < scheme.token_types:
@@ -236,6 +244,21 @@ class CachedDecoder:
             )
         self.model, self.special, self.scheme = model, special, scheme
         self.max_positions = model.config.position_limit
+
+    @property
+    def members(self) -> tuple[CachedDecoder, ...]:
+        """The decoder of each model that takes part: this one alone."""
+        return (self,)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V, the number of symbols that have a score."""
+        return self.model.config.vocabulary_size
+
+    @property
+    def left_out(self) -> torch.Tensor:
+        """bool (V,), symbols that the model has not learnt to write."""
+        return self.model.symbols.left_out
 
     def encode(self, source_tokens: torch.Tensor) -> SourceCache:
         """Run the sources once.
@@ -382,7 +405,7 @@ class CachedDecoder:
     def _relations(self, positions: torch.Tensor, content: int, state: DecodingState) -> Relations:
         """Of queries at ``positions`` (R, q) to the source, what is written, and the first ``content`` queries."""
         source, beam = state.source, state.beam
-        reach = source.longest + state.length + positions.size(1)
+        reach = self.model.transformer.reach(source.longest + state.length + positions.size(1))
         if self.model.config.relative and (state.table is None or state.table.reach < reach):
             state.table = self.model.transformer.distances(2 * reach)
         written = source.next_position.repeat_interleave(beam).unsqueeze(1)
@@ -412,6 +435,7 @@ class CachedDecoder:
         ranks = positions if self.scheme.causal_source else torch.full_like(positions, GIVEN)
         documents = torch.zeros_like(positions).masked_fill(~visible, PADDING)
         mask = AttentionMask.of_rows(key_rank=ranks, query_rank=ranks, documents=documents, structure="mixed")
+        mask = self.model.transformer.directed(mask, positions)
         weight = self.model.transformer.embeddings.tokens.weight
         config = self.model.config
         dropout = config.attention_dropout if self.model.training else 0.0

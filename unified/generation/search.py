@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 import torch
 
+from unified.averaging import log_mean
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
-from unified.generation.decoder import CachedDecoder, select_sentences
+from unified.generation.decoder import CachedDecoder
+from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
 from unified.generation.penalties import PENALTIES
 from unified.generation.sampling import draw, trim, uniforms
@@ -41,7 +43,7 @@ class Hypothesis:
 
 @torch.no_grad()
 def generate(
-    decoder: CachedDecoder,
+    decoder: CachedDecoder | EnsembleDecoder,
     source_tokens: torch.Tensor,
     config: GenerationConfig,
     prefix: torch.Tensor | None = None,
@@ -178,7 +180,7 @@ class _Search:
     def _leave(self, index: torch.Tensor, keep: list[int]) -> None:
         self.sentences = [self.sentences[i] for i in keep]
         self.given = self.given[index]
-        self.state.source = select_sentences(self.state.source, index)
+        self.state.source = self.state.source.select(index)
         self.prefix = None if self.prefix is None else self.prefix[index]
         self.uniforms = None if self.uniforms is None else self.uniforms[index]
 
@@ -215,12 +217,16 @@ class _Search:
             raise UnifiedError(f"prefix must be (N, P) for {count} sources, got shape {tuple(prefix.shape)}")
         if prefix.size(1) > self.config.max_length:
             raise UnifiedError(f"prefix of {prefix.size(1)} tokens exceeds max_length {self.config.max_length}")
-        size = self.decoder.model.config.vocabulary_size
+        size = self.decoder.vocabulary_size
         if prefix.numel() and not 0 <= int(prefix.min()) <= int(prefix.max()) < size:
             raise UnifiedError(
                 f"prefix must hold ids from 0 to {size - 1}, got {int(prefix.min())} .. {int(prefix.max())}"
             )
-        return prefix.to(self.device)
+        prefix = prefix.to(self.device)
+        unwritable = prefix[self.decoder.left_out[prefix]]
+        if unwritable.numel():
+            raise UnifiedError(f"prefix holds id {int(unwritable[0])}, a symbol that the model has not learnt to write")
+        return prefix
 
 
 def _only(log_probs: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
@@ -234,10 +240,11 @@ _PLACES = 1024
 
 
 @torch.no_grad()
-def score(decoder: CachedDecoder, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def score(decoder: CachedDecoder | EnsembleDecoder, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Log-probability in nats of every token of given targets, float32 (N, m), 0 at padding.
 
-    Forced decoding: each token is predicted from the source and the tokens before it, as in generation.
+    Forced decoding: each token is predicted from the source and the tokens before it, as in generation. Of several
+    models the logarithm of their mean probability.
 
     Args:
         sources: int64 (N, S), see :meth:`CachedDecoder.encode`.
@@ -249,6 +256,11 @@ def score(decoder: CachedDecoder, sources: torch.Tensor, targets: torch.Tensor) 
     real = targets != decoder.special.pad
     if bool((real[:, 1:] & ~real[:, :-1]).any()):
         raise UnifiedError("targets must be padded on the right")
+    scores = [_score(member, sources, targets, real) for member in decoder.members]
+    return scores[0] if len(scores) == 1 else log_mean(scores).masked_fill(~real, 0.0)
+
+
+def _score(decoder: CachedDecoder, sources: torch.Tensor, targets: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     states = decoder.forced_states(decoder.encode(sources), targets).flatten(0, 1)
     labels = targets.flatten()
     scores = torch.zeros(len(labels), device=targets.device)

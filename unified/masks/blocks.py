@@ -24,6 +24,7 @@ _WORST = {"amin": _LARGEST, "amax": torch.iinfo(torch.int64).min}
 
 def mask_mod(mask: AttentionMask) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
     """The rule as a function of (batch, head, query, key); a mask of one row serves every row of a batch."""
+    _refuse_last_key(mask)
     query_rank, key_rank = mask.query_rank, mask.key_rank
     query_document, key_document, query_key = mask.query_document, mask.key_document, mask.query_key
 
@@ -75,6 +76,7 @@ def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, 
 
     A block cut off by the end of the row is never full, as in ``create_block_mask``.
     """
+    _refuse_last_key(mask)
     queries = _Side.of(mask.query_rank, mask.query_document, block_size, mask.stretches)
     if mask.key_document is mask.query_document:
         keys = queries._replace(rank=torch.atleast_2d(mask.key_rank))  # the same tokens fall into the same runs
@@ -87,6 +89,11 @@ def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, 
     if mask.exclude_self:
         full &= ~_own_blocks(query_key, queries, keys)
     return some, full
+
+
+def _refuse_last_key(mask: AttentionMask) -> None:
+    if mask.last_key is not None:
+        raise ValueError("FlexAttention serves ranks alone; this mask limits its queries by last_key too")
 
 
 class _Side(NamedTuple):

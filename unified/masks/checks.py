@@ -62,6 +62,12 @@ def _check_shapes(mask: AttentionMask) -> None:
     if mask.query_rank.shape[:-1] != mask.key_rank.shape[:-1]:
         shapes = f"{tuple(mask.query_rank.shape)} and {tuple(mask.key_rank.shape)}"
         raise ValueError(f"query_rank and key_rank must have the same number of rows, got {shapes}")
+    last = mask.last_key
+    if last is not None and (last.dtype != torch.int64 or last.shape != mask.query_rank.shape):
+        raise ValueError(
+            f"last_key must be int64 of the shape of query_rank, {tuple(mask.query_rank.shape)}, got {last.dtype} "
+            f"{tuple(last.shape)}"
+        )
     if not isinstance(mask.exclude_self, bool):
         raise ValueError(f"exclude_self must be True or False, got {mask.exclude_self!r}")
 
@@ -101,7 +107,7 @@ def _check_structure(mask: AttentionMask) -> None:
     same_document = bool((mask.query_document == mask.query_document[..., :1]).all()) and bool(
         (mask.key_document == mask.query_document[..., :1]).all()
     )
-    dense_claim = same_document and not mask.exclude_self
+    dense_claim = same_document and not mask.exclude_self and mask.last_key is None
     if mask.structure == "full":
         low = mask.query_rank.amin(-1) if mask.query_length else mask.query_rank
         high = mask.key_rank.amax(-1) if mask.key_length else mask.key_rank

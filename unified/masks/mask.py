@@ -33,6 +33,8 @@ class AttentionMask:
             what a backend may rely on to pick a faster kernel.
         stretches: most stretches of one document along a row of queries, or of keys, where that is known without a look
             at the documents, which on a GPU waits. Documents are numbered from 0 then.
+        last_key: int64 (T,) or (B, T), index of the last key that each query may attend to, whatever its rank; None for
+            no such limit. See :meth:`causal`.
 
     Raises:
         ValueError: shapes, dtypes or values do not make a mask, or ``query_rank > key_rank`` for a token that is both
@@ -47,6 +49,7 @@ class AttentionMask:
     exclude_self: bool = False
     structure: str = "mixed"
     stretches: int | None = None
+    last_key: torch.Tensor | None = None
 
     #: True on what builders return: one document, equal ranks on both sides, own keys in order. Packs faster.
     _plain: ClassVar[bool] = False
@@ -66,6 +69,7 @@ class AttentionMask:
         exclude_self: bool = False,
         structure: str = "mixed",
         stretches: int | None = None,
+        last_key: torch.Tensor | None = None,
     ) -> AttentionMask:
         """The same fields without a look at their values: no host synchronisation, for ranks known to be right."""
         mask = object.__new__(cls)
@@ -78,6 +82,7 @@ class AttentionMask:
             exclude_self=exclude_self,
             structure="mixed" if exclude_self else structure,
             stretches=stretches,
+            last_key=last_key,
         )
         return mask
 
@@ -124,7 +129,8 @@ class AttentionMask:
 
     def to(self, device: torch.device | str) -> AttentionMask:
         """The same mask on another device."""
-        moved = {name: value.to(device, non_blocking=True) for name, value in self._tensors().items()}
+        tensors = self._tensors() | ({} if self.last_key is None else {"last_key": self.last_key})
+        moved = {name: value.to(device, non_blocking=True) for name, value in tensors.items()}
         return self._replace(**moved)
 
     def dense(self) -> torch.Tensor:
@@ -132,8 +138,9 @@ class AttentionMask:
         visible = self.key_rank.unsqueeze(-2) <= self.query_rank.unsqueeze(-1)
         visible &= self.key_document.unsqueeze(-2) == self.query_document.unsqueeze(-1)
         if self.exclude_self:
-            keys = torch.arange(self.key_length, device=self.device)
-            visible &= keys != self.query_key.unsqueeze(-1)
+            visible &= self._key_index != self.query_key.unsqueeze(-1)
+        if self.last_key is not None:
+            visible &= self._key_index <= self.last_key.unsqueeze(-1)
         return visible
 
     def additive(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -163,12 +170,33 @@ class AttentionMask:
         """No query attends to its own key (ANNA). A row that saw itself alone sees nothing now."""
         return self._replace(exclude_self=True)
 
+    def causal(self, places: torch.Tensor | None = None) -> AttentionMask:
+        """The mask without the keys that stand behind a query in its row (XLNet's ``attn_type`` "uni").
+
+        Ranks stay: such a mask may combine an order of prediction with the order of the text, which one rank cannot
+        say. FlexAttention does not serve it.
+
+        Args:
+            places: int64 (T,) or (B, T), index of the key at whose place each query stands; None takes its own key,
+                which every query must have then.
+
+        Raises:
+            ValueError: a query has no key of its own, and ``places`` does not say where it stands.
+        """
+        if places is None:
+            if bool((self.query_key == NO_KEY).any()):
+                raise ValueError("causal needs places: this mask has queries without a key of their own")
+            places = self.query_key
+        return self._replace(last_key=places, structure="mixed")
+
     def blind(self) -> torch.Tensor:
         """bool (T,) or (B, T), True for queries that see no key.
 
         Of the keys in a query's document the one that comes first is looked at, or the second where the first is its
-        own: T numbers, no pairs.
+        own: T numbers, no pairs; but for a mask with ``last_key``.
         """
+        if self.last_key is not None:
+            return ~self.dense().any(-1)
         ranks, documents = torch.atleast_2d(self.key_rank), torch.atleast_2d(self.key_document) - PADDING
         query_rank, of_query = torch.atleast_2d(self.query_rank), torch.atleast_2d(self.query_document) - PADDING
         own = torch.atleast_2d(self.query_key)
@@ -216,7 +244,12 @@ class AttentionMask:
             query_key=torch.where(self.query_key == NO_KEY, NO_KEY, self.query_key + length),
             structure="full" if self.structure == "full" and filled == length else "mixed",
             stretches=None if self.stretches is None else self.stretches + 2,  # empty slots, and filled ones
+            last_key=None if self.last_key is None else self.last_key + length,
         )
+
+    @property
+    def _key_index(self) -> torch.Tensor:
+        return torch.arange(self.key_length, device=self.device)
 
     def _only_document(self) -> int:
         documents = sorted(set(self.key_document.tolist()) - {PADDING})
@@ -252,6 +285,7 @@ class AttentionMask:
             query_key=torch.full_like(index, NO_KEY),
             structure="mixed",
             stretches=None,
+            last_key=None if self.last_key is None else self.last_key[index],
         )
 
     def __str__(self) -> str:

@@ -106,6 +106,8 @@ def _require_rows(verb: str, masks: list[AttentionMask]) -> None:
             raise ValueError(f"{verb} takes rows, but mask {i} is a batch of {mask.query_rank.shape[0]}")
         if not mask.key_rank.is_cpu:
             raise ValueError(f"{verb} takes masks on the CPU, but mask {i} is on {mask.device}; move the result")
+        if mask.last_key is not None:
+            raise ValueError(f"{verb} takes masks without last_key, but mask {i} has one; call causal() on the result")
         if mask.exclude_self != masks[0].exclude_self:
             raise ValueError(
                 f"{verb} needs exclude_self to agree, but mask 0 has {masks[0].exclude_self}, mask {i} "

@@ -10,6 +10,7 @@ __all__ = [
     "Entropy",
     "GenerationScores",
     "QuestionScores",
+    "best_threshold",
     "character_similarity",
     "edit_distance",
     "folder_unigram_entropy",
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
     from unified.metrics.similarity import character_similarity, edit_distance
     from unified.metrics.squad import score_squad_v1, score_squad_v2
     from unified.metrics.tagging import score_tagging, score_tagging_by_type
+    from unified.metrics.thresholds import best_threshold
 
 #: The module of each name. No name is that of a module: importing the module would hide it.
 _HOMES = {
     "Entropy": "entropy",
     "GenerationScores": "generation",
     "QuestionScores": "question_generation",
+    "best_threshold": "thresholds",
     "character_similarity": "similarity",
     "edit_distance": "similarity",
     "folder_unigram_entropy": "entropy",

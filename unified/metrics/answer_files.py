@@ -1,19 +1,26 @@
-"""Reading questions with their answers, and predictions, in the formats of SQuAD, MRQA and CoQA."""
+"""Reading questions with their answers, and predictions, in the formats of SQuAD, MRQA and CoQA.
+
+Ids of questions, stories and turns are compared as texts (:mod:`unified.data.ids`).
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from unified.data.json_files import read_json
+from unified.data.ids import name_text
+from unified.data.json_files import Record, read_json
 from unified.data.streams import numbered_lines
-from unified.errors import UnifiedError
+from unified.errors import MissingField, UnifiedError
 
 Answers = dict[str, list[str]]
+#: Id of a story, and number of a turn.
+Turn = tuple[str, str]
 _T = TypeVar("_T")
 
 
@@ -27,9 +34,9 @@ class SquadAnswers:
 
 @dataclass(frozen=True)
 class CoqaAnswers:
-    """``turns[i]``, (story, turn), with all its human answers and the source of its story."""
+    """``turns[i]``, (story, turn) as texts, with all its human answers and the source of its story."""
 
-    turns: list[tuple[str, int]]
+    turns: list[Turn]
     answers: list[list[str]]
     sources: list[str]
 
@@ -49,7 +56,7 @@ def read_squad(path: str | Path) -> SquadAnswers:
                     _add(answers, question["id"], [answer["text"] for answer in question["answers"]], path)
         return SquadAnswers(str(document.get("version", "")), answers)
 
-    return _parsed(parse, read_json(path), f"{path}: expected SQuAD's format (data, paragraphs, qas, answers)")
+    return _parsed(parse, read_json(path, Record), f"{path}: expected SQuAD's format (data, paragraphs, qas, answers)")
 
 
 def read_mrqa(path: str | Path) -> Answers:
@@ -66,7 +73,7 @@ def read_mrqa(path: str | Path) -> Answers:
 
     for number, line in numbered_lines(path):
         try:
-            context = json.loads(line)
+            context = json.loads(line, object_pairs_hook=Record)
         except json.JSONDecodeError as error:
             raise UnifiedError(f"{path}, line {number}: not JSON: {error.msg}") from None
         if number > 1 or "header" not in context:
@@ -84,31 +91,40 @@ def read_coqa(path: str | Path) -> CoqaAnswers:
     def parse(document) -> CoqaAnswers:
         read = CoqaAnswers([], [], [])
         for story in document["data"]:
+            identity = _id(story["id"])
             if "target_turn" in story:
                 target = story["target_turn"]
-                _add_turn(read, (story["id"], target["turn_id"]), [target["answer"]], story["source"])
+                _add_turn(read, (identity, _id(target["turn_id"])), [target["answer"]], story["source"])
                 continue
             columns = [story["answers"], *story.get("additional_answers", {}).values()]
             for i, question in enumerate(story["questions"]):
-                turn = (story["id"], question["turn_id"])
+                turn = (identity, _id(question["turn_id"]))
                 answers = [column[i] for column in columns]
-                if any(answer["turn_id"] != turn[1] for answer in answers):
+                if any(_id(answer["turn_id"]) != turn[1] for answer in answers):
                     raise UnifiedError(f"{path}: story {turn[0]!r}, turn {turn[1]}: an answer is of another turn")
                 _add_turn(read, turn, [answer["input_text"] for answer in answers], story["source"])
         if len(set(read.turns)) < len(read.turns):
             raise UnifiedError(f"{path}: a story is in the file twice")
         return read
 
-    return _parsed(parse, read_json(path), f"{path}: expected CoQA's format (data, source, questions, answers)")
+    return _parsed(parse, read_json(path, Record), f"{path}: expected CoQA's format (data, source, questions, answers)")
 
 
 def read_predictions(path: str | Path) -> dict:
     """A JSON object: question id to answer (or to a probability).
 
     Raises:
-        UnifiedError: the file cannot be read or holds something else.
+        UnifiedError: the file cannot be read, holds something else, or has a question twice.
     """
-    predictions = read_json(path)
+
+    def once(pairs: list[tuple[str, object]]) -> dict:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+            raise UnifiedError(f"{path}: {twice!r} is in the file twice")
+        return fields
+
+    predictions = read_json(path, once)
     if not isinstance(predictions, dict):
         raise UnifiedError(f"{path}: expected a JSON object, question id to prediction, got {_kind(predictions)}")
     return predictions
@@ -123,26 +139,45 @@ def read_probabilities(path: str | Path) -> dict[str, float]:
     return probabilities
 
 
-def read_coqa_predictions(path: str | Path) -> dict[tuple[str, int], str]:
+def read_coqa_predictions(path: str | Path) -> dict[Turn, str]:
     """A JSON list of objects with ``id``, ``turn_id`` and ``answer``, by (story, turn).
 
     Raises:
-        UnifiedError: the file cannot be read or has another format.
+        UnifiedError: the file cannot be read, has another format, or has a turn twice.
     """
 
-    def parse(listed) -> dict[tuple[str, int], str]:
-        return {(one["id"], one["turn_id"]): one["answer"] for one in listed}
+    def parse(listed) -> dict[Turn, str]:
+        predictions: dict[Turn, str] = {}
+        for one in listed:
+            turn, answer = (_id(one["id"]), _id(one["turn_id"])), one["answer"]
+            if turn in predictions:
+                raise UnifiedError(f"{path}: story {turn[0]!r}, turn {turn[1]} is in the file twice")
+            if not isinstance(answer, str):
+                raise UnifiedError(f"{path}: story {turn[0]!r}, turn {turn[1]}: expected a text, got {answer!r}")
+            predictions[turn] = answer
+        return predictions
 
-    return _parsed(parse, read_json(path), f"{path}: expected a JSON list of objects with id, turn_id and answer")
+    return _parsed(
+        parse, read_json(path, Record), f"{path}: expected a JSON list of objects with id, turn_id and answer"
+    )
 
 
-def _add_turn(read: CoqaAnswers, turn: tuple[str, int], answers: list[str], source: str) -> None:
+def _id(value: object) -> str:
+    """The text of an id; a TypeError, as of any other field of the wrong kind, where it cannot be one."""
+    text = name_text(value)
+    if text is None:
+        raise TypeError(f"an id must be a text or an integer, got {value!r}")
+    return text
+
+
+def _add_turn(read: CoqaAnswers, turn: Turn, answers: list[str], source: str) -> None:
     read.turns.append(turn)
     read.answers.append(answers)
     read.sources.append(source)
 
 
-def _add(answers: Answers, question: str, texts: list[str], path: str | Path) -> None:
+def _add(answers: Answers, identity: object, texts: list[str], path: str | Path) -> None:
+    question = _id(identity)
     if question in answers:
         raise UnifiedError(f"{path}: question {question!r} is in the file twice")
     answers[question] = texts
@@ -151,9 +186,8 @@ def _add(answers: Answers, question: str, texts: list[str], path: str | Path) ->
 def _parsed(parse: Callable[[object], _T], document: object, expected: str) -> _T:
     try:
         return parse(document)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise UnifiedError(f"{expected}: {what}") from None
+    except (MissingField, TypeError, IndexError, AttributeError) as error:
+        raise UnifiedError(f"{expected}: {error}") from None
 
 
 def _kind(value: object) -> str:

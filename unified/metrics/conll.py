@@ -141,7 +141,9 @@ def pair_documents(
     for one, other, other_path in ((key, response, path), (response, key, key_path)):
         missing = [name for name in one if name not in other]
         if missing:
-            raise UnifiedError(f"{other_path}: {len(missing)} documents missing, the first is {missing[0]!r}")
+            own = next((name for name in other if name not in one), None)
+            added = "" if own is None else f"; it has {own!r} instead"
+            raise UnifiedError(f"{other_path}: {len(missing)} documents missing, the first is {missing[0]!r}{added}")
     for name, document in key.items():
         if document.tokens != response[name].tokens:
             raise UnifiedError(

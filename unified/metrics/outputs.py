@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from unified.data.json_files import fields_of
 from unified.data.readers import is_json
-from unified.errors import UnifiedError, first_few
+from unified.errors import Problems, UnifiedError, require_fields
 
 # S source, T reference, H hypothesis as tokens, D hypothesis as text, P scores of its tokens; then the sentence number.
 _LINE = re.compile(r"([STHDP])-(\d+)\t(.*)", re.DOTALL)
@@ -36,19 +36,23 @@ def read_references(path: str | Path) -> list[list[str]]:
     """
     if not is_json(str(path)):
         return [[line] for line in read_lines(path)]
-    groups, problems = [], []
+    groups, problems = [], Problems()
     for number, line in enumerate(read_lines(path), 1):
         try:
-            row = json.loads(line)
-            group = row["references"] if "references" in row else [row["target"]]
-        except (ValueError, KeyError, TypeError):
-            group = None
-        if not isinstance(group, list) or not group or not all(isinstance(text, str) for text in group):
-            problems.append(f"{path}, line {number}: no object with a text 'target' or a list of texts 'references'")
-        groups.append(group)
-    if problems:
-        raise UnifiedError(first_few(problems))
+            groups.append(_references(fields_of(line)))
+        except UnifiedError as problem:
+            problems.add(f"{path}, line {number}", problem)
+    problems.check()
     return groups
+
+
+def _references(row: dict) -> list[str]:
+    if "references" not in row:
+        require_fields(row, "target")
+    group = row["references"] if "references" in row else [row["target"]]
+    if not isinstance(group, list) or not group or not all(isinstance(text, str) for text in group):
+        raise UnifiedError("no text 'target' or list of texts 'references'")
+    return group
 
 
 def is_generate_output(path: str | Path) -> bool:

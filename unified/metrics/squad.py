@@ -52,7 +52,7 @@ def score_squad_v1(answers: Mapping[str, Sequence[str]], predictions: Mapping[st
         UnifiedError: there is no question, one has no answer, or no prediction is for any of them.
     """
     answered = [question for question in answers if question in predictions]
-    _check_questions(answers, len(answered))
+    _check_questions(answers, predictions, len(answered))
     without = next((question for question, listed in answers.items() if not listed), None)
     if without is not None:
         raise UnifiedError(f"question {without!r} has no answer; score unanswerable questions by the rules of 2.0")
@@ -97,7 +97,7 @@ def score_squad_v2(
             there with a KeyError).
     """
     answered = [question for question in answers if question in predictions]
-    _check_questions(answers, len(answered))
+    _check_questions(answers, predictions, len(answered))
     _require_all(answers, predictions, "prediction")
     if na_probs is not None:
         _require_all(answers, na_probs, "no-answer probability")
@@ -162,12 +162,13 @@ def _text(predictions: Mapping[str, str], question: str) -> str:
     return prediction
 
 
-def _check_questions(answers: Mapping[str, Sequence[str]], answered: int) -> None:
+def _check_questions(answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str], answered: int) -> None:
     if not answers:
         raise UnifiedError("nothing to score: no questions")
     if not answered:
+        given = f"they are for questions such as {next(iter(predictions))!r}" if predictions else "there are none"
         first = next(iter(answers))
-        raise UnifiedError(f"no prediction is for any of the {len(answers)} questions, such as {first!r}")
+        raise UnifiedError(f"no prediction is for any of the {len(answers)} questions, such as {first!r}; {given}")
 
 
 def _require_all(answers: Mapping[str, Sequence[str]], given: Mapping[str, object], what: str) -> None:

@@ -11,8 +11,9 @@ from unified.errors import UnifiedError
 
 NORMS = ("post", "pre")
 POSITIONS = ("learned", "relative")
+ATTN_TYPES = ("bi", "uni")
 ACTIVATIONS = ("gelu", "gelu_tanh")
-TOKEN_HEADS = ("transform", "plain")
+TOKEN_HEADS = ("transform", "plain", "none")
 #: "neighbor" is ANNA's attention, in which no place sees itself; those after it are what its table 8 compares with.
 SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "feed_forward")
 
@@ -37,12 +38,21 @@ class TransformerConfig:
     sublayers: str = _option(
         "self,feed_forward",
         "sublayers of each block in order, of 'self', 'neighbor' (ANNA: no place sees itself), 'relative_key', "
-        "'relative_value', 'entity' and 'feed_forward'",
+        "'relative_value', 'entity' (reads which tokens lie within named entities: data need them annotated) and "
+        "'feed_forward'",
     )
     positions: str = _option(
         "learned",
         "'learned': tables of positions and token types join the embeddings (BERT); 'relative': attention reads "
         "distances and whether segments differ, and can have a memory and a query stream (XLNet)",
+    )
+    attn_type: str = _option(
+        "bi",
+        "with relative positions: 'bi', the mask alone says who sees whom; 'uni', no token sees what stands behind it "
+        "either, whatever the mask (XLNet's names)",
+    )
+    clamp_len: int = _option(
+        0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)"
     )
     clip_distance: int = _option(
         16, "greatest distance that 'relative_key' and 'relative_value' tell from farther ones (Shaw et al. 2018)"
@@ -57,7 +67,9 @@ class TransformerConfig:
     )
     activation: str = _option("gelu", "of the feed-forward sublayer and the token head: 'gelu' (exact) or 'gelu_tanh'")
     token_head: str = _option(
-        "transform", "before the softmax: 'transform' (dense, GELU, LayerNorm; BERT) or 'plain' (nothing; XLNet)"
+        "transform",
+        "before the softmax: 'transform' (dense, GELU, LayerNorm; BERT) or 'plain' (nothing; XLNet); 'none': no "
+        "softmax over symbols, as in published encoders such as MiniLM, which give states alone",
     )
     dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer")
     inner_dropout: float = _option(0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)")
@@ -82,10 +94,21 @@ class TransformerConfig:
         for name in ("dropout", "attention_dropout", "inner_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UnifiedError(f"{name} must be in [0, 1), got {getattr(self, name)}")
-        choices = {"norm": NORMS, "positions": POSITIONS, "activation": ACTIVATIONS, "token_head": TOKEN_HEADS}
+        if self.clamp_len < 0:
+            raise UnifiedError(f"clamp_len must be at least 0, got {self.clamp_len}")
+        choices = {
+            "norm": NORMS,
+            "positions": POSITIONS,
+            "activation": ACTIVATIONS,
+            "token_head": TOKEN_HEADS,
+            "attn_type": ATTN_TYPES,
+        }
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise UnifiedError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        for name, none in (("attn_type", "bi"), ("clamp_len", 0)):
+            if getattr(self, name) != none and not self.relative:
+                raise UnifiedError(f"{name} {getattr(self, name)!r} needs positions 'relative', got {self.positions!r}")
         if self.relative and self.width % 2:
             raise UnifiedError(f"relative positions need an even width, got {self.width}")
         others = set(self.sublayer_kinds) & set(SUBLAYERS[1:-1])
@@ -116,6 +139,11 @@ class TransformerConfig:
     def sublayer_kinds(self) -> tuple[str, ...]:
         """:attr:`sublayers` one by one."""
         return tuple(kind.strip() for kind in self.sublayers.split(","))
+
+    @property
+    def reads_entities(self) -> bool:
+        """Whether an attention must be told which tokens lie within named entities."""
+        return "entity" in self.sublayer_kinds
 
     def with_vocabulary(self, size: int) -> TransformerConfig:
         """The same shape over ``size`` symbols."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
 from unified.dropout import Dropout
+from unified.linear import linear
 from unified.model.config import TransformerConfig
 
 #: For each token type of UniLM, BERT's that it begins as: 2 and 3 are one-sided text, 4 a source, 5 its target; 6 is a
@@ -14,12 +17,41 @@ _BEGINS_AS = (0, 1, 0, 0, 0, 1, 1)
 MOST_TOKEN_TYPES = len(_BEGINS_AS)
 
 
+class SymbolTable(nn.Embedding):
+    """Embeddings of the symbols, which every softmax over symbols shares as its output matrix.
+
+    A published model that is imported, or put over another dictionary, gets rows that its training never had. Their
+    scores would be arbitrary, so they are left out of every softmax until a training has such a symbol as a target.
+
+    Attributes:
+        scored: float (V,), 1 where the softmax has the symbol, 0 where it leaves it out. It is a number, not a truth
+            value, because checkpoints and moving averages of models average whatever a model saves.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__(config.vocabulary_size, config.width)
+        self.register_buffer("scored", torch.ones(config.vocabulary_size))
+
+    @property
+    def left_out(self) -> torch.Tensor:
+        """bool (V,), True for symbols that no softmax has."""
+        return self.scored < 0.5
+
+    def score(self, symbols: Sequence[int]) -> None:
+        """Take symbols, by their ids, into the softmax."""
+        self.scored[torch.as_tensor(symbols, dtype=torch.long, device=self.scored.device)] = 1.0
+
+    def logits(self, states: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Scores (N, V) of states (N, D) with a bias (V,); -inf for symbols that are left out."""
+        return linear(states, self.weight, bias.masked_fill(self.left_out, -torch.inf))
+
+
 class Embeddings(nn.Module):
     """Three tables whose rows are added: what a token is, where it stands, which segment and task it belongs to."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.tokens = nn.Embedding(config.vocabulary_size, config.width)
+        self.tokens = SymbolTable(config)
         self.positions = nn.Embedding(config.max_positions, config.width)
         self.token_types = nn.Embedding(config.token_types, config.width)
         # A pre-norm stack normalizes inside its blocks and once at the end.
@@ -40,7 +72,7 @@ class TokenEmbeddings(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.tokens = nn.Embedding(config.vocabulary_size, config.width)
+        self.tokens = SymbolTable(config)
         self.query = nn.Parameter(torch.empty(config.width).normal_(std=config.initializer_range))
         self.dropout = Dropout(config.dropout)
 
@@ -57,7 +89,7 @@ class TokenEmbeddings(nn.Module):
 def extend_positions(table: torch.Tensor, rows: int) -> torch.Tensor:
     """A position table of ``rows`` rows from a trained one: cut, or continued cyclically from its first row.
 
-    UniLM goes from 512 to 768 this way: row 512 + k is row k (facts of the v1 code, section 1.5).
+    UniLM goes from 512 to 768 this way: row 512 + k is row k (its released code).
     """
     return table[torch.arange(rows, device=table.device) % table.size(0)]
 

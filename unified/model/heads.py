@@ -10,8 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from unified.dropout import Dropout
-from unified.linear import Linear, linear
+from unified.linear import Linear
 from unified.model.config import TransformerConfig
+from unified.model.embeddings import SymbolTable
 from unified.model.transformer import initialize
 
 
@@ -47,11 +48,11 @@ class LanguageModelHead(nn.Module):
             initialize(self.dense, config.initializer_range)
         self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
 
-    def forward(self, states: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """(N, D) states of predicted places and the (V, D) embedding table -> (N, V) logits."""
+    def forward(self, states: torch.Tensor, symbols: SymbolTable) -> torch.Tensor:
+        """(N, D) states of predicted places and the embeddings of V symbols -> (N, V) logits."""
         if self.dense is not None:
             states = self.norm(self.activation(self.dense(states)))
-        return linear(states, table, self.bias)
+        return symbols.logits(states, self.bias)
 
 
 class NextSentenceHead(nn.Module):
@@ -156,31 +157,35 @@ class SpanBoundaryHead(nn.Module):
             initialize(module, config.initializer_range)
 
     def forward(
-        self, before: torch.Tensor, behind: torch.Tensor, distances: torch.Tensor, table: torch.Tensor
+        self, before: torch.Tensor, behind: torch.Tensor, distances: torch.Tensor, symbols: SymbolTable
     ) -> torch.Tensor:
-        """(L, D) states twice, int64 (L,) and the (V, D) embedding table -> (L, V) logits."""
+        """(L, D) states twice, int64 (L,) and the embeddings of V symbols -> (L, V) logits."""
         inputs = torch.cat([before, behind, self.distances(distances)], dim=-1)
         hidden = self.first_norm(functional.gelu(self.first(inputs)))
         hidden = self.second_norm(functional.gelu(self.second(hidden)))
-        return linear(hidden, table, self.bias)
+        return symbols.logits(hidden, self.bias)
 
 
 def cross_entropy(
-    logits: torch.Tensor, labels: torch.Tensor, smoothing: float, pad: int | None
+    logits: torch.Tensor, labels: torch.Tensor, smoothing: float, unsmoothed: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Per row the loss and the negative log-likelihood, in float32.
 
-    Label smoothing puts 1 - smoothing on the label and spreads the rest evenly over all other classes but padding,
-    as UniLM does; its Kullback-Leibler form is this cross-entropy less the constant entropy of the smoothed label
-    (unilm-v1 ``loss.py``: 1.3526 nats at smoothing 0.1 and 28,996 classes).
+    Label smoothing puts 1 - smoothing on the label and spreads the rest evenly over all other classes but the
+    ``unsmoothed`` ones, bool (C,). UniLM excludes padding; its Kullback-Leibler form is this cross-entropy less the
+    constant entropy of the smoothed label (unilm-v1 ``loss.py``: 1.3526 nats at smoothing 0.1 and 28,996 classes).
     """
     if not smoothing:
         nll = functional.cross_entropy(logits.float(), labels, reduction="none")
         return nll, nll.detach()
     log_probabilities = functional.log_softmax(logits.float(), dim=-1)
     gold = log_probabilities.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-    others = log_probabilities.sum(-1) - gold - (0.0 if pad is None else log_probabilities[:, pad])
-    spread = smoothing / (logits.size(-1) - (1 if pad is None else 2))
+    if unsmoothed is None:
+        spread = smoothing / (logits.size(-1) - 1)
+    else:
+        log_probabilities = log_probabilities.masked_fill(unsmoothed, 0.0)
+        spread = smoothing / ((~unsmoothed).sum() - 1)
+    others = log_probabilities.sum(-1) - gold
     return -(1 - smoothing) * gold - spread * others, -gold.detach()
 
 
@@ -197,7 +202,7 @@ def classification_losses(
     groups: torch.Tensor,
     group_count: int,
     smoothing: float = 0.0,
-    pad: int | None = None,
+    unsmoothed: torch.Tensor | None = None,
 ) -> list[LossSum]:
     """Cross-entropy summed per group; a label that shares the highest score counts as right.
 
@@ -206,10 +211,9 @@ def classification_losses(
         labels: int64 (N,).
         groups: int64 (N,), group of each row.
         group_count: number of groups.
-        smoothing: in [0, 1), see :func:`cross_entropy`.
-        pad: class that smoothing leaves out.
+        smoothing, unsmoothed: see :func:`cross_entropy`.
     """
-    losses, nll = cross_entropy(logits, labels, smoothing, pad)
+    losses, nll = cross_entropy(logits, labels, smoothing, unsmoothed)
     scores = logits.detach()
     # Not argmax, which takes ten times as long.
     right = (scores.gather(-1, labels.unsqueeze(-1)).squeeze(-1) == scores.amax(-1)).long()

@@ -57,6 +57,7 @@ class Relations:
         query_positions, key_positions: int64 (B, Q) and (B, S).
         query_types, key_types: int64 (B, Q) and (B, S), token types.
         content: how many of the queries are tokens, which are keys too; those after them are a query stream.
+        entities: bool (B, Q), tokens within named entities; None where no attention reads them.
         table: what distances are to Transformer-XL's attentions; None where there are none.
     """
 
@@ -66,6 +67,7 @@ class Relations:
     key_types: torch.Tensor
     content: int
     table: DistanceTable | None = None
+    entities: torch.Tensor | None = None
 
     @cached_property
     def distances(self) -> torch.Tensor:

@@ -6,7 +6,7 @@ All softmaxes are over the places of an example. Where an example holds no answe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -45,12 +45,14 @@ class SpanScores:
         end: (N,); None where it depends on a start that nobody gave.
         kinds: (E, K) of the kinds of answers, or (E, 1) that there is none; None where the head does not ask.
         beams: in place of ``end`` while predicting.
+        ends_of: of heads with beams, the logits (N,) of ends behind given starts, int64 (E,) among all N places.
     """
 
     start: torch.Tensor
     end: torch.Tensor | None
     kinds: torch.Tensor | None = None
     beams: Beams | None = None
+    ends_of: Callable[[torch.Tensor], torch.Tensor] | None = None
 
 
 class BertSpanHead(nn.Module):
@@ -127,11 +129,20 @@ class XlnetSpanHead(nn.Module):
             return self.end(self.end_norm(hidden)).squeeze(-1)
 
         end = ends(first + reading["targets"][:, 0].clamp(min=0)) if "targets" in reading else None
-        return SpanScores(start, end, kinds, None if self.training else _beams(start, ends, sizes, first, example))
+        if self.training:
+            return SpanScores(start, end, kinds)
+        return SpanScores(start, end, kinds, beams_of(start, ends, sizes), ends)
 
 
-def _beams(start, ends, sizes: torch.Tensor, first: torch.Tensor, example: torch.Tensor) -> Beams:
-    """``start`` (N,) logits; ``ends`` makes those of the ends of flat starts, one for each example."""
+def beams_of(start: torch.Tensor, ends: Callable[[torch.Tensor], torch.Tensor], sizes: torch.Tensor) -> Beams:
+    """The best starts of each of E examples, and the best ends behind each.
+
+    Args:
+        start: (N,) logits.
+        ends: from the start of each example, int64 (E,) among all N places, to the (N,) logits of its ends.
+        sizes: int64 (E,), places of each example.
+    """
+    first, example = firsts(sizes), segments(sizes)
     log_start, starts = _best(_log_softmax(start, example, len(sizes)), sizes, first)
     log_ends, best_ends = [], []
     for beam in starts.unbind(1):

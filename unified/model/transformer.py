@@ -48,6 +48,7 @@ class Transformer(nn.Module):
         memory: Memory | None = None,
         entering: list[torch.Tensor] | None = None,
         places: torch.Tensor | None = None,
+        entities: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Hidden states under ``mask``: (B, Q, D), or (N, D) of the ``places`` alone.
 
@@ -58,24 +59,31 @@ class Transformer(nn.Module):
             memory: read, and advanced by this text; its rows' first documents see it.
             entering: receives the states (B, Q, D) that enter each block, the embeddings first.
             places: int64 (N,) among B x Q, those that somebody reads; the last block does less for the others.
+            entities: bool (B, T), tokens within named entities; None where that is not known.
 
         Raises:
-            UnifiedError: a query stream or a memory where positions are not relative; or compiled blocks are to attend
-                in blocks on a CPU.
+            UnifiedError: a query stream or a memory where positions are not relative; or entity-aware attention is not
+                told where entities are; or compiled blocks are to attend in blocks on a CPU.
         """
+        if self.config.reads_entities and entities is None:
+            raise UnifiedError(
+                "the model has entity-aware attention ('entity' among its sublayers), and this input does not say "
+                "which tokens lie within named entities"
+            )
         if not self.config.relative and (memory is not None or positions.size(1) != tokens.size(1)):
             missing = "memory" if memory is not None else "query stream"
             raise UnifiedError(f"a {missing} needs a model with relative positions (positions 'relative', XLNet)")
         dropout = self.config.attention_dropout if self.training else 0.0
         weight, backend = self.embeddings.tokens.weight, self.config.attention_backend
         filled = 0 if memory is None else memory.filled
+        mask = self.directed(mask, positions)
         prepared = {
             kind: prepare(seen, weight.dtype, weight.device, dropout, backend, self.needs(kind))
             for kind, seen in self.masks(mask.with_memory(filled) if filled else mask).items()
         }
         if self._compiled and self.training and any(isinstance(one, BlockedAttention) for one in prepared.values()):
             raise UnifiedError("compiled blocks cannot go by the attention backend 'blocked'; choose 'sdpa' or 'dense'")
-        relations = self._relations(positions, token_types, tokens.size(1), filled) if self.relates else None
+        relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
         attentions = [prepared[kind] for kind in self.attention_kinds]
         return self.run(tokens, positions, token_types, attentions, relations, memory, entering, places)
 
@@ -91,11 +99,11 @@ class Transformer(nn.Module):
             options: of :func:`torch.compile`.
 
         Raises:
-            UnifiedError: attention reads distances or token types (XLNet's, the variants of ANNA's table 8), which is
-                not written for compilation.
+            UnifiedError: attention reads distances, token types or entities (XLNet's, the variants of ANNA's table 8),
+                which is not written for compilation.
         """
         if self.relates:
-            raise UnifiedError("blocks whose attention reads distances or token types cannot be compiled")
+            raise UnifiedError("blocks whose attention reads distances, token types or entities cannot be compiled")
         *others, last = self.blocks
         self._compiled = [torch.compile(block, dynamic=False, **options) for block in others]
         self._compiled.append(torch.compile(last, **options))
@@ -115,20 +123,43 @@ class Transformer(nn.Module):
 
     @property
     def relates(self) -> bool:
-        """Whether any attention reads distances or token types of keys."""
+        """Whether any attention reads distances, token types or entities."""
         return any(attention_of(kind, self.config).relates for kind in self._kinds_per_block)
 
     def masks(self, mask: AttentionMask) -> dict[str, AttentionMask]:
         """What each kind of attention that the blocks have sees under ``mask``."""
         return {kind: mask.without_self() if kind == "neighbor" else mask for kind in set(self._kinds_per_block)}
 
+    def directed(self, mask: AttentionMask, positions: torch.Tensor) -> AttentionMask:
+        """The mask, without what stands behind a query where attention goes one way (``attn_type`` "uni").
+
+        Args:
+            positions: int64 (B, Q), of tokens and query stream; those of a document differ.
+        """
+        if self.config.attn_type == "bi":
+            return mask
+        streamed = positions.size(1) > mask.key_length
+        return mask.causal(_places_of_queries(mask, positions) if streamed else mask.query_key)
+
+    def reach(self, distance: int) -> int:
+        """The greatest distance that is told from farther ones, where none above ``distance`` occurs."""
+        return min(distance, self.config.clamp_len) if self.config.clamp_len else distance
+
     def distances(self, reach: int) -> DistanceTable | None:
         """What distances of at most ``reach`` are to Transformer-XL's attentions, once per forward."""
         if not self.config.relative:
             return None
-        return DistanceTable(self.dropout(sinusoids(reach, self.config.width, self.embeddings.tokens.weight)))
+        rows = sinusoids(self.reach(reach), self.config.width, self.embeddings.tokens.weight)
+        return DistanceTable(self.dropout(rows))
 
-    def _relations(self, positions: torch.Tensor, token_types: torch.Tensor, tokens: int, filled: int) -> Relations:
+    def _relations(
+        self,
+        positions: torch.Tensor,
+        token_types: torch.Tensor,
+        tokens: int,
+        filled: int,
+        entities: torch.Tensor | None,
+    ) -> Relations:
         """Of all queries to ``filled`` places of memory and the tokens.
 
         The memory goes on before the first place in the direction of the text, which may be read backwards, and
@@ -142,7 +173,7 @@ class Transformer(nn.Module):
             key_positions = torch.cat([before, key_positions], dim=1)
             key_types = torch.cat([torch.zeros_like(before), key_types], dim=1)
         table = self.distances(filled + tokens)
-        return Relations(positions, key_positions, token_types, key_types, tokens, table)
+        return Relations(positions, key_positions, token_types, key_types, tokens, table, entities)
 
     def run(
         self,
@@ -181,6 +212,21 @@ class Transformer(nn.Module):
         record = entered.append if memory is not None else None
         pairs = zip(attentions, remembered, strict=True)
         return [(attention, relations, states, record) for attention, states in pairs], entered
+
+
+def _places_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tensor:
+    """Index of the key at whose place each query stands, int64 (B, Q): its own, or for a query stream its target's.
+
+    A target is the key of the same document and position, found by one sort of the keys.
+    """
+    keys = mask.key_length
+    if keys == 0:
+        return mask.query_key
+    within = positions - positions.amin()
+    place = mask.query_document * (within.amax() + 1) + within  # a number of its own for each token of a row
+    ordered, order = place[:, :keys].sort(dim=1)
+    found = torch.searchsorted(ordered, place[:, keys:].contiguous()).clamp(max=keys - 1)
+    return torch.cat([mask.query_key[:, :keys], order.gather(1, found)], dim=1)
 
 
 def initialize(module: nn.Module, deviation: float) -> None:

@@ -17,7 +17,7 @@ from unified.model.transformer import Transformer
 #: Places that are read at the same time where no gradient is wanted, so that long items take little more memory than
 #: their states.
 _PLACES = 8192
-_BY_ROW = ("tokens", "positions", "token_types", "documents", "key_rank", "query_rank")
+_BY_ROW = ("tokens", "positions", "token_types", "documents", "key_rank", "query_rank", "entities")
 
 
 class UnderstandingModel(nn.Module):
@@ -39,6 +39,8 @@ class UnderstandingModel(nn.Module):
         self.config = config
         self.transformer = Transformer(config)
         self.heads = nn.ModuleDict(heads)
+        if predicts_tokens and config.token_head == "none":
+            raise UnifiedError("masked language modelling beside tasks needs a model with a token head (token_head)")
         self.token_head = LanguageModelHead(config) if predicts_tokens else None
         self.fixed = any(hasattr(module, "layers") for module in self.heads.values())
         if self.fixed and (len(heads) > 1 or predicts_tokens):
@@ -59,7 +61,7 @@ class UnderstandingModel(nn.Module):
 
     def token_loss(self, batch: Batch) -> LossSum:
         """Of the tokens ``batch.labels`` at those places, in nats."""
-        logits = self.token_head(self._read(batch), self.transformer.embeddings.tokens.weight)
+        logits = self.token_head(self._read(batch), self.transformer.embeddings.tokens)
         return class_loss(logits, batch.labels)
 
     def idle(self, head: str) -> torch.Tensor:
@@ -70,7 +72,14 @@ class UnderstandingModel(nn.Module):
     def _read(self, batch: Batch) -> torch.Tensor:
         rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
         states = [
-            self.transformer(part.tokens, part.positions, part.token_types, part.mask, places=part.predicted)
+            self.transformer(
+                part.tokens,
+                part.positions,
+                part.token_types,
+                part.mask,
+                places=part.predicted,
+                entities=part.entities,
+            )
             for part in _portions(batch, rows)
         ]
         return torch.cat(states)
@@ -79,7 +88,9 @@ class UnderstandingModel(nn.Module):
     def _features(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
         """(K, N, D), the states of the K layers at the places that are read."""
         every: list[torch.Tensor] = []
-        last = self.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask, entering=every)
+        last = self.transformer(
+            batch.tokens, batch.positions, batch.token_types, batch.mask, entering=every, entities=batch.entities
+        )
         every.append(last)
         return torch.stack([every[layer].flatten(0, 1).index_select(0, batch.predicted) for layer in layers])
 
@@ -96,11 +107,12 @@ def _portions(batch: Batch, rows: int) -> Iterator[Batch]:
     if rows >= len(batch.tokens):
         yield batch
         return
-    queries = batch.positions.size(1)
+    queries, tensors = batch.positions.size(1), batch.tensors()
     for i in range(0, len(batch.tokens), rows):
         places = batch.predicted - i * queries
         places = places[(places >= 0) & (places < rows * queries)]
-        yield replace(batch, predicted=places, **{name: getattr(batch, name)[i : i + rows] for name in _BY_ROW})
+        own = {name: tensors[name][i : i + rows] for name in _BY_ROW if name in tensors}
+        yield replace(batch, predicted=places, **own)
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingModel) -> dict[str, torch.Tensor]:

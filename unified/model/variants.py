@@ -16,9 +16,6 @@ from unified.model.attention import SelfAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.relations import Relations
 
-#: The token type of tokens within entities; every other type counts as a word's.
-ENTITY = 1
-
 
 class _Clipped(nn.Module):
     """Vectors of the distances -k to k; what is farther counts as k (Shaw et al. 2018, section 3.2)."""
@@ -87,10 +84,14 @@ class RelativeValueAttention(SelfAttention):
 
 
 class EntityAttention(SelfAttention):
-    """Queries depend on whether their own token and the key's lie within entities (LUKE, Yamada et al. 2020, 3.3).
+    """Queries depend on whether their own token and the key's lie within named entities.
 
-    Four matrices make queries: word to word, word to entity, entity to word, entity to entity. A score against keys of
-    two kinds is one inner product of twice the size, whose other half is zero.
+    LUKE's entity-aware self-attention (Yamada et al. 2020): four matrices make queries, from word to word,
+    word to entity, entity to word and entity to entity; keys and values have one matrix each. LUKE appends a token for
+    each entity; here the tokens of the entity itself count as entities.
+
+    Scores against keys of both kinds are one inner product of vectors twice as long: a query joins its vector for words
+    and its vector for entities, and a key is zero in the half of the other kind.
     """
 
     relates: ClassVar[bool] = True
@@ -103,7 +104,7 @@ class EntityAttention(SelfAttention):
     def forward(self, states: torch.Tensor, attention: Attention, relations: Relations) -> torch.Tensor:
         """(B, T, D) -> (B, T, D)."""
         *queries, key, value = (split_heads(part, self.heads) for part in self.query_key_value(states).chunk(6, dim=-1))
-        within = (relations.query_types == ENTITY)[:, None, :, None]
+        within = relations.entities[:, None, :, None]
         to_words, to_entities = (torch.where(within, queries[2 + i], queries[i]) for i in (0, 1))
         query = torch.cat([to_words, to_entities], dim=-1) * math.sqrt(2)  # attention divides by the root of 2 K
         key = torch.cat([key.masked_fill(within, 0.0), key.masked_fill(~within, 0.0)], dim=-1)

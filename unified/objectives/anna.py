@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unified.data.annotations import Spans
+from unified.data.annotations import PARTS_OF_SPEECH, TAGS, Spans
 from unified.data.example import Examples
 from unified.data.extents import Extents, runs
 from unified.data.randomness import Draws
@@ -18,9 +18,12 @@ from unified.objectives.base import Batched, Supply, require_flag, require_repla
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.sequences import Sequences, sequence_spans
 from unified.objectives.spans import cover_whole, word_bounds
+from unified.objectives.tags import with_tags
 
 #: What each masking scheme of the paper's Table 7 reads; "token" is the plain masked language model.
-SCHEMES = {"noun_phrase": "noun_phrases", "entity": "entities", "pos": "content_words", "token": None}
+SCHEMES = {"noun_phrase": "noun_phrases", "entity": "entities", "pos": PARTS_OF_SPEECH, "token": None}
+#: Schemes that hide spans, with words and tokens beside them.
+_OF_SPANS = ("noun_phrase", "entity")
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,20 @@ class Anna(Batched):
     span longer than its share is never hidden as a span, and the number of hidden tokens is always exact.
 
     The paper says that the three follow each other, that they make 15 % together, and that 80/10/10 applies. It does
-    not give their shares (equal thirds here), nor what happens to a span that does not fit (passed over here), nor
-    which parts of speech its "POS" scheme hides (nouns, verbs, adjectives and adverbs here).
+    not give their shares (equal thirds here), nor what happens to a span that does not fit (passed over here).
+
+    In its "POS" scheme (section 5.3) the tag of its part of speech is concatenated to each word of the input, and whole
+    words are hidden. Here the tag is a symbol of its own behind the word, see :mod:`unified.objectives.tags`; it is
+    neither hidden nor predicted nor counted, so that a hidden word's tag is still read.
 
     Attributes:
         mask_share: share of the tokens that are hidden, rounded, at least one.
-        span_share: share of these that spans may take, in expectation.
+        span_share: share of these that spans may take, in expectation; of schemes with spans.
         word_share: the same for whole words; the rest are single tokens.
-        scheme: which spans: "noun_phrase", or the ablations "entity", "pos" (single words by their part of speech) and
-            "token" (no spans and no words).
-        entity_types: give tokens within named entities token type 1, which "entity" attention reads (Table 8).
+        scheme: which spans: "noun_phrase", or the ablations "entity", "pos" (tags of parts of speech in the input, and
+            whole words as long as they fit) and "token" (no spans and no words).
+        mark_entities: say which tokens lie within named entities, hidden ones too; a model whose sublayers have
+            "entity" attention reads it (Table 8).
         mask_replace_share: share of hidden tokens that become [MASK].
         random_replace_share: share that become a random ordinary token; the rest stay as they are.
     """
@@ -58,7 +65,7 @@ class Anna(Batched):
     span_share: float = 1 / 3
     word_share: float = 1 / 3
     scheme: str = "noun_phrase"
-    entity_types: bool = False
+    mark_entities: bool = False
     mask_replace_share: float = 0.8
     random_replace_share: float = 0.1
 
@@ -69,39 +76,45 @@ class Anna(Batched):
             raise UnifiedError(
                 f"{self.name}: span_share + word_share must be at most 1, got {self.span_share} + {self.word_share}"
             )
-        require_flag(self, "entity_types")
+        require_flag(self, "mark_entities")
         require_replacements(self)
+        if self.scheme == "pos" and self.mark_entities:
+            raise UnifiedError(f"{self.name}: scheme='pos' puts tags between tokens, so it cannot mark entities")
         if self.scheme not in SCHEMES:
             raise UnifiedError(f"{self.name}: scheme must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
 
     @property
-    def token_types(self) -> int:
-        """See :class:`unified.objectives.Objective`."""
-        return 2 if self.entity_types else 1
-
-    @property
     def annotations(self) -> tuple[str, ...]:
         """See :class:`unified.objectives.Objective`."""
-        kinds = [SCHEMES[self.scheme]] if self._hides_spans else []
-        return tuple(dict.fromkeys([*kinds, "entities"] if self.entity_types else kinds))
+        kinds = [SCHEMES[self.scheme]] if self._hides_spans or self.scheme == "pos" else []
+        return tuple(dict.fromkeys([*kinds, "entities"] if self.mark_entities else kinds))
 
     @property
     def _hides_spans(self) -> bool:
-        return self.scheme != "token" and self.span_share > 0
+        return self.scheme in _OF_SPANS and self.span_share > 0
 
     @property
     def _hides_words(self) -> bool:
         # What spans leave goes to words.
-        return self.scheme != "token" and self.span_share + self.word_share > 0
+        return self.scheme == "pos" or (self.scheme in _OF_SPANS and self.span_share + self.word_share > 0)
+
+    def lengths(self, tokens: np.ndarray) -> np.ndarray:
+        """See :class:`unified.objectives.Objective`: every token may be a word with a tag."""
+        return (2 * tokens if self.scheme == "pos" else tokens) + self.special_tokens
 
     def unmet(self, supply: Supply) -> str | None:
         """See :class:`unified.objectives.Objective`."""
         if self._hides_words and not supply.word_starts:
             return "needs to know where words begin; prepare the data with a tokenizer"
+        there = supply.special.sentinel_count
+        if self.scheme == "pos" and there < len(TAGS):
+            return f"needs {len(TAGS)} sentinels for parts of speech, the dictionary has {there}"
         return supply.lacks_annotations(self.annotations)
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """See :class:`unified.objectives.Objective`."""
+        if self.scheme == "pos":
+            texts = with_tags(texts, self.name)
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         places = np.flatnonzero(self._hidden(texts, sequences, draws))
@@ -110,19 +123,19 @@ class Anna(Batched):
             self.name,
             extents,
             tokens=replace(tokens, places, extents.counts(places), texts.special, *shares, draws),
-            token_types=self._token_types(texts, sequences),
+            token_types=np.zeros(extents.total, dtype=np.int64),
             ranks=np.full(extents.total, GIVEN),
             places=places,
             labels=tokens[places],
+            entities=self._entities(texts, sequences) if self.mark_entities else None,
         )
 
-    def _token_types(self, texts: Texts, sequences: Sequences) -> np.ndarray:
-        """int64 (T,), 1 within entities where these are told apart."""
-        types = np.zeros(sequences.extents.total, dtype=np.int64)
-        if self.entity_types:
-            starts, stops = self._spans(texts, sequences, "entities").bounds.T
-            types[runs(starts, stops - starts)] = 1
-        return types
+    def _entities(self, texts: Texts, sequences: Sequences) -> np.ndarray:
+        """Tokens within named entities, bool (T,)."""
+        marked = np.zeros(sequences.extents.total, dtype=bool)
+        starts, stops = self._spans(texts, sequences, "entities").bounds.T
+        marked[runs(starts, stops - starts)] = True
+        return marked
 
     def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:
         """bool (T,)."""
@@ -150,7 +163,8 @@ class Anna(Batched):
 
     def _quotas(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """int64 (3, n), tokens for spans, words and single tokens: ``counts`` together, in expectation their shares."""
-        shares = (0.0, 0.0) if self.scheme == "token" else (self.span_share, self.word_share)
+        own = {"token": (0.0, 0.0), "pos": (0.0, 1.0)}
+        shares = own.get(self.scheme, (self.span_share, self.word_share))
         # One number rounds both edges, so that each quota is its share rounded up or down.
         edges = np.floor(np.multiply.outer(np.cumsum(shares), counts) + draws.uniforms("quotas")).astype(np.int64)
         return np.diff(np.minimum(edges, counts), axis=0, prepend=0, append=counts[None])

@@ -44,8 +44,12 @@ class Objective(Protocol):
             sentences, :class:`unified.data.planning.Blocks`; objectives on pairs have no other.
         token_types: rows of the token-type table that it uses. 1.
         annotations: kinds of annotated spans that it reads, see :mod:`unified.data.annotations`. None.
+        mark_entities: whether its examples say which tokens lie within named entities, for entity-aware attention.
+            False.
         boundary_offsets: how far into a span it predicts from the span's boundaries, in tokens. 0, it does not.
-        extractive: most source sentences of which it predicts whether a summary takes them. 0, it does not.
+        extractive: whether it predicts of source sentences if a summary takes them. False.
+        target_sentinels(tokens): how many sentinels the targets of a text of so many tokens hold at most, counted from
+            <sentinel_0>. 0, its targets are tokens of the text and separators alone.
         writes: how a model that learns it alone generates, see ``--writes``. "left_to_right", "cloze" on pairs.
         paper: where it comes from.
     """
@@ -138,8 +142,18 @@ def boundary_offsets_of(objective: Objective) -> int:
     return getattr(objective, "boundary_offsets", 0)
 
 
-def extractive_of(objective: Objective) -> int:
-    return getattr(objective, "extractive", 0)
+def extractive_of(objective: Objective) -> bool:
+    return getattr(objective, "extractive", False)
+
+
+def marks_entities(objective: Objective) -> bool:
+    return getattr(objective, "mark_entities", False)
+
+
+def target_sentinels_of(objective: Objective, tokens: int) -> int:
+    """How many sentinels the targets of a text of so many tokens hold, at most."""
+    own = getattr(objective, "target_sentinels", None)
+    return 0 if own is None else own(tokens)
 
 
 def annotations_of(objective: Objective) -> tuple[str, ...]:

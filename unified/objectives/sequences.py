@@ -15,7 +15,7 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Supply
+from unified.objectives.base import Supply, require_flag, require_integer
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
 FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)
@@ -122,11 +122,7 @@ class Sequences:
         Raises:
             UnifiedError: the texts do not say where words begin.
         """
-        if texts.word_starts is None:
-            raise UnifiedError(
-                f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is "
-                "None); prepare the data with a tokenizer"
-            )
+        require_word_starts(texts, name)
         starts = np.ones(self.extents.total, dtype=bool)
         starts[self.places] = (texts.first_segments() if len(self.blocks) == 1 else texts).word_starts
         return starts
@@ -135,12 +131,24 @@ class Sequences:
 class MayExtract:
     """For objectives on pairs with a field ``extractive``: sentences of the source are classified beside it.
 
-    The state of a sentence's first token says whether the greedy oracle takes the sentence (UniLM, section 3.1).
-    Sentences whose first token is cut off drop out; the first ``extractive`` of the others count.
+    The state of a sentence's first token says whether an extractive summary takes the sentence (UniLM, section 3.1).
+    Sentences whose first token is cut off drop out; all others count, or the first ``sentence_limit`` of them if that
+    is above 0.
     """
 
     name: str
-    extractive: int
+    extractive: bool
+    sentence_limit: int
+
+    def require_extractive(self) -> None:
+        """
+        Raises:
+            UnifiedError: the two settings are of the wrong kind, or the second is set without the first.
+        """
+        require_flag(self, "extractive")
+        require_integer(self, "sentence_limit", 0)
+        if self.sentence_limit and not self.extractive:
+            raise UnifiedError(f"{self.name}: sentence_limit={self.sentence_limit} needs extractive=True")
 
     @property
     def annotations(self) -> tuple[str, ...]:
@@ -163,7 +171,7 @@ class MayExtract:
             return examples
         sentences, taken = (sequence_spans(texts, kind, blocks, self.name) for kind in (SENTENCES, ORACLE))
         starts = Extents(blocks.sum(0)).starts
-        counts = np.minimum(sentences.counts, self.extractive)
+        counts = np.minimum(sentences.counts, self.sentence_limit) if self.sentence_limit else sentences.counts
         first = Extents(sentences.counts).firsts(counts)
         labels = np.isin(sentences.shifted(starts).bounds[first, 0], taken.shifted(starts).bounds[:, 0])
         return replace(
@@ -193,11 +201,21 @@ def joined(segments: tuple[np.ndarray, ...], special: SpecialTokens) -> tuple[np
     return tokens, lengths
 
 
-def sequence_spans(texts: Texts, kind: str, blocks: np.ndarray, name: str) -> Spans:
-    """Annotated spans of ``texts`` along their sequences, each counted from its sequence's first place.
+def require_word_starts(texts: Texts, name: str) -> None:
+    """Refuse texts that do not say where words begin.
 
-    Args:
-        blocks: int64 (k, n), lengths of the blocks of each sequence, CLS counted with the first.
+    Raises:
+        UnifiedError: names the objective.
+    """
+    if texts.word_starts is None:
+        raise UnifiedError(
+            f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is "
+            "None); prepare the data with a tokenizer"
+        )
+
+
+def annotated_spans(texts: Texts, kind: str, name: str) -> Spans:
+    """Annotated spans of ``texts``, each text's counted over its segments.
 
     Raises:
         UnifiedError: the texts have no annotation of this kind, or a span reaches beyond its text.
@@ -207,10 +225,22 @@ def sequence_spans(texts: Texts, kind: str, blocks: np.ndarray, name: str) -> Sp
             f"{name}: needs the annotation {kind}, but this text has none (Text.spans); prepare the data with "
             f"{how_to_annotate([kind])}"
         )
-    texts = texts.first_segments() if len(blocks) == 1 else texts
-    spans, lengths = texts.spans[kind], texts.lengths
-    if (spans.bounds[:, 1] > lengths.sum(0)[spans.owners]).any():
+    spans = texts.spans[kind]
+    if (spans.bounds[:, 1] > texts.lengths.sum(0)[spans.owners]).any():
         raise UnifiedError(f"{name}: a span of {kind} reaches beyond its text (Text.spans)")
+    return spans
+
+
+def sequence_spans(texts: Texts, kind: str, blocks: np.ndarray, name: str) -> Spans:
+    """Annotated spans of ``texts`` along their sequences, each counted from its sequence's first place.
+
+    Args:
+        blocks: int64 (k, n), lengths of the blocks of each sequence, CLS counted with the first.
+
+    Raises:
+        UnifiedError: as :func:`annotated_spans`.
+    """
+    texts = texts.first_segments() if len(blocks) == 1 else texts
+    spans, lengths = annotated_spans(texts, kind, name), texts.lengths
     in_first = spans.bounds[:, 0] < lengths[0][spans.owners]
-    shifts = np.where(in_first, 1, blocks[0][spans.owners] - lengths[0][spans.owners])
-    return Spans(spans.bounds + shifts[:, None], spans.counts)
+    return spans.moved(np.where(in_first, 1, blocks[0][spans.owners] - lengths[0][spans.owners]))

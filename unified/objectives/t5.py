@@ -201,8 +201,12 @@ class ReplaceSpans(_Noised):
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
         return tokens + 2 * self.most_runs(tokens) + self.closing_sentinel + self.special_tokens
 
+    def target_sentinels(self, tokens: int) -> int:
+        """See :class:`unified.objectives.Objective`."""
+        return int(self.most_runs(np.array(tokens))) + self.closing_sentinel
+
     def unmet(self, supply: Supply) -> str | None:
-        return supply.lacks_sentinels(int(self.most_runs(np.array(supply.longest))) + self.closing_sentinel)
+        return supply.lacks_sentinels(self.target_sentinels(supply.longest))
 
     def rewrite(self, tokens, special, rng):
         noise = keep_runs(self.noise(len(tokens), rng), int(self.most_runs(np.array(len(tokens)))))

@@ -171,8 +171,9 @@ class TargetCloze(MayExtract, Cloze, Batched):
         max_predictions: most target tokens to predict; None for no limit.
         mask_source: share of the source tokens that are predicted as well.
         ngram_share: share of draws that hide an n-gram instead of one token.
-        extractive: most source sentences whose first tokens say whether a summary takes them (20 in the released
-            code); 0 asks nobody.
+        extractive: whether the first tokens of source sentences say if a summary takes the sentences.
+        sentence_limit: how many sentences are asked at most, the first ones (20 in the released code); 0 asks all that
+            the source holds.
     """
 
     name: ClassVar[str] = "target_cloze"
@@ -187,11 +188,12 @@ class TargetCloze(MayExtract, Cloze, Batched):
     max_predictions: int | None = None
     mask_source: float = 0.0
     ngram_share: float = 0.0
-    extractive: int = 0
+    extractive: bool = False
+    sentence_limit: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_integer(self, "extractive", 0)
+        self.require_extractive()
         require_share(self, "mask_probability", zero=False)
         require_share(self, "mask_source")
         if self.max_predictions is not None:
@@ -245,7 +247,7 @@ class TargetNext(MayExtract, Batched):
     Nothing is hidden; the last target token predicts SEP. While decoding, one token a step is enough.
 
     Attributes:
-        extractive: as in :class:`TargetCloze`.
+        extractive, sentence_limit: see :class:`TargetCloze`.
     """
 
     name: ClassVar[str] = "target_next"
@@ -257,10 +259,11 @@ class TargetNext(MayExtract, Batched):
     segments: ClassVar[int] = 2
     special_tokens: ClassVar[int] = 3
 
-    extractive: int = 0
+    extractive: bool = False
+    sentence_limit: int = 0
 
     def __post_init__(self) -> None:
-        require_integer(self, "extractive", 0)
+        self.require_extractive()
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """See :class:`unified.objectives.Objective`; nothing is drawn."""

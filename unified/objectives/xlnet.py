@@ -16,7 +16,7 @@ from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Batched, require_flag, require_integer, require_replacements
+from unified.objectives.base import Batched, Supply, require_flag, require_integer, require_replacements
 from unified.objectives.corruption import replace
 from unified.objectives.sequences import MayPredictNext, Sequences
 
@@ -37,6 +37,8 @@ class XLNet(MayPredictNext, Batched):
         context: K, tokens per target; a span of n targets lies in n x K tokens (paper, section 2.3: 6 or 7).
         max_span: spans have n tokens with probability proportional to 1 / n, n from 1 to max_span; 1 is the ablation
             without span-based prediction.
+        span_words: a span of n has n words instead of n tokens. The published code means words and counts tokens: its
+            loop looks whether a word begins at the wrong place.
         reuse: places of the first half, by which streams of text with a memory go on; None: half of the sequence.
         permutation_size: an order is drawn for so many places and repeated; None: for the whole half.
         both_directions: half of the texts are read backwards, which their positions tell (bidirectional data).
@@ -56,6 +58,7 @@ class XLNet(MayPredictNext, Batched):
 
     context: int = 6
     max_span: int = 5
+    span_words: bool = False
     reuse: int | None = None
     permutation_size: int | None = None
     both_directions: bool = True
@@ -70,7 +73,7 @@ class XLNet(MayPredictNext, Batched):
         for name in ("reuse", "permutation_size"):
             if getattr(self, name) is not None:
                 require_integer(self, name, 1)
-        require_flag(self, "both_directions", "next_sentence", "denoising")
+        require_flag(self, "span_words", "both_directions", "next_sentence", "denoising")
         require_replacements(self)
 
     @property
@@ -81,6 +84,12 @@ class XLNet(MayPredictNext, Batched):
     @property
     def writes(self) -> str:
         return "left_to_right" if self.denoising else "permutation"
+
+    def unmet(self, supply: Supply) -> str | None:
+        """See :class:`unified.objectives.Objective`."""
+        if self.span_words and not supply.word_starts:
+            return "counts spans in words and needs to know where words begin; prepare the data with a tokenizer"
+        return None
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """See :class:`unified.objectives.Objective`."""
@@ -150,7 +159,7 @@ class XLNet(MayPredictNext, Batched):
         later = total * halves.lengths[1::2] // lengths
         counts = np.minimum(np.stack([total - later, later], axis=1).ravel(), halves.lengths)
         starts = np.ones(sequences.extents.total, dtype=bool)
-        if texts.word_starts is not None:
+        if texts.word_starts is not None or self.span_words:
             starts = sequences.word_starts(texts, self.name)
         if not texts.backward.any():
             return self._spans(starts, halves, counts, draws)
@@ -164,8 +173,9 @@ class XLNet(MayPredictNext, Batched):
     def _spans(self, starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``counts`` (n,) places of n stretches in spans that begin where words do, bool (T,) (``_sample_mask``).
 
-        A span of n tokens is given n x K tokens, of which those before it are uniform; what spans leave is drawn token
-        by token.
+        A span of n tokens, or words, is given n x K tokens, of which those before it are uniform; what spans leave is
+        drawn token by token. A span of words that exceeds what is left to draw loses its last words; where its first
+        word exceeds it, no more spans are drawn.
         """
         size = len(starts)
         lengths = (1 + _edges(self.max_span).searchsorted(draws.uniforms("lengths", counts), side="right")).tolist()
@@ -182,11 +192,14 @@ class XLNet(MayPredictNext, Batched):
                 room = length * self.context
                 before = int(uniform * room)
                 begin = next_start[place + before] if place + before < end else end
-                if wanted == 0 or begin + length >= end:
+                stop = begin + length
+                if self.span_words:
+                    stop = _behind_words(begin, length, wanted, next_start, end)
+                if wanted == 0 or stop == begin or stop >= end:
                     break
-                taken[begin : begin + length] = b"\1" * length
-                wanted -= length
-                place = begin + length + room - before
+                taken[begin:stop] = b"\1" * (stop - begin)
+                wanted -= stop - begin
+                place = stop + room - before
             left[one] = wanted
         taken = np.frombuffer(taken, dtype=bool)
         free = np.flatnonzero(~taken)
@@ -222,3 +235,19 @@ def _edges(longest: int) -> np.ndarray:
     """Probability of at most 1, 2, … tokens of a span: of n it is proportional to 1 / n."""
     edges = np.cumsum(1 / np.arange(1, longest + 1))
     return edges / edges[-1]
+
+
+def _behind_words(begin: int, count: int, most: int, next_start: memoryview, end: int) -> int:
+    """Where the ``count`` words from ``begin`` on end, or as many of them as have at most ``most`` tokens together.
+
+    Args:
+        next_start: for each place the first one from there on where a word begins.
+        end: of the stretch, which ends its last word.
+    """
+    stop = begin
+    for _ in range(count):
+        following = min(next_start[stop + 1], end) if stop + 1 < end else end
+        if following - begin > most:
+            break
+        stop = following
+    return stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unified.errors import UnifiedError
@@ -62,20 +63,29 @@ class Answering:
         return list(zip(words, found["tags"], strict=True))
 
     def answer(
-        self, question: str, passage: str, history: str | None = None, head: str | None = None
+        self,
+        question: str,
+        passage: str,
+        history: str | None = None,
+        head: str | None = None,
+        threshold: float | None = None,
     ) -> dict[str, Any]:
         """The answer to a question about a passage of any length.
 
         Args:
             history: what was said before, where the model was trained on conversations.
+            threshold: probability of no answer above which there is none, instead of the one chosen in fine-tuning.
 
         Returns:
             ``answer``, "" where there is none, and what else :func:`unified.tasks.span_decoding.chosen_answer` says.
 
         Raises:
-            UnifiedError: the model was fine-tuned for something else, or question or passage are empty.
+            UnifiedError: the model was fine-tuned for something else, or question or passage are empty; or there is a
+                threshold, but it is no probability or the model answers every question.
         """
         predictor = self.predictor("span", head=head)
+        if threshold is not None:
+            predictor = replace(predictor, task=predictor.task.with_threshold(threshold))
         (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
         return {name: value for name, value in found.items() if name != "id"}
 

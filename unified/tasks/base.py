@@ -15,6 +15,7 @@ from torch import nn
 from unified.data.example import Example
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.metrics.subsets import score_subsets
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.tasks.items import read_items
@@ -32,12 +33,19 @@ class Codec:
         tokenizer, vocabulary: of the model.
         longest: places of a sequence, at most.
         cls_last: CLS stands at the end, as XLNet has it, instead of the beginning.
+        marks_entities: sequences say which tokens lie within named entities, which the model's attention reads.
     """
 
     tokenizer: Tokenizer
     vocabulary: Vocabulary
     longest: int
     cls_last: bool = False
+    marks_entities: bool = False
+
+    @classmethod
+    def for_model(cls, config: TransformerConfig, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Codec:
+        """The codec of a model of this shape."""
+        return cls(tokenizer, vocabulary, longest, cls_last=config.relative, marks_entities=config.reads_entities)
 
     def encode(self, texts: list[str]) -> list[np.ndarray]:
         """Ids of each text, without special symbols, int64."""
@@ -112,7 +120,10 @@ class Understanding(ABC):
         longest_run: how many examples of an item training reads at once, a run of them drawn anew in every epoch; None
             for all. Validation and prediction always read all.
         numeric: whether the loss is of numbers; it is in nats otherwise.
+        ensembles: whether several models can answer together, see :meth:`averaged`.
+        marks_entities: whether items can say where named entities are, see :mod:`unified.tasks.named_entities`.
         measures: names of the scores worth watching, the one that chooses a checkpoint first.
+        averages_subsets: whether the mean of subsets' scores is one, as benchmarks of several data sets have it.
         signature: how the scores are computed, ``|`` between its parts, as sacrebleu signs its BLEU.
     """
 
@@ -120,8 +131,16 @@ class Understanding(ABC):
     together: ClassVar[bool] = False
     longest_run: ClassVar[int | None] = None
     numeric: ClassVar[bool] = False
+    ensembles: ClassVar[bool] = True
+    marks_entities: ClassVar[bool] = False
+    averages_subsets: ClassVar[bool] = False
     measures: ClassVar[tuple[str, ...]]
     signature: ClassVar[str]
+
+    @property
+    def markers(self) -> int:
+        """How many markers its sequences take of the dictionary, see :mod:`unified.data.markers`."""
+        return 0
 
     @classmethod
     @abstractmethod
@@ -175,17 +194,46 @@ class Understanding(ABC):
             scores, reading: of the batch.
         """
 
+    def averaged(self, scores: Sequence[Any], reading: Reading) -> Any:
+        """Scores of an ensemble, as :meth:`predict` reads them, from those of its models for one batch.
+
+        Only where :attr:`ensembles` is True.
+        """
+        raise NotImplementedError(f"models with a head {self.name} cannot answer together")
+
     @abstractmethod
     def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
 
+    def subset_of(self, item: Any) -> str | None:
+        """The part of its data set that an item belongs to, where parts are scored by themselves too."""
+        return None
+
     def signed_score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """:meth:`score` and the :attr:`signature`."""
-        return {**self.score(items, predictions), "signature": self.signature}
+        """:meth:`score` of all, :attr:`measures` of subsets and their means, and the :attr:`signature`.
+
+        See :func:`unified.metrics.subsets.score_subsets`.
+        """
+        subsets = [self.subset_of(item) for item in items]
+        own = score_subsets(self.score, items, predictions, subsets, self.measures, self.averages_subsets)
+        return {**self.score(items, predictions), **own, "signature": self.signature}
 
     def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
         return {}
+
+
+def require_markable(kind: type[Understanding]) -> None:
+    """Refuse a task whose items cannot say where named entities are, for a model whose attention reads them.
+
+    Raises:
+        UnifiedError: names the head.
+    """
+    if not kind.marks_entities:
+        raise UnifiedError(
+            f"the model has entity-aware attention ('entity' among its sublayers), and items of the head {kind.name} "
+            "cannot say where named entities are; those of classification, regression and span can"
+        )
 
 
 def require_labels(labels: tuple[str, ...], what: str) -> None:

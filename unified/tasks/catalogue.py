@@ -9,6 +9,7 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.notation import nearest
+from unified.tasks.groups import TaskGroup
 from unified.tasks.heads import HEADS, parse_head
 from unified.tasks.published import chains, choices, glue, questions, relations, reviews, texts, words
 from unified.tasks.settings import Task, Training
@@ -29,6 +30,9 @@ TASKS: dict[str, Task | WritingTask] = {
     )
 }
 
+#: Tasks that are learnt one after another, by the name of all.
+GROUPS: dict[str, TaskGroup] = {group.name: group for group in questions.GROUPS}
+
 
 def task_named(name: str) -> Task | WritingTask:
     """The entry of a task, or of a head, whose data are then ``train.jsonl`` and ``valid.jsonl`` in its own format.
@@ -38,10 +42,13 @@ def task_named(name: str) -> Task | WritingTask:
     """
     if name in TASKS:
         return TASKS[name]
+    if name in GROUPS:
+        members = ", ".join(GROUPS[name].members.values())
+        raise UnifiedError(f"{name} stands for several tasks with a model each: {members}; name one of them")
     head = name.partition("(")[0]
     if head in HEADS:
         return Task(head, name, partial(_read_items, head))
-    known = [*TASKS, *HEADS]
+    known = [*TASKS, *GROUPS, *HEADS]
     raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {', '.join(known)}")
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
+from unified.averaging import log_mean
 from unified.data.example import Example
-from unified.errors import UnifiedError
+from unified.data.ids import item_id, name_text
+from unified.errors import UnifiedError, require_fields
 from unified.metrics import score_classification
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead
 from unified.tasks.base import Codec, Encoded, Reading, Understanding
+from unified.tasks.items import item_subset
 from unified.tasks.sequences import sequence
 
 #: Where a question leaves room for the choice, as RACE's do.
@@ -36,6 +39,7 @@ class ChoiceItem:
         choices: at least two texts, of which some may be empty; the items of a task may differ in their number.
         question: stands before each choice; a ``_`` in it stands for the choice.
         label: number of the right choice, from 0; None where it is to be predicted.
+        subset: part of the data set that is scored by itself, too, such as RACE's "middle" and "high".
     """
 
     id: str
@@ -43,6 +47,7 @@ class ChoiceItem:
     choices: tuple[str, ...]
     question: str | None = None
     label: int | None = None
+    subset: str | None = None
 
     @property
     def seconds(self) -> list[str]:
@@ -94,6 +99,9 @@ class Choice(Understanding):
             facts["targets"] = [np.array([one], dtype=np.int64) for one in right]
         return Encoded(examples, owners, facts, np.count_nonzero(lost), lost)
 
+    def subset_of(self, item: ChoiceItem) -> str | None:
+        return item.subset
+
     def head(self, config: TransformerConfig) -> nn.Module:
         return PooledHead(config, 1, self.dropout)
 
@@ -115,18 +123,27 @@ class Choice(Understanding):
         scores: torch.Tensor,
         reading: Reading,
     ) -> list[dict[str, Any]]:
-        """``label``, the number of a choice, its text as ``choice``, and the ``probabilities`` of all choices."""
+        """``label``, the number of a choice, its text as ``choice``, and the ``probabilities`` of all choices.
+
+        An item's ``subset`` is repeated.
+        """
         shares = log_shares(scores.squeeze(-1).float(), reading["owners"]).exp().cpu().numpy()[np.argsort(members)]
         rows = np.split(shares, np.cumsum([len(item.choices) for item in items])[:-1])
         return [
             {
                 "id": item.id,
+                **({} if item.subset is None else {"subset": item.subset}),
                 "label": int(row.argmax()),
                 "choice": item.choices[row.argmax()],
                 "probabilities": [round(float(share), 6) for share in row],
             }
             for item, row in zip(items, rows, strict=True)
         ]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms (E, 1) of the mean probabilities among the choices of an item."""
+        shares = [log_shares(one.squeeze(-1).float(), reading["owners"]) for one in scores]
+        return log_mean(shares).unsqueeze(-1)
 
     def score(self, items: Sequence[ChoiceItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """``accuracy`` and ``total``."""
@@ -151,10 +168,11 @@ def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
 
 
 def choice_item(fields: dict, number: int, labelled: bool) -> ChoiceItem:
-    """Of ``context`` and ``choices``, and where they are there ``question``, ``label`` and ``id``.
+    """Of ``context`` and ``choices``, and where they are there ``question``, ``label``, ``subset`` and ``id``.
 
     As :func:`unified.tasks.items.text_item`.
     """
+    require_fields(fields, "context", "choices", *(["label"] if labelled else []))
     context, choices, question, label = (fields.get(name) for name in ("context", "choices", "question", "label"))
     if not isinstance(context, str) or not context.strip():
         raise UnifiedError("'context' must be a text that is not empty")
@@ -162,11 +180,10 @@ def choice_item(fields: dict, number: int, labelled: bool) -> ChoiceItem:
         raise UnifiedError("'choices' must be a list of two texts or more")
     if question is not None and not isinstance(question, str):
         raise UnifiedError(f"'question' must be a text, got {question!r}")
-    identity = str(fields.get("id", number))
+    item = ChoiceItem(item_id(fields, number), context, tuple(choices), question, subset=item_subset(fields))
     if not labelled:
-        return ChoiceItem(identity, context, tuple(choices), question)
-    if label is None:
-        raise UnifiedError("'label' is missing")
-    if type(label) is not int or label not in range(len(choices)):
+        return item
+    numbers = {str(i): i for i in range(len(choices))}
+    if name_text(label) not in numbers:
         raise UnifiedError(f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
-    return ChoiceItem(identity, context, tuple(choices), question, label)
+    return replace(item, label=numbers[name_text(label)])

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from unified.averaging import mean_classes, mean_scores
 from unified.metrics import score_classification, score_regression
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead, class_loss
@@ -38,6 +39,7 @@ class Classification(Understanding):
     """
 
     name: ClassVar[str] = "classification"
+    marks_entities: ClassVar[bool] = True
 
     labels: tuple[str, ...]
     positive: str | None = None
@@ -65,7 +67,7 @@ class Classification(Understanding):
         return cls(tuple(sorted({item.label for item in items})), **settings)
 
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
-        examples, lost = encode_texts([(item.text, item.second) for item in items], codec)
+        examples, lost = encode_texts(items, codec)
         facts = {}
         if all(item.label is not None for item in items):
             facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
@@ -92,6 +94,10 @@ class Classification(Understanding):
             for item, row in zip(items, rows, strict=True)
         ]
 
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms of the mean probabilities."""
+        return mean_classes(scores)
+
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :func:`unified.metrics.score_classification`."""
         gold, predicted = [item.label for item in items], [prediction["label"] for prediction in predictions]
@@ -107,6 +113,7 @@ class Regression(Understanding):
     """
 
     name: ClassVar[str] = "regression"
+    marks_entities: ClassVar[bool] = True
     numeric: ClassVar[bool] = True
     measures: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
     signature: ClassVar[str] = "rules:glue|ties:mean-rank"
@@ -122,7 +129,7 @@ class Regression(Understanding):
         return cls(**settings)
 
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
-        examples, lost = encode_texts([(item.text, item.second) for item in items], codec)
+        examples, lost = encode_texts(items, codec)
         labels = [item.label for item in items]
         facts = {} if None in labels else {"targets": [np.array([label], dtype=np.float32) for label in labels]}
         return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
@@ -147,6 +154,10 @@ class Regression(Understanding):
         """``label``, a number."""
         numbers = scores.squeeze(-1).float().cpu().numpy()[np.argsort(members)]
         return [{"id": item.id, "label": float(n)} for item, n in zip(items, numbers, strict=True)]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """The mean of the numbers."""
+        return mean_scores(scores)
 
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :func:`unified.metrics.score_regression`."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 
 from unified.data.windows import TokenCounter, Words
-from unified.generation import GenerationConfig
+from unified.generation.lengths import PairLengths
 from unified.tasks.question_generation import MAX_SOURCE, find_answer, question_source
+
+#: Most tokens of a question that are written by a model that has learned no pairs.
+_MAX_QUESTION = 48
+
+
+def usual_question(lengths: PairLengths) -> int:
+    """Most tokens of a question, by what the model was fine-tuned on."""
+    return lengths.max_target or lengths.longest_target or _MAX_QUESTION
+
+
+def usual_window(lengths: PairLengths, room: int) -> int:
+    """Most tokens to ask a question from, by what the model was fine-tuned on and its positions have ``room`` for."""
+    return min(lengths.max_source or MAX_SOURCE, max(room, 0))
 
 
 class Composing:
@@ -15,8 +27,8 @@ class Composing:
 
     encode: Callable[[str], list[int]]
     generate: Callable[..., Sequence]
-    source_limit: Callable[[int], int]
-    max_target: int
+    room: Callable[[int], int]
+    lengths: PairLengths
 
     def ask(
         self, passage: str, answer: str, *, start: int | None = None, max_source: int | None = None, **options
@@ -27,9 +39,11 @@ class Composing:
 
         Args:
             start: character of the passage where the answer stands; default: where it stands first.
-            max_source: most tokens of the window of the passage that is shown, separator and answer; default: 456
-                (UniLM, section 3.4), or what the model was fine-tuned on or the positions leave room for.
-            options: as for :meth:`generate`; by default ``beam`` is 3 and ``max_length`` 48.
+            max_source: most tokens of the window of the passage that is shown, separator and answer; default: as many
+                as in fine-tuning, or 456 (UniLM, section 3.3) where that cut nothing, or as the positions leave room
+                for.
+            options: as for :meth:`generate`; by default ``beam`` is 3, and ``max_length`` is 48 where the model has
+                learned no pairs.
 
         Returns:
             The question; with ``n_best`` above 1 a list of them, best first.
@@ -37,13 +51,13 @@ class Composing:
         Raises:
             UnifiedError: the answer does not stand there or is too long, or the model does not write.
         """
-        options = {"beam": 3, "max_length": 48} | options
+        options = {"beam": 3, "max_length": usual_question(self.lengths)} | options
         if max_source is None:
-            max_source = min(MAX_SOURCE, self.source_limit(options["max_length"]))
+            max_source = usual_window(self.lengths, self.room(options["max_length"]))
         counter = TokenCounter(self.encode)
         found = find_answer(passage, answer, start)
         source = question_source(Words.of(passage, counter), found, max_source, counter)
-        return self.generate([source], prompt=False, **options)[0]
+        return self.generate([source], prompt=False, max_source=0, **options)[0]
 
     def summarize(
         self, texts: Sequence[str], *, max_source: int | None = None, **options
@@ -51,10 +65,8 @@ class Composing:
         """A summary of each text, by a model that was fine-tuned on texts with summaries.
 
         Args:
-            max_source: first tokens of each text that are read; default: as many as in fine-tuning, or what the
-                positions leave room for. A warning says of how many texts something was not read.
-            options: as for :meth:`generate`; by default ``beam`` is 5, no trigram is written twice, and
-                ``max_length`` is what targets were cut at in fine-tuning, or 128.
+            max_source: as for :meth:`generate`.
+            options: as for :meth:`generate`; by default ``beam`` is 5 and no trigram is written twice.
 
         Returns:
             One summary for each text; with ``n_best`` above 1 a list of them for each, best first.
@@ -62,13 +74,5 @@ class Composing:
         Raises:
             UnifiedError: as :meth:`generate`.
         """
-        length = self.max_target or GenerationConfig.max_length
-        options = {"beam": 5, "no_repeat_ngram": 3, "max_length": length} | options
-        if max_source is None:
-            max_source = self.source_limit(options["max_length"])
-        cut = sum(len(self.encode(text)) > max_source for text in texts)
-        if cut:
-            warnings.warn(
-                f"{cut} of {len(texts)} texts have more than {max_source} tokens; the rest is not read", stacklevel=2
-            )
+        options = {"beam": 5, "no_repeat_ngram": 3} | options
         return self.generate(texts, prompt=False, max_source=max_source, **options)

@@ -30,6 +30,8 @@ class Coreference(SpanRanking, Understanding):
 
     name: ClassVar[str] = "coreference"
     together: ClassVar[bool] = True
+    #: Each model keeps candidates of its own, so that there are no common scores.
+    ensembles: ClassVar[bool] = False
     measures: ClassVar[tuple[str, ...]] = ("average_f1", "muc_f1", "bcub_f1", "ceafe_f1", "mentions_recall")
     signature: ClassVar[str] = "rules:conll2012-8.01|average:muc,bcub,ceafe|singletons:yes"
 

@@ -9,7 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError
+from unified.data.ids import item_id
+from unified.errors import UnifiedError, require_fields
 from unified.metrics.conll import CoreferenceDocument, Mention, coreference_text, read_coreference
 from unified.tasks.items import are_texts
 
@@ -89,6 +90,7 @@ def document_item(fields: dict, number: int, labelled: bool) -> DocumentItem:
     Raises:
         UnifiedError: says which field is wrong.
     """
+    require_fields(fields, "sentences", *(["chains"] if labelled else []))
     sentences, speakers, genre, chains = (fields.get(name) for name in ("sentences", "speakers", "genre", "chains"))
     if not isinstance(sentences, list) or not sentences or not all(are_texts(words) and words for words in sentences):
         raise UnifiedError("'sentences' must be lists of words that are not empty")
@@ -96,12 +98,10 @@ def document_item(fields: dict, number: int, labelled: bool) -> DocumentItem:
         raise UnifiedError("'speakers' must have a name or null for each word, sentence by sentence")
     if genre is not None and not isinstance(genre, str):
         raise UnifiedError(f"'genre' must be a name in quotes, got {genre!r}")
-    if labelled and chains is None:
-        raise UnifiedError("'chains' is missing")
     if labelled and not _are_chains(chains, sum(map(len, sentences))):
         raise UnifiedError("'chains' must be lists of mentions [first word, last word] within the document")
     return DocumentItem(
-        str(fields.get("id", number)),
+        item_id(fields, number),
         tuple(map(tuple, sentences)),
         None if speakers is None else tuple(map(tuple, speakers)),
         genre,

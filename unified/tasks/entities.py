@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from unified.data.example import Example
-from unified.data.vocabulary import Vocabulary
+from unified.data.markers import marker_ids
 from unified.errors import UnifiedError, first_few
 from unified.tasks.base import Codec
 from unified.tasks.sequences import first_place, sequence
 
-_UNUSED = re.compile(r"\[unused(\d+)\]")
+#: Markers around two entities, a pair for each.
+MARKERS = 4
 _ROLES = ("SUBJ", "OBJ")
 
 
@@ -28,23 +28,6 @@ class Entity:
 
 
 Pair = tuple[Entity, Entity]
-
-
-def unused_symbols(vocabulary: Vocabulary, count: int, purpose: str) -> np.ndarray:
-    """Ids of the first ``count`` symbols ``[unusedK]``, which no text has, in the order of K; int64 (count,).
-
-    Raises:
-        UnifiedError: there are fewer; says what they are for.
-    """
-    numbers = {symbol: int(match[1]) for symbol in vocabulary.symbols if (match := _UNUSED.fullmatch(symbol))}
-    found = sorted(numbers, key=lambda symbol: numbers[symbol])
-    if len(found) < count:
-        raise UnifiedError(
-            f"the dictionary has {len(found)} symbols [unusedK], and {count} are needed for {purpose}; add lines "
-            "'[unused1] 1', '[unused2] 1', … to the dict.txt of the data folder and put the checkpoint over it with "
-            "`unified convert --vocabulary`"
-        )
-    return vocabulary.encode(found[:count])
 
 
 def role_types(pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -68,9 +51,9 @@ def marked(
         The examples; tokens cut of each, int64; and whether its second entity begins first, int64 (1,).
 
     Raises:
-        UnifiedError: the dictionary has too few unused symbols.
+        UnifiedError: the dictionary has too few markers.
     """
-    symbols = unused_symbols(codec.vocabulary, 4, "the markers of two entities")
+    symbols = marker_ids(codec.vocabulary, MARKERS, "the markers of two entities")
     examples, lost, turned = [], [], []
     for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
         parts: list[np.ndarray] = []
@@ -100,9 +83,9 @@ def masked(
     """CLS sentence SEP with one symbol for role and type in the place of each entity, read at CLS; tokens cut of each.
 
     Raises:
-        UnifiedError: the dictionary has too few unused symbols, or an entity has a type that is not among ``types``.
+        UnifiedError: the dictionary has too few markers, or an entity has a type that is not among ``types``.
     """
-    symbols = unused_symbols(codec.vocabulary, len(types), "the types of entities")
+    symbols = marker_ids(codec.vocabulary, len(types), "the types of entities")
     number = {name: i for i, name in enumerate(types)}
     unknown = [name for name in role_types(pairs) if name not in number]
     if unknown:

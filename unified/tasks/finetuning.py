@@ -9,17 +9,21 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read
+from unified.data.annotate import Annotator
 from unified.data.destination import MANIFEST, new_folder, write_manifest
+from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
+from unified.tasks.base import Understanding
 from unified.tasks.items import write_items
+from unified.tasks.named_entities import annotated, named_entities_of
 from unified.tasks.prediction import Predictor
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks
@@ -29,10 +33,10 @@ from unified.tokenization import Tokenizer, load_tokenizer
 if TYPE_CHECKING:
     from unified.hub import UnifiedLM
 
-#: fairseq's options for each optimizer, as BERT and UniLM have them; Adam is ours, of one pass over the parameters.
+#: Options of fairseq-train for each optimizer, as BERT and UniLM have them. fairseq's own would decay all parameters.
 _OPTIMIZERS = {
     "adam": ("--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
-    "adamax": ("--optimizer", "adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
+    "adamax": ("--optimizer", "unified_adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
 }
 
 
@@ -65,8 +69,10 @@ class Start:
         return cls(checkpoint, config, Vocabulary.load(dictionary_file(folder)), load_tokenizer(folder))
 
 
-def write_items_folder(folder: Path, name: str, splits: Mapping[str, Sequence], start: Start) -> None:
-    """Items of each split, dictionary and tokenizer of the model, and a manifest.
+def write_items_folder(
+    folder: Path, name: str, splits: Mapping[str, Sequence], start: Start, annotator: Annotator | None = None
+) -> None:
+    """Items of each split, dictionary and tokenizer, and a manifest, which quotes the ``annotator``.
 
     A folder that was made like this is made anew; anything else there is refused.
     """
@@ -76,7 +82,9 @@ def write_items_folder(folder: Path, name: str, splits: Mapping[str, Sequence], 
         for split, items in splits.items():
             (made / split).parent.mkdir(exist_ok=True)
             write_items(made / f"{split}.jsonl", items)
-        write_manifest(made, {"task": name, "items": {split: len(items) for split, items in splits.items()}})
+        found_by = {} if annotator is None else {"annotation": annotator.description}
+        counts = {split: len(items) for split, items in splits.items()}
+        write_manifest(made, {"task": name, "items": counts, **found_by})
 
 
 def data_hash(folder: Path, part: str = "") -> dict[str, str]:
@@ -153,20 +161,37 @@ class Job(ABC):
         """The folder that items are written to."""
         return self.data
 
-    def read(self, source: Path) -> dict[str, Sequence]:
+    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
         """Items of all splits, written to :attr:`items`, and made ready in :attr:`data`.
 
         Splits of several tasks have names such as ``rte/train``.
 
+        Args:
+            annotator: finds the named entities of the items' texts, for a model whose attention reads them.
+
         Raises:
-            UnifiedError: the source cannot be read or has no training or validation items, or a folder holds other
-                things.
+            UnifiedError: the source cannot be read or has no training or validation items; an item does not name the
+                entities that the model's attention reads; or a folder holds other things.
         """
         if not source.exists():
             raise UnifiedError(f"--data {source}: no such file or folder")
         splits = dict(self._read(source))
-        write_items_folder(self.items, self.task.name, splits, self.start)
+        if annotator is not None:
+            splits = {split: annotated(items, annotator) for split, items in splits.items()}
+        if self.start.config.reads_entities:
+            for items in splits.values():
+                list(map(named_entities_of, items))
+        start = replace(self.start, vocabulary=self.vocabulary(splits))
+        write_items_folder(self.items, self.task.name, splits, start, annotator)
         return splits
+
+    def vocabulary(self, splits: Mapping[str, Sequence]) -> Vocabulary:
+        """The dictionary of the model that is trained: that of :attr:`start`, and markers that its heads need.
+
+        The checkpoint grows by rows for them when it is loaded.
+        """
+        needed = max((task.markers for task in self.understandings(splits)), default=0)
+        return with_markers(self.start.vocabulary, needed)
 
     def command(self, splits: Mapping[str, Sequence], seed: int, cards: int, most: int | None = None) -> list[str]:
         """Arguments of ``fairseq-train``.
@@ -200,7 +225,9 @@ class Job(ABC):
             "--seed": seed,
             "--save-dir": self.folder,
         }
-        flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", *([] if cards else ["--cpu"])]
+        # With --fp16 fairseq would hand the optimizer all parameters as one; none could be left out of the decay.
+        flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", "--fp16-no-flatten-grads"]
+        flags += [] if cards else ["--cpu"]
         return [str(self.data), *(str(part) for pair in options.items() for part in pair), *flags]
 
     def updates(self, splits: Mapping[str, Sequence], batch_size: int, batches: int = 1) -> int:
@@ -210,6 +237,10 @@ class Job(ABC):
     @abstractmethod
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
         """What the trained model is judged by, for each of its tasks."""
+
+    @abstractmethod
+    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
+        """What the heads learn of the training items; nothing for a task of writing."""
 
     @abstractmethod
     def _read(self, source: Path) -> Mapping[str, Sequence]: ...
@@ -227,6 +258,8 @@ def _optimizer(training: Training) -> list[str]:
     own = list(_OPTIMIZERS[training.optimizer])
     if training.head_rate is not None:
         own += ["--head-lr", str(training.head_rate)]
+    if training.head_weight_decay is not None:
+        own += ["--head-weight-decay", str(training.head_weight_decay)]
     if training.layer_decay != 1:
         own += ["--layer-decay", str(training.layer_decay)]
     return own

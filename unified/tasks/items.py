@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unified.data.json_files import Entries
-from unified.errors import UnifiedError
+from unified.data.ids import Spellings, item_id, name_text
+from unified.data.json_files import Entries, fields_of
+from unified.data.streams import numbered_lines
+from unified.errors import UnifiedError, require_fields
+from unified.tasks.named_entities import NamedEntities, read_named_entities
 
 
 @dataclass(frozen=True)
@@ -20,12 +23,19 @@ class TextItem:
         id: what predictions are named by.
         text, second: the texts; ``second`` is None where there is one.
         label: a class by name, or a number; None where it is to be predicted.
+        named_entities: of the texts, see :mod:`unified.tasks.named_entities`; None where nobody says.
     """
 
     id: str
     text: str
     second: str | None = None
     label: str | float | None = None
+    named_entities: NamedEntities | None = None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Texts by the names of their fields."""
+        return {"text": self.text} if self.second is None else {"text": self.text, "second": self.second}
 
 
 @dataclass(frozen=True)
@@ -59,44 +69,35 @@ def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
 
     Raises:
         UnifiedError: the file is missing, holds nothing, or lines are wrong, those among them whose ``id`` another line
-            has; the first ten are named with the reason.
+            has, or whose label is a number here and a text there; the first ten are named with the reason.
     """
-    path = Path(path)
-    if not path.is_file():
+    if not Path(path).is_file():
         raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
-    entries, items = Entries(path), []
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                try:
-                    items.append(item_of(fields_of(line), number))
-                except UnifiedError as problem:
-                    entries.wrong(f"line {number}", str(problem))
-                else:
-                    entries.once(items[-1].id, f"line {number}")
+    entries, items, spellings = Entries(path), [], Spellings()
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        place = f"line {number}"
+        try:
+            fields = fields_of(line)
+            items.append(item_of(fields, number))
+        except UnifiedError as problem:
+            entries.wrong(place, problem)
+            continue
+        entries.once(items[-1].id, place)
+        problem = spellings.problem(fields.get("label"))
+        if problem is not None:
+            entries.wrong(place, problem)
     entries.check()
     if not items:
         raise UnifiedError(f"{path}: holds no item")
     return items
 
 
-def fields_of(line: str) -> dict:
-    """The object of a line.
-
-    Raises:
-        UnifiedError: there is none.
-    """
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        raise UnifiedError("not JSON") from None
-    if not isinstance(fields, dict):
-        raise UnifiedError("not a JSON object")
-    return fields
-
-
 def text_item(fields: dict, number: int, labelled: bool, numeric: bool = False) -> TextItem:
-    """Of ``text``, and where they are there ``second``, ``label`` and ``id``, which is the line's number otherwise.
+    """Reads ``text``, and where they are there ``second``, ``named_entities``, ``label`` and ``id``.
+
+    The ``id`` is the line's number where there is none.
 
     Args:
         labelled: the label is read and must be there.
@@ -105,37 +106,59 @@ def text_item(fields: dict, number: int, labelled: bool, numeric: bool = False) 
     Raises:
         UnifiedError: says which field is wrong.
     """
+    require_fields(fields, "text", *(["label"] if labelled else []))
     text, second, label = (fields.get(name) for name in ("text", "second", "label"))
     if not isinstance(text, str) or not text.strip():
         raise UnifiedError("'text' must be a text that is not empty")
     if second is not None and not isinstance(second, str):
         raise UnifiedError(f"'second' must be a text, got {second!r}")
+    item = TextItem(item_id(fields, number), text, second)
+    item = replace(item, named_entities=read_named_entities(fields, item.texts))
     if not labelled:
-        return TextItem(str(fields.get("id", number)), text, second)
-    if label is None:
-        raise UnifiedError("'label' is missing")
+        return item
     is_number = isinstance(label, int | float) and not isinstance(label, bool)
     if numeric and not is_number:
         raise UnifiedError(f"'label' must be a number, got {label!r}")
-    if not numeric and not isinstance(label, str):
-        raise UnifiedError(f"'label' must be a name in quotes, got {label!r}")
-    return TextItem(str(fields.get("id", number)), text, second, label)
+    return replace(item, label=label if numeric else class_name(label))
+
+
+def class_name(label: object) -> str:
+    """The name of a class, which JSON may have as a text or as an integer.
+
+    Raises:
+        UnifiedError: it is something else.
+    """
+    name = name_text(label)
+    if name is None:
+        raise UnifiedError(f"'label' must be a name in quotes or an integer, got {label!r}")
+    return name
 
 
 def words_item(fields: dict, number: int, labelled: bool) -> WordsItem:
     """Of ``words``, and where they are there ``tags``, ``document`` and ``id``; as :func:`text_item`."""
+    require_fields(fields, "words", *(["tags"] if labelled else []))
     words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
     if not are_texts(words) or not words:
         raise UnifiedError("'words' must be a list of texts that are not empty")
     if document is not None and not isinstance(document, str):
         raise UnifiedError(f"'document' must be a text, got {document!r}")
     if not labelled:
-        return WordsItem(str(fields.get("id", number)), tuple(words), None, document)
-    if tags is None:
-        raise UnifiedError("'tags' is missing")
+        return WordsItem(item_id(fields, number), tuple(words), None, document)
     if not are_texts(tags) or len(tags) != len(words):
         raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
-    return WordsItem(str(fields.get("id", number)), tuple(words), tuple(tags), document)
+    return WordsItem(item_id(fields, number), tuple(words), tuple(tags), document)
+
+
+def item_subset(fields: dict) -> str | None:
+    """The ``subset`` of an item, where it has one.
+
+    Raises:
+        UnifiedError: it is no text.
+    """
+    subset = fields.get("subset")
+    if subset is not None and (not isinstance(subset, str) or not subset.strip()):
+        raise UnifiedError(f"'subset' must be a text that is not empty, got {subset!r}")
+    return subset
 
 
 def _fields(item: Any) -> dict[str, Any]:

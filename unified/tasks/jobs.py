@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unified.data.annotate import Annotator
 from unified.data.destination import MANIFEST
 from unified.data.parallel import available_cores
 from unified.data.prepare import Settings, prepare
 from unified.data.readers import JsonPairCorpus
+from unified.data.vocabulary import Vocabulary
 from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
+from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
-from unified.tasks.base import Codec
+from unified.tasks.base import Codec, Understanding, require_markable
 from unified.tasks.batches import drawn, units_of
 from unified.tasks.finetuning import Job, Learnt, Start, data_hash, with_both
-from unified.tasks.heads import parse_head
+from unified.tasks.heads import parse_head, parse_heads
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks, Share, folders_of
 from unified.tasks.writing import Room, Writer, WritingTask, WritingTraining
@@ -45,7 +48,7 @@ class UnderstandingJob(Job):
     """Of a task of understanding.
 
     Raises:
-        UnifiedError: the model has too few positions.
+        UnifiedError: the model has too few positions, or reads named entities, which items of the task cannot name.
     """
 
     task: Task
@@ -55,19 +58,25 @@ class UnderstandingJob(Job):
         longest, room = self.training.longest, self.start.config.position_limit
         if longest > room:
             raise UnifiedError(f"--longest {longest}: the model has {room} positions; give it shorter sequences")
+        if self.start.config.reads_entities:
+            for entry in parse_heads(self.task.head):
+                require_markable(entry.kind)
 
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
         return [Learnt(self.task, self.folder, splits, data_hash(self.data), handle.predictor())]
+
+    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
+        return [parse_head(self.task.head).task_of(splits["train"])]
 
     def _read(self, source: Path) -> Mapping[str, Sequence]:
         return with_both(self.task.read(source), source, self.task.name)
 
     def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
-        return math.ceil(self._units(self.task.head, splits["train"]) / batch_size)
+        return math.ceil(self._units(self.task.head, splits["train"], self.vocabulary(splits)) / batch_size)
 
-    def _units(self, head: str, items: Sequence) -> int:
+    def _units(self, head: str, items: Sequence, vocabulary: Vocabulary) -> int:
         """What ``batch_size`` counts."""
-        codec = Codec(self.start.tokenizer, self.start.vocabulary, self.training.longest, self.start.config.relative)
+        codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.longest)
         understanding = parse_head(head).task_of(items)
         return len(units_of(understanding.encode(items, codec).owners, understanding.together))
 
@@ -81,7 +90,7 @@ class UnderstandingJob(Job):
 
     def _measure(self, splits: Mapping[str, Sequence]) -> str:
         """What chooses a checkpoint."""
-        return self.task.measure or parse_head(self.task.head).task_of(splits["train"]).measures[0]
+        return self.task.measure or self.understandings(splits)[0].measures[0]
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,10 @@ class SeveralJob(UnderstandingJob):
             for share in self.task.shares
         ]
 
+    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
+        shares = self.task.shares
+        return [parse_head(share.task.head).task_of(_within(share, splits)["train"]) for share in shares]
+
     def _read(self, source: Path) -> Mapping[str, Sequence]:
         read: dict[str, Sequence] = {}
         for share, folder in zip(self.task.shares, folders_of(source, self.task.shares), strict=True):
@@ -111,8 +124,11 @@ class SeveralJob(UnderstandingJob):
         return read
 
     def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
-        units = ((share, self._units(share.task.head, _within(share, splits)["train"])) for share in self.task.shares)
-        return sum(math.ceil(drawn(share.weight, count) / batch_size) for share, count in units)
+        vocabulary, batches = self.vocabulary(splits), 0
+        for share in self.task.shares:
+            units = self._units(share.task.head, _within(share, splits)["train"], vocabulary)
+            batches += math.ceil(drawn(share.weight, units) / batch_size)
+        return batches
 
     def _measure(self, splits: Mapping[str, Sequence]) -> str:
         return "average"
@@ -138,6 +154,8 @@ class WritingJob(Job):
     flags = ("--padded",)
 
     def __post_init__(self):
+        if self.start.config.reads_entities:
+            raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if self.training.source_room < 1:
             raise UnifiedError(
                 f"--longest {self.training.longest}: no source has room beside a target of "
@@ -154,14 +172,16 @@ class WritingJob(Job):
     def config(self) -> TransformerConfig:
         needed = max(objective.token_types for objective in parse_objectives(self.training.objective).objectives)
         config = self.start.config
+        if config.token_head == "none":  # its head is new
+            config = replace(config, token_head="plain" if config.relative else "transform")
         return replace(
             config,
             token_types=max(config.token_types, needed),
             max_positions=max(config.max_positions, self.training.longest),
         )
 
-    def read(self, source: Path) -> dict[str, Sequence]:
-        splits = super().read(source)
+    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
+        splits = super().read(source, annotator)
         train, valid = (JsonPairCorpus((str(self.items / f"{name}.jsonl"),), "source", "target") for name in _SPLITS)
         marked = splits["train"][0].oracle is not None
         settings = Settings(train, valid, tokenizer=TokenizerSource(str(self.items)), oracle=marked)
@@ -170,6 +190,9 @@ class WritingJob(Job):
 
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
         return [Learnt(self.task, self.folder, splits, data_hash(self.items), Writer(handle, self.task))]
+
+    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
+        return []
 
     def _read(self, source: Path) -> Mapping[str, Sequence]:
         room = Room(TokenCounter(self.start.tokenizer.encode), self.training.source_room)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from unified.data.squad import misalignment
@@ -23,6 +25,20 @@ def token_span(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | N
     first = int(np.searchsorted(offsets[:, 1], start, side="right"))
     last = int(np.searchsorted(offsets[:, 0], end, side="left")) - 1
     return (first, last) if first <= last else None
+
+
+def token_marks(offsets: np.ndarray, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Tokens that touch the characters [start, stop) of one of the spans, bool (n,).
+
+    Args:
+        offsets: as for :func:`token_span`.
+    """
+    marks = np.zeros(len(offsets), dtype=bool)
+    for start, stop in spans:
+        found = token_span(offsets, start, stop)
+        if found is not None:
+            marks[found[0] : found[1] + 1] = True
+    return marks
 
 
 def align(context: str, offsets: np.ndarray, answer: Answer) -> tuple[int, int] | str:

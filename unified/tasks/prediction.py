@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from unified.data.annotate import Annotator
+from unified.data.example import Batch
+from unified.errors import UnifiedError
 from unified.model.understanding import UnderstandingModel
-from unified.tasks.base import Codec, Understanding
+from unified.tasks.base import Codec, Reading, Understanding
 from unified.tasks.batches import assembled, batches_of, packed_length, units_of
+from unified.tasks.named_entities import NOTHING_TO_MARK, annotated
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class Predictor:
         codec: how texts become sequences.
         most_places: tokens of a batch, at most, where an item does not take more by itself.
         ahead: items that are read before the first of them is answered; more where they belong together.
+        annotator: finds the named entities of items that do not name theirs, for a model whose attention reads them.
+        others: further models that answer together with ``model``, each with the name of its head; what they predict is
+            averaged, see :meth:`unified.tasks.base.Understanding.averaged`.
+
+    Raises:
+        UnifiedError: there is an annotator, but the model reads no entities.
     """
 
     model: UnderstandingModel
@@ -33,6 +43,12 @@ class Predictor:
     codec: Codec
     most_places: int = 4096
     ahead: int = 512
+    annotator: Annotator | None = None
+    others: tuple[tuple[UnderstandingModel, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.annotator is not None and not self.codec.marks_entities:
+            raise UnifiedError(NOTHING_TO_MARK)
 
     def item(self, fields: dict, number: int) -> Any:
         """What is to be predicted, of a JSON object; its number is its name where it has none.
@@ -45,6 +61,11 @@ class Predictor:
     def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Official scores of predictions for labelled items, and their signature."""
         return self.task.signed_score(items, predictions)
+
+    @property
+    def reads(self) -> str:
+        """How much of an item is read, in words."""
+        return f"sequences of at most {self.codec.longest:,} tokens"
 
     def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""
@@ -68,6 +89,8 @@ class Predictor:
 
     @torch.no_grad()
     def _predict(self, items: list) -> list[dict[str, Any]]:
+        if self.annotator is not None:
+            items = annotated(items, self.annotator)
         encoded = self.task.encode(items, self.codec)
         units = units_of(encoded.owners, together=True)
         places = np.array([sum(len(encoded.examples[member].tokens) for member in unit) for unit in units])
@@ -78,7 +101,7 @@ class Predictor:
             chosen, pad = np.sort(some), self.codec.vocabulary.special.pad
             members, batch, reading = assembled(encoded, np.concatenate([units[i] for i in chosen]), row_length, pad)
             reading = {name: tensor.to(device) for name, tensor in reading.items()}
-            scores = self.model(batch.to(device), reading, self.head)
+            scores = self._scores(batch.to(device), reading)
             own = [items[i] for i in chosen]
             for i, one in zip(chosen, self.task.predict(own, encoded, members, scores, reading), strict=True):
                 found[i] = one
@@ -86,3 +109,20 @@ class Predictor:
             if lost:
                 one["cut"] = int(lost)
         return found
+
+    def _scores(self, batch: Batch, reading: Reading) -> Any:
+        scores = self.model(batch, reading, self.head)
+        if not self.others:
+            return scores
+        return self.task.averaged([scores, *(model(batch, reading, head) for model, head in self.others)], reading)
+
+
+def cut_note(cut: int, count: int, reads: str) -> str | None:
+    """How many items were not read whole, in words; None where all were.
+
+    Args:
+        cut: predictions with a field ``cut``.
+        count: all predictions.
+        reads: the predictor's.
+    """
+    return f"{cut:,} of {count:,} texts were cut; the model reads {reads}" if cut else None

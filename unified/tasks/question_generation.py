@@ -1,4 +1,4 @@
-"""Generating the question that a part of a passage answers (UniLM, section 3.4; SQuAD).
+"""Generating the question that a part of a passage answers (UniLM, section 3.3; SQuAD).
 
 The source has two parts: a window of the passage around the answer, and the answer. The target is the question.
 """
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from unified.data.squad import SquadAnswer, SquadParagraph
 from unified.data.windows import TokenCounter, Words, fitting, window_around
-from unified.errors import UnifiedError, first_few
+from unified.errors import Problems, UnifiedError
 from unified.tokenization import single_spaced
 
-#: Tokens of window, separator and answer (UniLM, section 3.4).
+#: Tokens of window, separator and answer (UniLM, section 3.3).
 MAX_SOURCE = 456
 #: How SQuAD 1.1, whose test set is not public, is divided, see :func:`divide`.
 SPLITS = ("du", "reversed", "paper")
@@ -50,7 +50,7 @@ def question_pairs(
     Raises:
         UnifiedError: answers are too long to stand in the window and behind it; the first ten questions are named.
     """
-    pairs, problems = [], []
+    pairs, problems = [], Problems()
     for paragraph in paragraphs:
         words = Words.of(paragraph.context, counter)
         for question in paragraph.questions:
@@ -62,11 +62,10 @@ def question_pairs(
             try:
                 source = question_source(words, answer, max_source, counter)
             except UnifiedError as error:
-                problems.append(f"question {question.id!r}: {error}")
+                problems.add(f"question {question.id!r}", error)
                 continue
             pairs.append(QuestionPair(question.id, source, single_spaced(question.text), single_spaced(sentence)))
-    if problems:
-        raise UnifiedError(first_few(problems))
+    problems.check()
     return pairs
 
 
@@ -122,7 +121,7 @@ def divide(
     ========== ==================================================================== ============ ============
     du         train articles that are not ``held_out`` (Du et al. 2017)            dev          ``held_out``
     reversed   the same (Zhao et al. 2018)                                          ``held_out`` dev
-    paper      nine of ten train articles (UniLM, section 3.4, which cuts train     every tenth  dev
+    paper      nine of ten train articles (UniLM, section 3.3, which cuts train     every tenth  dev
                90/10 and does not say by what)                                      article
     ========== ==================================================================== ============ ============
 

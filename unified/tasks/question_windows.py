@@ -10,7 +10,8 @@ import numpy as np
 
 from unified.errors import UnifiedError
 from unified.tasks.base import Codec, Encoded
-from unified.tasks.passages import align, central, windows
+from unified.tasks.named_entities import named_entities_of
+from unified.tasks.passages import align, central, token_marks, windows
 from unified.tasks.questions import QuestionItem
 from unified.tasks.sequences import sequence
 from unified.tasks.span_decoding import Window
@@ -34,6 +35,7 @@ class _Read:
         passage: int64 (p,).
         offsets: int64 (p, 2), characters of each token of the passage.
         windows: first token and number of tokens of each.
+        query_marks, passage_marks: bool (q,) and (p,), tokens within named entities; None where nobody asks.
     """
 
     item: QuestionItem
@@ -42,17 +44,42 @@ class _Read:
     passage: np.ndarray
     offsets: np.ndarray
     windows: list[tuple[int, int]]
+    query_marks: np.ndarray | None = None
+    passage_marks: np.ndarray | None = None
+
+    def segments(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of the two segments of a window."""
+        return _ordered(self.query, self.passage[first : first + size], passage_first)
+
+    def marks(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray] | None:
+        """Which tokens of :meth:`segments` lie within named entities; None where nobody asks."""
+        if self.query_marks is None:
+            return None
+        return _ordered(self.query_marks, self.passage_marks[first : first + size], passage_first)
+
+
+def _ordered(query: np.ndarray, passage: np.ndarray, passage_first: bool) -> tuple[np.ndarray, np.ndarray]:
+    return (passage, query) if passage_first else (query, passage)
 
 
 def encode_questions(
-    items: Sequence[QuestionItem], codec: Codec, labels: tuple[str, ...], max_query: int, stride: int, whole: bool
+    items: Sequence[QuestionItem],
+    codec: Codec,
+    labels: tuple[str, ...],
+    max_query: int,
+    stride: int,
+    passage_first: bool,
+    whole: bool,
 ) -> Encoded:
-    """CLS question SEP passage SEP for each window of each passage; passage SEP question SEP CLS with ``cls_last``.
+    """Examples of two segments, the question and a window of its passage, for each window of each passage.
+
+    CLS stands before them, or behind them with ``codec.cls_last``; the first segment has the first token type.
 
     Args:
         labels: answers outside the passage, in the order of their numbers from 1.
         max_query: tokens of a question, at most; what is left is for the end of what was said before it.
         stride: see :func:`unified.tasks.passages.windows`.
+        passage_first: the first segment is the window of the passage, instead of the question.
         whole: read all places, instead of those of the passage and CLS.
 
     Returns:
@@ -75,10 +102,9 @@ def encode_questions(
         cut += len(read.windows) > 1
         unread.append(read.lost)
         for (first, size), chosen in zip(read.windows, central(read.windows, len(read.passage)), strict=True):
-            part = read.passage[first : first + size]
-            places, passage_place, cls = _places(len(read.query), size, codec.cls_last, whole)
-            segments = (part, read.query) if codec.cls_last else (read.query, part)
-            examples.append(sequence(segments, codec, places))
+            places, passage_place, cls = _places(len(read.query), size, codec.cls_last, passage_first, whole)
+            window = first, size, passage_first
+            examples.append(sequence(read.segments(*window), codec, places, read.marks(*window)))
             owners.append(number)
             notes.append(Window(passage_place, read.offsets[first : first + size], chosen))
             facts["cls"].append(np.array([cls]))
@@ -102,7 +128,8 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
     histories = codec.encode([item.history or "" for item in items])
     for item, question, history in zip(items, questions, histories, strict=True):
         asked = question[:max_query]
-        query = np.concatenate([history[len(history) - min(len(history), max_query - len(asked)) :], asked])
+        kept = min(len(history), max_query - len(asked))
+        query = np.concatenate([history[len(history) - kept :], asked])
         room = codec.longest - len(query) - _SPECIAL
         if room < 1:
             raise UnifiedError(
@@ -110,6 +137,7 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
                 f"of {len(query)}; allow longer sequences, or set a lower max_query"
             )
         passage, offsets = passages[item.context]
+        marks = _marks(item, codec, offsets, kept, len(asked)) if codec.marks_entities else (None, None)
         yield _Read(
             item,
             query,
@@ -117,7 +145,28 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
             passage,
             offsets,
             windows(len(passage), room, stride),
+            *marks,
         )
+
+
+def _marks(
+    item: QuestionItem, codec: Codec, offsets: np.ndarray, history: int, question: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens within named entities, of the query, bool (q,), and of the passage, bool (p,).
+
+    Args:
+        offsets: int64 (p, 2), characters of each token of the passage.
+        history, question: how many tokens the query has of either, at the end of the one and the start of the other.
+    """
+    spans = named_entities_of(item)
+    of_history, of_question = (
+        token_marks(found, spans.get(name, ()))
+        for name, (_, found) in zip(
+            ("history", "question"), codec.encode_offsets([item.history or "", item.question]), strict=True
+        )
+    )
+    query = np.concatenate([of_history[len(of_history) - history :], of_question[:question]])
+    return query, token_marks(offsets, spans["context"])
 
 
 def _span(read: _Read, unusable: Counter[str]) -> tuple[int, int] | None:
@@ -137,14 +186,16 @@ def _kind(item: QuestionItem, labels: tuple[str, ...]) -> int:
     return 1 + labels.index(item.label)
 
 
-def _places(query: int, size: int, cls_last: bool, whole: bool) -> tuple[np.ndarray, int, int]:
+def _places(query: int, size: int, cls_last: bool, passage_first: bool, whole: bool) -> tuple[np.ndarray, int, int]:
     """Places of a sequence that are read; among those the first of the passage's ``size`` tokens, and CLS."""
     length = query + size + _SPECIAL
+    cls, start = (length - 1, 0) if cls_last else (0, 1)
+    if not passage_first:
+        start += query + 1
     if whole:
-        return np.arange(length), 0 if cls_last else query + 2, length - 1 if cls_last else 0
-    if cls_last:
-        return np.append(np.arange(size), length - 1), 0, size
-    return np.append(0, query + 2 + np.arange(size)), 1, 0
+        return np.arange(length), start, cls
+    passage = start + np.arange(size)
+    return (np.append(passage, cls), 0, size) if cls_last else (np.append(cls, passage), 1, 0)
 
 
 def _target(

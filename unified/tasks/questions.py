@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unified.errors import UnifiedError
+from unified.data.ids import item_id
+from unified.errors import UnifiedError, require_fields
+from unified.tasks.items import item_subset
+from unified.tasks.named_entities import NamedEntities, read_named_entities
 
 #: The answer of questions that have none in their passage (SQuAD 2.0).
 NOTHING = ""
@@ -35,6 +38,8 @@ class QuestionItem:
         choice: an answer that no part of the passage is, such as "yes" (CoQA).
         history: what was said before the question.
         references: free answers that a prediction is scored by, instead of the texts of ``answers``.
+        named_entities: of the texts, see :mod:`unified.tasks.named_entities`; None where nobody says.
+        subset: part of the data set that is scored by itself, too, such as a data set of MRQA.
     """
 
     id: str
@@ -45,6 +50,14 @@ class QuestionItem:
     choice: str | None = None
     history: str | None = None
     references: tuple[str, ...] | None = None
+    named_entities: NamedEntities | None = None
+    subset: str | None = None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Texts by the names of their fields."""
+        found = {"question": self.question, "context": self.context, "history": self.history}
+        return {name: text for name, text in found.items() if text is not None}
 
     @property
     def label(self) -> str | None:
@@ -62,7 +75,7 @@ class QuestionItem:
 
 
 def question_item(fields: dict, number: int, labelled: bool) -> QuestionItem:
-    """Of ``question`` and ``context``, and where they are there ``history`` and ``id``.
+    """Reads ``question`` and ``context``, and where they are there ``history``, ``named_entities``, ``subset``, ``id``.
 
     Args:
         number: of the line, which is the ``id`` where there is none.
@@ -71,14 +84,16 @@ def question_item(fields: dict, number: int, labelled: bool) -> QuestionItem:
     Raises:
         UnifiedError: says which field is wrong.
     """
-    texts = {name: fields.get(name) for name in ("question", "context")}
+    require_fields(fields, "question", "context")
+    texts = {name: fields[name] for name in ("question", "context")}
     for name, text in texts.items():
         if not isinstance(text, str) or not text.strip():
             raise UnifiedError(f"{name!r} must be a text that is not empty")
     history = fields.get("history")
     if history is not None and not isinstance(history, str):
         raise UnifiedError(f"'history' must be a text, got {history!r}")
-    item = QuestionItem(str(fields.get("id", number)), texts["question"], texts["context"], history=history)
+    item = QuestionItem(item_id(fields, number), texts["question"], texts["context"], history=history)
+    item = replace(item, named_entities=read_named_entities(fields, item.texts), subset=item_subset(fields))
     return _labelled(item, fields) if labelled else item
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from unified.errors import UnifiedError
+from unified.averaging import mean_classes
+from unified.data.ids import item_id
+from unified.errors import UnifiedError, require_fields
 from unified.metrics import score_relations, score_semeval2010_task8
 from unified.metrics.relations import OTHER
 from unified.model.config import TransformerConfig
@@ -25,8 +27,8 @@ from unified.tasks.base import (
     probabilities,
     require_labels,
 )
-from unified.tasks.entities import Entity, marked, masked, role_types
-from unified.tasks.items import are_texts
+from unified.tasks.entities import MARKERS, Entity, marked, masked, role_types
+from unified.tasks.items import are_texts, class_name
 
 _MARKERS, _TYPES = "markers", "types"
 _TACRED, _SEMEVAL = "tacred", "semeval2010"
@@ -89,6 +91,11 @@ class Relation(Understanding):
             )
 
     @property
+    def markers(self) -> int:
+        """See :class:`unified.tasks.base.Understanding`."""
+        return MARKERS if self.design == _MARKERS else len(self.types)
+
+    @property
     def measures(self) -> tuple[str, ...]:
         return ("f1", "precision", "recall") if self.rules == _TACRED else ("macro_f1", "micro_f1", "accuracy")
 
@@ -145,6 +152,10 @@ class Relation(Understanding):
             for item, row in zip(items, rows, strict=True)
         ]
 
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms of the mean probabilities."""
+        return mean_classes(scores)
+
     def score(self, items: Sequence[RelationItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :mod:`unified.metrics.relations`."""
         gold, predicted = [item.label for item in items], [prediction["label"] for prediction in predictions]
@@ -158,23 +169,21 @@ def relation_item(fields: dict, number: int, labelled: bool) -> RelationItem:
 
     As :func:`unified.tasks.items.text_item`.
     """
+    require_fields(fields, "words", "entities", *(["label"] if labelled else []))
     words, entities, label = (fields.get(name) for name in ("words", "entities", "label"))
     if not are_texts(words) or not words:
         raise UnifiedError("'words' must be a list of texts that are not empty")
     if not isinstance(entities, list) or len(entities) != 2 or not all(isinstance(one, dict) for one in entities):
         raise UnifiedError("'entities' must be a list of two objects")
     first, second = (_entity(entity, len(words)) for entity in entities)
-    identity = str(fields.get("id", number))
+    identity = item_id(fields, number)
     if not labelled:
         return RelationItem(identity, tuple(words), (first, second))
-    if label is None:
-        raise UnifiedError("'label' is missing")
-    if not isinstance(label, str):
-        raise UnifiedError(f"'label' must be a name in quotes, got {label!r}")
-    return RelationItem(identity, tuple(words), (first, second), label)
+    return RelationItem(identity, tuple(words), (first, second), class_name(label))
 
 
 def _entity(fields: dict, words: int) -> Entity:
+    require_fields(fields, "start", "stop")
     start, stop, kind = (fields.get(name) for name in ("start", "stop", "type"))
     if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= words:
         raise UnifiedError(f"an entity must have 0 <= start < stop <= {words}, got {start!r} and {stop!r}")

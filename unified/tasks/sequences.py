@@ -12,22 +12,43 @@ from unified.masks import GIVEN
 from unified.objectives.sequences import FIRST, SECOND, joined
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks.base import Codec
+from unified.tasks.items import TextItem
+from unified.tasks.named_entities import named_entities_of
+from unified.tasks.passages import token_marks
 
 
-def encode_texts(texts: Sequence[tuple[str, str | None]], codec: Codec) -> tuple[list[Example], np.ndarray]:
-    """An example for each text or pair of texts, read at CLS; and how many of its tokens were cut, int64 (texts,).
+def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example], np.ndarray]:
+    """An example for each item's text or pair of texts, read at CLS; and how many of its tokens were cut, int64 (n,).
 
     The longer of two texts loses tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
+
+    Raises:
+        UnifiedError: entities are to be marked, and an item does not name them.
     """
-    firsts = codec.encode([first for first, _ in texts])
-    seconds = iter(codec.encode([second for _, second in texts if second is not None]))
+    texts = [text for item in items for text in item.texts.values()]
+    if codec.marks_entities:
+        spans = [spans for item in items for spans in _spans(item)]
+        found = [
+            (tokens, token_marks(offsets, own))
+            for (tokens, offsets), own in zip(codec.encode_offsets(texts), spans, strict=True)
+        ]
+    else:
+        found = [(tokens, None) for tokens in codec.encode(texts)]
+    encoded = iter(found)
     examples, lost = [], []
-    for (_, second), first in zip(texts, firsts, strict=True):
-        segments = (first,) if second is None else (first, next(seconds))
-        kept = fitting(segments, codec.longest - 1 - len(segments))
+    for item in items:
+        segments, marks = zip(*(next(encoded) for _ in item.texts), strict=True)
+        room = codec.longest - 1 - len(segments)
+        kept = fitting(segments, room)
         lost.append(sum(map(len, segments)) - sum(map(len, kept)))
-        examples.append(sequence(kept, codec))
+        examples.append(sequence(kept, codec, entities=fitting(marks, room) if codec.marks_entities else None))
     return examples, np.array(lost, dtype=np.int64)
+
+
+def _spans(item: TextItem) -> list[Sequence[tuple[int, int]]]:
+    """Named entities of each of an item's texts."""
+    found = named_entities_of(item)
+    return [found[name] for name in item.texts]
 
 
 def encode_words(
@@ -76,13 +97,19 @@ def beyond(words: Sequence[np.ndarray], room: int) -> int:
     return sum(len(word) - room for word in words if len(word) > room)
 
 
-def sequence(segments: tuple[np.ndarray, ...], codec: Codec, places: np.ndarray | None = None) -> Example:
+def sequence(
+    segments: tuple[np.ndarray, ...],
+    codec: Codec,
+    places: np.ndarray | None = None,
+    entities: tuple[np.ndarray, ...] | None = None,
+) -> Example:
     """CLS and one or two segments, each followed by SEP; all see all.
 
     With ``codec.cls_last`` CLS stands behind them, with a token type of its own (XLNet).
 
     Args:
         places: int64 (N,), increasing places that are read; None for CLS alone.
+        entities: of each segment which tokens lie within named entities, bool; None where nobody says.
     """
     tokens, lengths = joined(segments, codec.vocabulary.special)
     types = np.repeat((FIRST, SECOND)[: len(segments)], lengths)
@@ -99,7 +126,17 @@ def sequence(segments: tuple[np.ndarray, ...], codec: Codec, places: np.ndarray 
         query_rank=ranks,
         predicted=places,
         labels=np.zeros_like(places),
+        entities=None if entities is None else _marks(len(tokens), entities, codec),
     )
+
+
+def _marks(length: int, entities: tuple[np.ndarray, ...], codec: Codec) -> np.ndarray:
+    """Marks of segments along a :func:`sequence`, bool (length,); special symbols lie in no entity."""
+    marks, start = np.zeros(length, dtype=bool), first_place(codec)
+    for part in entities:
+        marks[start : start + len(part)] = part
+        start += len(part) + 1
+    return marks
 
 
 @lru_cache(4096)

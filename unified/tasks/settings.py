@@ -24,14 +24,15 @@ class Training:
         learning_rate: at its peak.
         longest: tokens of a sequence.
         warmup: share of the updates in which the rate rises.
-        optimizer: fairseq's name, "adam" or "adamax".
-        weight_decay: of all parameters.
+        optimizer: "adam" or "adamax".
+        weight_decay: of all parameters but biases and LayerNorms.
         clip: norm of a gradient, at most.
-        head_rate: learning rate of the head at its peak, with "adam"; None for that of all.
-        layer_decay: a layer's rate as a share of that of the layer above, with "adam".
+        head_rate: learning rate of the head at its peak; None for that of all.
+        head_weight_decay: of the head; None for that of all.
+        layer_decay: a layer's rate as a share of that of the layer above.
 
     Raises:
-        UnifiedError: a number is not positive, a share is above 1, or the optimizer has one rate only.
+        UnifiedError: a number is not positive, or a share is above 1.
     """
 
     epochs: int = 3
@@ -43,6 +44,7 @@ class Training:
     weight_decay: float = 0.01
     clip: float = 1.0
     head_rate: float | None = None
+    head_weight_decay: float | None = None
     layer_decay: float = 1.0
 
     def __post_init__(self):
@@ -52,9 +54,6 @@ class Training:
                 raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")
         if not 0 < self.layer_decay <= 1:
             raise UnifiedError(f"--layer-decay must be above 0 and at most 1, got {self.layer_decay}")
-        for option, own in (("--head-rate", self.head_rate), ("--layer-decay", self.layer_decay)):
-            if self.optimizer != "adam" and own not in (None, 1):
-                raise UnifiedError(f"{option} {own}: {self.optimizer} has one rate for all; only Adam has several")
 
 
 @dataclass(frozen=True)

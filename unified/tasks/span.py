@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,17 +11,19 @@ import numpy as np
 import torch
 from torch import nn
 
+from unified.averaging import mean_scores
 from unified.errors import UnifiedError
 from unified.metrics import score_coqa, score_squad_v1, score_squad_v2
 from unified.metrics.coqa import COQA_SIGNATURE
+from unified.metrics.thresholds import best_threshold
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
-from unified.model.span_heads import SpanScores, firsts, log_sum_exp, segment_maxima, segments
+from unified.model.span_heads import SpanScores, beams_of, firsts, log_sum_exp, segment_maxima, segments
 from unified.tasks.base import Codec, Encoded, Reading, Understanding
 from unified.tasks.formats.answers import coqa_files, squad_files
 from unified.tasks.question_windows import encode_questions
 from unified.tasks.questions import NOTHING, QuestionItem, question_item
-from unified.tasks.span_decoding import chosen_answer, distinct
+from unified.tasks.span_decoding import chosen_answer, decided, distinct
 from unified.tasks.span_designs import DESIGNS, BatchScores, Design
 
 RULES = ("1.1", "2.0", "coqa")
@@ -36,23 +38,31 @@ class SpanAnswers(Understanding):
             "no" and "unknown" (CoQA). Without labels every question gets a part of the passage.
         design: "bert", "unilm" or "xlnet", see :mod:`unified.tasks.span_designs`.
         max_query: tokens of a question with what was said before it, at most.
+        passage_first: whether the passage stands before the question; None for the order of the model's paper, the
+            question first where CLS is the first token (BERT), the passage first where it is the last (XLNet).
         stride: tokens from one window of a passage to the next.
         max_answer: tokens of an answer, at most, where it is predicted.
         n_best: spans listed with a prediction.
-        null_threshold: there is no answer where the probability of that exceeds this; 1 always answers.
+        null_threshold: there is no answer where the probability of that exceeds this; 1 always answers. None is 0.5,
+            which ``unified finetune`` replaces by the best one of the development set where the rules are those of 2.0.
+        threshold_found_on: the split that ``null_threshold`` was chosen on; None where somebody set it.
         rules: of the scores, "1.1", "2.0" or "coqa"; None takes 2.0 where training items lack answers, else 1.1.
     """
 
     name: ClassVar[str] = "span"
+    averages_subsets: ClassVar[bool] = True
+    marks_entities: ClassVar[bool] = True
 
     labels: tuple[str, ...] = ()
     design: str = "bert"
     max_query: int = 64
+    passage_first: bool | None = None
     stride: int = 128
     max_answer: int = 30
     n_best: int = 20
-    null_threshold: float = 0.5
+    null_threshold: float | None = None
     rules: str | None = None
+    threshold_found_on: str | None = None
 
     def __post_init__(self) -> None:
         for name, value, known in (("design", self.design, tuple(DESIGNS)), ("rules", self.rules, (None, *RULES))):
@@ -62,7 +72,9 @@ class SpanAnswers(Understanding):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise UnifiedError(f"{name} is {value!r}; expected an integer of at least 1")
-        if not 0 <= self.null_threshold <= 1:
+        if not isinstance(self.passage_first, bool | None):
+            raise UnifiedError(f"passage_first is {self.passage_first!r}; expected True, False or None")
+        if not 0 <= self.threshold <= 1:
             raise UnifiedError(f"null_threshold is {self.null_threshold!r}; expected a probability")
         DESIGNS[self.design](self.labels)  # refuses labels that it cannot give
 
@@ -77,21 +89,70 @@ class SpanAnswers(Understanding):
 
     @property
     def _searched(self) -> bool:
-        """Whether the best threshold is searched."""
+        """Whether the scores have those of the best thresholds."""
         return self.scored_by == "2.0" and NOTHING in self.labels
 
     @property
+    def threshold(self) -> float:
+        """Probability of no answer above which there is none."""
+        return 0.5 if self.null_threshold is None else self.null_threshold
+
+    @property
+    def may_abstain(self) -> bool:
+        """Whether questions may be left unanswered: some training items say that the passage has no answer."""
+        return self._design.nothing is not None
+
+    @property
+    def chooses_threshold(self) -> bool:
+        """Whether published work chooses the threshold on the development set, and nobody set another."""
+        return self._searched and (self.null_threshold is None or self.threshold_found_on is not None)
+
+    def with_threshold(self, threshold: float, found_on: str | None = None) -> SpanAnswers:
+        """The task with another threshold.
+
+        Args:
+            found_on: the split that it was chosen on; None where somebody set it.
+
+        Raises:
+            UnifiedError: it is not from 0 to 1, or every question is answered.
+        """
+        if not self.may_abstain:
+            raise UnifiedError("the model was trained on questions that all have an answer; it has no threshold")
+        return replace(self, null_threshold=threshold, threshold_found_on=found_on)
+
+    def best_threshold(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> float:
+        """The threshold with the highest F1 (Devlin et al. 2019, section 4.3), from predictions by any threshold.
+
+        See :func:`unified.metrics.best_threshold`.
+        """
+        nothing = self._design.nothing
+        answered = [self._f1(item, one["best_non_null"]["text"]) for item, one in zip(items, predictions, strict=True)]
+        silent = [self._f1(item, nothing) for item in items]
+        return best_threshold(answered, silent, [one["no_answer"] for one in predictions])
+
+    def _f1(self, item: QuestionItem, text: str) -> float:
+        """Of one question, by the rules of the scores."""
+        if self.scored_by == "coqa":
+            return score_coqa([item.gold], [text])["f1"]
+        return score_squad_v2({item.id: item.gold}, {item.id: text})["f1"]
+
+    def decided(self, predictions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Predictions that another threshold made, as this one decides them."""
+        return [decided(one, self._design.nothing, self.threshold) for one in predictions]
+
+    @property
     def measures(self) -> tuple[str, ...]:
-        return ("f1", "exact", *(("best_f1", "best_exact") if self._searched else ()))
+        return (*(("best_f1", "best_exact") if self._searched else ()), "f1", "exact")
 
     @property
     def signature(self) -> str:
+        decision = f"best-f1-of-{self.threshold_found_on}" if self.threshold_found_on else f"above-{self.threshold}"
+        null = f"|null:{decision}" if self.may_abstain else ""
         if self.scored_by == "coqa":
-            return COQA_SIGNATURE
+            return COQA_SIGNATURE + null
         if self.scored_by == "1.1":
-            return "rules:squad1.1|refs:best"
-        searched = f"|null:above-{self.null_threshold}|best:searched" if self._searched else ""
-        return f"rules:squad2.0|refs:best{searched}"
+            return f"rules:squad1.1|refs:best{null}"
+        return f"rules:squad2.0|refs:best{null}{'|best:searched' if self._searched else ''}"
 
     @classmethod
     def item(cls, fields: dict, number: int, labelled: bool) -> QuestionItem:
@@ -103,9 +164,13 @@ class SpanAnswers(Understanding):
 
     def encode(self, items: Sequence[QuestionItem], codec: Codec) -> Encoded:
         """Windows of the passages, see :func:`unified.tasks.question_windows.encode_questions`."""
+        passage_first = codec.cls_last if self.passage_first is None else self.passage_first
         return encode_questions(
-            items, codec, self.labels, self.max_query, self.stride, whole=self._design.reads_question
+            items, codec, self.labels, self.max_query, self.stride, passage_first, whole=self._design.reads_question
         )
+
+    def subset_of(self, item: QuestionItem) -> str | None:
+        return item.subset
 
     def head(self, config: TransformerConfig) -> nn.Module:
         return self._design.head(config)
@@ -136,13 +201,17 @@ class SpanAnswers(Understanding):
         scores: SpanScores,
         reading: Reading,
     ) -> list[dict[str, Any]]:
-        """See :func:`unified.tasks.span_decoding.chosen_answer`."""
+        """See :func:`unified.tasks.span_decoding.chosen_answer`; an item's ``subset`` is repeated."""
         order = np.argsort(members)
         owners = encoded.owners[members[order]]
         batch = BatchScores.of(scores, reading)
         groups = np.split(order, np.flatnonzero(np.diff(owners)) + 1)
         return [
-            {"id": item.id, **self._answer(item, encoded, members, examples, batch)}
+            {
+                "id": item.id,
+                **({} if item.subset is None else {"subset": item.subset}),
+                **self._answer(item, encoded, members, examples, batch),
+            }
             for item, examples in zip(items, groups, strict=True)
         ]
 
@@ -158,7 +227,23 @@ class SpanAnswers(Understanding):
                 break
             asked *= 4
         outside = self._design.outside(scores, examples, spans[0][0] if spans else None)
-        return chosen_answer(item.context, spans, outside, self._design.nothing, self.null_threshold)
+        return chosen_answer(item.context, spans, outside, self._design.nothing, self.threshold)
+
+    def averaged(self, scores: Sequence[SpanScores], reading: Reading) -> SpanScores:
+        """Mean scores of starts and ends, mean probabilities of the kinds of answers.
+
+        The scores of starts and ends are averaged and not their probabilities: these are softmaxes of one window, whose
+        numbers cannot be compared with another window's, and spans of all windows of a passage are.
+        """
+        start, ends = mean_scores([one.start for one in scores]), [one.end for one in scores]
+        kinds = None if scores[0].kinds is None else self._design.averaged_kinds([one.kinds for one in scores])
+        if scores[0].ends_of is None:
+            return SpanScores(start, mean_scores(ends), kinds)
+
+        def ends_of(starts: torch.Tensor) -> torch.Tensor:
+            return mean_scores([one.ends_of(starts) for one in scores])
+
+        return SpanScores(start, None, kinds, beams_of(start, ends_of, reading["sizes"]), ends_of)
 
     def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """By the official rules: ``f1`` and ``exact`` beside the names of the official program.
@@ -175,7 +260,7 @@ class SpanAnswers(Understanding):
             return found | {"exact": found["exact_match"]}
         if not self._searched:
             return score_squad_v2(gold, answers)
-        best = {str(i): prediction["best_non_null"] for i, prediction in enumerate(predictions)}
+        best = {str(i): prediction["best_non_null"]["text"] for i, prediction in enumerate(predictions)}
         chances = {str(i): prediction["no_answer"] for i, prediction in enumerate(predictions)}
         searched = score_squad_v2(gold, best, na_probs=chances)
         return score_squad_v2(gold, answers) | {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from unified.tasks.questions import NOTHING
+
+#: Fields with the characters of an answer in the passage.
+_CHARACTERS = ("start", "end")
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ def chosen_answer(
     nothing: str | None,
     threshold: float,
 ) -> dict[str, Any]:
-    """What is predicted for a question.
+    """Prediction for a question.
 
     Args:
         context: the passage.
@@ -131,8 +134,8 @@ def chosen_answer(
 
     Returns:
         ``answer``; its characters ``start`` and ``end`` where it stands in the passage; ``no_answer``, the probability
-        of ``nothing``, and ``best_non_null``, the answer if there is one, where there may be none; ``nbest``: objects
-        with ``text``, ``probability`` and, for spans, characters, best first.
+        of ``nothing``, and ``best_non_null``, text and characters of the answer if there is one, where there may be
+        none; ``nbest``: objects with ``text``, ``probability`` and, for spans, characters, best first.
     """
     within = max(0.0, 1.0 - sum(outside.values()))
     weights = np.exp([score - spans[0][0] for score, _, _ in spans])
@@ -145,14 +148,29 @@ def chosen_answer(
         best = {"text": max(others, key=others.__getitem__)}
     else:
         best = listed[0] if listed else {"text": NOTHING if nothing is None else nothing}
-    answer = {"text": nothing} if nothing is not None and outside[nothing] > threshold else best
-    found: dict[str, Any] = {"answer": answer["text"]}
-    found |= {name: answer[name] for name in ("start", "end") if name in answer}
-    if nothing is not None:
-        found |= {"no_answer": outside[nothing], "best_non_null": best["text"]}
+    best = {name: best[name] for name in ("text", *_CHARACTERS) if name in best}
     listed += [{"text": text, "probability": probability} for text, probability in outside.items()]
     listed.sort(key=lambda entry: -entry["probability"])
-    return found | {"nbest": [entry | {"probability": round(entry["probability"], 6)} for entry in listed]}
+    nbest = [entry | {"probability": round(entry["probability"], 6)} for entry in listed]
+    if nothing is None:
+        return {**_answer(best), "nbest": nbest}
+    return decided({"no_answer": outside[nothing], "best_non_null": best, "nbest": nbest}, nothing, threshold)
+
+
+def decided(prediction: Mapping[str, Any], nothing: str, threshold: float) -> dict[str, Any]:
+    """A prediction whose ``answer`` is ``nothing`` where its ``no_answer`` exceeds the threshold, else the best other.
+
+    Args:
+        prediction: has ``no_answer`` and ``best_non_null``; an answer that it has is replaced.
+    """
+    chosen = {"text": nothing} if prediction["no_answer"] > threshold else prediction["best_non_null"]
+    first = {"id": prediction["id"]} if "id" in prediction else {}
+    rest = {name: value for name, value in prediction.items() if name not in ("id", "answer", *_CHARACTERS)}
+    return {**first, **_answer(chosen), **rest}
+
+
+def _answer(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"answer": entry["text"], **{name: entry[name] for name in _CHARACTERS if name in entry}}
 
 
 def _highest(values: np.ndarray, count: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.averaging import mean_classes
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.span_heads import BertSpanHead, SpanScores, UnilmSpanHead, XlnetSpanHead
@@ -87,6 +88,10 @@ class Design(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no scores of kinds")
 
+    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Logits (E, K) of the mean probabilities that several models give to the kinds of answers."""
+        raise NotImplementedError(f"{type(self).__name__} has no scores of kinds")
+
     def spans(
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
     ) -> Spans:
@@ -144,6 +149,9 @@ class UnilmDesign(Design):
         kinds = torch.where(kinds < 0, elsewhere, kinds)
         return functional.cross_entropy(logits.float(), kinds, reduction="none", ignore_index=-1)
 
+    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        return mean_classes(logits)
+
     def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
         """Softmax in the window in which it is least probable that there is no answer."""
         if not self.labels:
@@ -170,6 +178,11 @@ class XlnetDesign(Design):
         """Binary cross-entropy of the logit that the window holds no answer."""
         logits = logits.squeeze(-1).float()
         return functional.binary_cross_entropy_with_logits(logits, (kinds != 0).to(logits), reduction="none")
+
+    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Logits of the mean of the sigmoids, which are the same as softmaxes of the logit and 0."""
+        both = mean_classes([torch.cat([one.float(), torch.zeros_like(one.float())], dim=-1) for one in logits])
+        return both[:, :1] - both[:, 1:]
 
     def spans(
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from unified.averaging import mean_classes
 from unified.errors import UnifiedError
 from unified.metrics import score_tagging
 from unified.metrics.tagging import is_entity_tag
@@ -112,6 +113,10 @@ class Tagging(Understanding):
         best = np.split(scores.argmax(-1).cpu().numpy(), np.cumsum(reading["sizes"].cpu().numpy())[:-1])
         tags = iter([self.labels[tag] for i in np.argsort(members) for tag in best[i]])
         return [{"id": item.id, "words": list(item.words), "tags": [next(tags) for _ in item.words]} for item in items]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms of the mean probabilities."""
+        return mean_classes(scores)
 
     def score(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :func:`unified.metrics.score_tagging`."""

@@ -161,21 +161,31 @@ class Writer:
         while some := list(islice(remaining, self.ahead)):
             yield from self._predict(some)
 
+    @property
+    def reads(self) -> str:
+        """How much of an item is read, in words."""
+        return f"the first {self.source_room:,} tokens of a source"
+
     @cached_property
     def _room(self) -> Room:
         return Room(TokenCounter(self.handle.encode), self.source_room)
 
     @cached_property
     def source_room(self) -> int:
-        """Tokens of a source: the published number, or what the model has room for."""
-        return min(self.task.training.max_source, self.handle.source_limit(self.config.max_length))
+        """Tokens of a source: as many as the model was fine-tuned on, or what its positions have room for.
+
+        For a model that has learned no pairs, at most the published number.
+        """
+        lengths, room = self.handle.lengths, max(self.handle.room(self.config.max_length), 0)
+        most = lengths.max_source or (room if lengths.longest_target else self.task.training.max_source)
+        return min(most, room)
 
     @cached_property
     def config(self) -> GenerationConfig:
-        """How texts are searched for; their length is what the model was trained on, if that is less."""
+        """How texts are searched for; their length is that of targets in fine-tuning, if that is less."""
         handle, options = self.handle, dict(self.task.decoding)
-        if handle.max_target:
-            options["max_length"] = min(options["max_length"], handle.max_target)
+        if handle.lengths.max_target:
+            options["max_length"] = min(options["max_length"], handle.lengths.max_target)
         repeated = [symbol_pieces(handle.tokenizer, handle.vocabulary, mark) for mark in self.task.may_repeat]
         options["no_repeat_ignore"] = [piece for pieces in repeated for piece in pieces]
         return GenerationConfig.of_options(handle.vocabulary, **options)
@@ -192,7 +202,8 @@ class Writer:
     def _predict(self, items: list[WritingItem]) -> list[dict[str, Any]]:
         sources = [self.handle.encode_source(item.source) for item in items]
         room, found = self.source_room, []
-        written = self.handle.hypotheses([ids[:room] for ids in sources], self.config, batch_size=self.batch_size)
+        kept = [ids[:room] for ids in sources]
+        written = self.handle.hypotheses(kept, self.config, batch_size=self.batch_size, max_source=0)
         for item, ids, (best, *_) in zip(items, sources, written, strict=True):
             found.append({"id": item.id, "text": self.handle.decode(best.tokens.tolist())})
             cut = (item.unread or 0) + max(0, len(ids) - room)

@@ -13,6 +13,7 @@ from unified.tokenization.base import (
     single_spaced,
     word_starts,
 )
+from unified.tokenization.wordpiece_files import JSON_NAME
 
 __all__ = [
     "FILES",
@@ -39,7 +40,8 @@ def load_tokenizer(path: str | Path, lowercase: bool | None = None) -> Tokenizer
     """The tokenizer of a prepared folder, a sentencepiece model, a WordPiece ``vocab.txt`` or an ``anna.json``.
 
     Args:
-        path: the file (``*.txt`` is a WordPiece vocabulary, ``*.json`` ANNA's), or a folder with one of :data:`FILES`.
+        path: the file (``*.txt`` is a WordPiece vocabulary, ``tokenizer.json`` one as ``transformers`` 5 writes it, any
+            other ``*.json`` ANNA's), or a folder with one of :data:`FILES` or else ``tokenizer.json``.
         lowercase: for a WordPiece vocabulary whose folder does not say whether it is uncased.
 
     Raises:
@@ -50,15 +52,15 @@ def load_tokenizer(path: str | Path, lowercase: bool | None = None) -> Tokenizer
 
     path = Path(path)
     if path.is_dir():
-        found = tokenizer_files(path)
+        found = tokenizer_files(path) or [name for name in (JSON_NAME,) if (path / name).is_file()]
         if not found:
-            raise UnifiedError(f"{path}: holds no tokenizer; one of {', '.join(FILES)} is needed")
+            raise UnifiedError(f"{path}: holds no tokenizer; one of {', '.join((*FILES, JSON_NAME))} is needed")
         if len(found) > 1:
             raise UnifiedError(f"{path}: holds {' and '.join(found)}; only one may be there")
         path = path / found[0]
     if not path.is_file():
         raise UnifiedError(f"{path}: no such tokenizer file")
-    if path.suffix == ".txt":
+    if path.suffix == ".txt" or path.name == JSON_NAME:
         return wordpiece.WordPieceTokenizer.load(path, lowercase)
     if lowercase is not None:
         raise UnifiedError(f"{path}: this tokenizer has its own rules for case; leave --lowercase out")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -15,11 +14,18 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.wordpiece_files import (
+    CONTINUATION,
+    JSON_NAME,
+    LONGEST_WORD,
+    SETTINGS_NAME,
+    VOCABULARY_NAME,
+    read_entries,
+    read_json,
+    read_settings,
+    write_settings,
+)
 
-FILE_NAME = "vocab.txt"
-SETTINGS_NAME = "tokenizer_config.json"
-#: What the pieces inside a word begin with.
-CONTINUATION = "##"
 #: Symbols of the special entries that BERT's vocabularies hold.
 SPECIAL_ENTRIES = {"[PAD]": PAD, "[UNK]": UNKNOWN, "[CLS]": BEGIN, "[SEP]": SEPARATOR, "[MASK]": MASK}
 _DEFAULT_SIZE = 32000
@@ -30,16 +36,25 @@ class WordPieceTokenizer:
 
     Args:
         entries: the vocabulary in the order of ``vocab.txt``; ``[UNK]`` must be there.
-        lowercase: lower-case and strip accents first, as the published uncased models want.
+        lowercase: lower-case the text first, as the published uncased models want.
         name: where the entries came from, for messages.
+        strip_accents: take accents off letters first; None does so where the text is lower-cased, as BERT does.
+        split_chinese: make each Chinese character a word of its own, as BERT does.
 
     Raises:
         UnifiedError: ``[UNK]`` is missing or an entry is listed twice.
     """
 
-    def __init__(self, entries: list[str], lowercase: bool = False, name: str = "the WordPiece vocabulary"):
+    def __init__(
+        self,
+        entries: list[str],
+        lowercase: bool = False,
+        name: str = "the WordPiece vocabulary",
+        strip_accents: bool | None = None,
+        split_chinese: bool = True,
+    ):
         self.entries = entries
-        self.lowercase = lowercase
+        self.lowercase, self.strip_accents, self.split_chinese = lowercase, strip_accents, split_chinese
         if len(set(entries)) < len(entries):
             twice = next(entry for entry, count in Counter(entries).items() if count > 1)
             raise UnifiedError(f"{name}: lists {twice!r} twice; each entry may appear once")
@@ -47,32 +62,47 @@ class WordPieceTokenizer:
             raise UnifiedError(f"{name}: no [UNK] among its {len(entries)} entries; is it a WordPiece vocabulary?")
         # Special symbols are not registered as such: "[MASK]" in a text is a bracketed word, never the symbol.
         vocabulary = {entry: i for i, entry in enumerate(entries)}
-        self._tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
-        self._tokenizer.normalizer = _normalizer(lowercase)
+        model = models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
+        self._tokenizer = Tokenizer(model)
+        self._tokenizer.normalizer = _normalizer(lowercase, strip_accents, split_chinese)
         self._tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool | None = None) -> WordPieceTokenizer:
-        """Read ``vocab.txt``; ``lowercase`` of None asks ``tokenizer_config.json`` beside it, and is False without one.
+        """Read ``vocab.txt``, or the ``tokenizer.json`` of ``transformers`` 5.
+
+        Settings are those in ``tokenizer_config.json`` beside it, else those in ``tokenizer.json``, else the defaults.
+
+        Args:
+            lowercase: what ``lowercase`` must be, where one of the files states it, and is where none does.
 
         Raises:
             UnifiedError: a file is not what it should be, or the two disagree about lower case.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; vocab.txt is a UTF-8 text file") from None
-        entries = text.removesuffix("\n").split("\n")
-        stored = stored_lowercase(Path(path).parent / SETTINGS_NAME)
-        if None not in (lowercase, stored) and lowercase != stored:
-            raise UnifiedError(f"{path}: lower case was asked to be {lowercase}, its {SETTINGS_NAME} says {stored}")
-        return cls([entry.removesuffix("\r") for entry in entries], bool(stored or lowercase), name=os.fspath(path))
+        path = Path(path)
+        entries, settings = read_json(path) if path.name == JSON_NAME else (read_entries(path), {})
+        settings |= read_settings(path.with_name(SETTINGS_NAME))
+        stated = settings.setdefault("lowercase", bool(lowercase))
+        if lowercase not in (None, stated):
+            raise UnifiedError(f"{path}: lower case was asked to be {lowercase}, its {SETTINGS_NAME} says {stated}")
+        return cls(entries, name=os.fspath(path), **settings)
 
     def save(self, folder: str | Path) -> None:
         text = "".join(f"{entry}\n" for entry in self.entries)
-        (Path(folder) / FILE_NAME).write_text(text, encoding="utf-8")
-        settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": self.lowercase}
-        (Path(folder) / SETTINGS_NAME).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        (Path(folder) / VOCABULARY_NAME).write_text(text, encoding="utf-8")
+        write_settings(Path(folder) / SETTINGS_NAME, self._settings)
+
+    def with_entries(self, more: list[str]) -> WordPieceTokenizer:
+        """The same tokenizer with further entries behind the others."""
+        return WordPieceTokenizer([*self.entries, *more], **self._settings)
+
+    @property
+    def _settings(self) -> dict[str, bool | None]:
+        return {
+            "lowercase": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "split_chinese": self.split_chinese,
+        }
 
     def encode(self, text: str) -> list[str]:
         pieces = self._tokenizer.encode(single_spaced(text)).tokens
@@ -149,9 +179,14 @@ def train_wordpiece(
     return WordPieceTokenizer(entries, lowercase)
 
 
-def _normalizer(lowercase: bool) -> normalizers.Normalizer:
+def _normalizer(
+    lowercase: bool, strip_accents: bool | None = None, split_chinese: bool = True
+) -> normalizers.Normalizer:
     return normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, strip_accents=lowercase, lowercase=lowercase
+        clean_text=True,
+        handle_chinese_chars=split_chinese,
+        strip_accents=lowercase if strip_accents is None else strip_accents,
+        lowercase=lowercase,
     )
 
 
@@ -171,16 +206,3 @@ def _continuations(lines: list[str]) -> list[str]:
     split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
     words = {word for line in lines for word, _ in split(line)}
     return sorted({CONTINUATION + character for word in words for character in word[1:]})
-
-
-def stored_lowercase(path: Path) -> bool | None:
-    """What ``tokenizer_config.json`` says about case, None if it says nothing or is not there."""
-    if not path.is_file():
-        return None
-    try:
-        value = json.loads(path.read_text(encoding="utf-8")).get("do_lower_case")
-    except (ValueError, AttributeError):
-        raise UnifiedError(f"{path}: not a JSON object") from None
-    if not isinstance(value, bool | None):
-        raise UnifiedError(f"{path}: do_lower_case is {value!r}, neither true nor false")
-    return value

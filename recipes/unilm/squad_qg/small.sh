@@ -42,7 +42,7 @@ objectives+=',left_to_right(mask_share=0.3):1,right_to_left(mask_share=0.3):1'
 say "pre-train"
 [ -f "$output/pretrained/checkpoint_last.pt" ] || logged pretrain fairseq-train "$output/wiki" --user-dir "$PLUGINS" \
     --task unified_lm --arch unified_lm_tiny --criterion unified_lm --initializer-range 0.03 --dropout 0 \
-    --attention-dropout 0 --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0 --weight-decay 0.01 \
+    --attention-dropout 0 --optimizer unified_adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0 --weight-decay 0.01 \
     --lr-scheduler polynomial_decay --no-epoch-checkpoints --log-format simple --log-interval 100 \
     --validate-interval 1000 --save-interval 1000 --num-workers 0 --seed 1 --cpu \
     --objectives "$objectives" --tokens-per-sample 32 --max-positions 32 --batch-size 48 --lr 1.5e-3 \

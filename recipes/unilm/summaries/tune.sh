@@ -9,7 +9,7 @@ output=$1 decoded=$1/n_best.valid.txt
 shift
 exempt=$(python "$ROOT/recipes/common/sources.py" "$output/data" '|' '.')
 # shellcheck disable=SC2086
-[ -f "$decoded" ] || unified generate "$output/data" --path "$output" --subset valid --output "$decoded" --max-source 640 \
-    --beam 5 --n-best 5 --max-length 125 --no-repeat-ngram 3 --no-repeat-ignore $exempt --length-penalty unilm "$@"
+[ -f "$decoded" ] || unified generate "$output/data" --path "$output" --subset valid --output "$decoded" \
+    --beam 5 --n-best 5 --no-repeat-ngram 3 --no-repeat-ignore $exempt --length-penalty unilm "$@"
 unified tune-lengths "$decoded" --references "$output/items/valid.jsonl" --sentence-separator '|' --post-process cnndm \
     --plain-references --min-lengths 0 20 40 60 --output "$output/lengths.json"

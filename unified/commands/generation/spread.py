@@ -62,7 +62,12 @@ class ChunkWriter:
         cut = sum(len(source) > self.max_source for source in sources) if self.max_source else 0
         sources = [source[: self.max_source or None] for source in sources]
         found = lm.hypotheses(
-            sources, self.config, prompt=self.prompt, batch_size=self.batch_size, indices=list(indices)
+            sources,
+            self.config,
+            prompt=self.prompt,
+            batch_size=self.batch_size,
+            indices=list(indices),
+            max_source=0,
         )
         is_prompt = SCHEMES[lm.scheme(self.prompt)].prompt
         text = "".join(
@@ -126,7 +131,7 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
         done, cut = done + count, cut + shortened
         say(f"{done:,} of {len(job.sentences):,} sentences written")
     if cut:
-        say(f"{cut:,} of these {done:,} sentences were cut to their first {job.max_source} tokens (--max-source)")
+        say(f"{cut:,} of these {done:,} sources were cut to their first {job.max_source} tokens")
     write_atomically(output, (job.path(number).read_bytes() for number in range(job.chunks)))
     shutil.rmtree(job.parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from unified.commands.scoring import naming
 from unified.errors import UnifiedError
@@ -35,7 +36,7 @@ def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str) -> 
 
 
 def _squad(args: argparse.Namespace) -> dict:
-    from unified.metrics import score_squad_v1, score_squad_v2
+    from unified.metrics import score_squad_v2
     from unified.metrics.answer_files import read_predictions, read_probabilities, read_squad
 
     data = read_squad(args.data)
@@ -46,28 +47,47 @@ def _squad(args: argparse.Namespace) -> dict:
     if rules == "1.1":
         if args.na_prob:
             raise UnifiedError("--na-prob: the rules of SQuAD 1.1 have no unanswerable questions; say --rules 2.0")
-        with naming(args.data, args.predictions):
-            return score_squad_v1(data.answers, predictions)
+        return _by_squad_1(data.answers, predictions, args)
     na_probs = read_probabilities(args.na_prob) if args.na_prob else None
     with naming(args.data, args.predictions):
         return score_squad_v2(data.answers, predictions, na_probs=na_probs, na_prob_threshold=args.na_prob_thresh)
 
 
 def _mrqa(args: argparse.Namespace) -> dict:
-    from unified.metrics import score_squad_v1
     from unified.metrics.answer_files import read_mrqa, read_predictions
 
-    answers, predictions = read_mrqa(args.data), read_predictions(args.predictions)
+    return _by_squad_1(read_mrqa(args.data), read_predictions(args.predictions), args)
+
+
+def _by_squad_1(answers: dict[str, list[str]], predictions: dict[str, str], args: argparse.Namespace) -> dict:
+    from unified.metrics import score_squad_v1
+
     with naming(args.data, args.predictions):
-        return score_squad_v1(answers, predictions)
+        scores = score_squad_v1(answers, predictions)
+    _say_unanswered(scores["unanswered"], scores["total"], "questions")
+    return scores
 
 
 def _coqa(args: argparse.Namespace) -> dict:
+    from unified.data.ids import require_common
     from unified.metrics import score_coqa_domains
     from unified.metrics.answer_files import read_coqa, read_coqa_predictions
 
     data, predictions = read_coqa(args.data), read_coqa_predictions(args.predictions)
-    if not any(turn in predictions for turn in data.turns):
-        raise UnifiedError(f"{args.predictions}: no prediction is for any of the {len(data.turns)} turns")
+    if not predictions:
+        raise UnifiedError(f"{args.predictions}: holds no prediction")
+    require_common(args.predictions, map(_turn, predictions), args.data, map(_turn, data.turns), "turn")
+    _say_unanswered(sum(turn not in predictions for turn in data.turns), len(data.turns), "turns")
     with naming(args.data, args.predictions):
         return score_coqa_domains(data.answers, [predictions.get(turn) for turn in data.turns], data.sources)
+
+
+def _say_unanswered(unanswered: int, total: int, what: str) -> None:
+    """Say on standard error how much has no prediction, as in half of a development set."""
+    if unanswered:
+        print(f"{unanswered} of {total} {what} have no prediction and score 0", file=sys.stderr)
+
+
+def _turn(turn: tuple[str, str]) -> str:
+    """A turn in one text."""
+    return " ".join(turn)

@@ -16,6 +16,9 @@ def add_kinds(kinds) -> None:
     _add_files(classification, _LABELS)
     classification.add_argument("--positive", metavar="LABEL", help="class whose own precision, recall and F1 to give")
     classification.set_defaults(score=_classification)
+    choice = kinds.add_parser("choice", help="accuracy of chosen answers, in all and by subset, such as RACE's levels")
+    _add_files(choice, "'id<tab>number', or JSON lines with 'label' and perhaps 'subset' (*.jsonl)")
+    choice.set_defaults(score=_choice)
     regression = kinds.add_parser("regression", help="Pearson and Spearman correlation")
     _add_files(regression, "one number a line, 'id<tab>number', or JSON lines with 'label' (*.jsonl)")
     regression.set_defaults(score=_regression)
@@ -50,6 +53,20 @@ def _classification(args: argparse.Namespace) -> dict:
         return score_classification(gold, predicted, positive=args.positive)
 
 
+def _choice(args: argparse.Namespace) -> dict:
+    from unified.metrics import score_classification
+    from unified.metrics.files import read_labels, read_subsets
+    from unified.metrics.subsets import score_subsets
+
+    def accuracy(gold: list[str], predicted: list[str]) -> dict:
+        scores = score_classification(gold, predicted)
+        return {name: scores[name] for name in ("accuracy", "total")}
+
+    gold, predicted = read_labels(args.gold, args.predictions)
+    subsets = read_subsets(args.gold) or [None] * len(gold)
+    return accuracy(gold, predicted) | score_subsets(accuracy, gold, predicted, subsets, ("accuracy", "total"))
+
+
 def _regression(args: argparse.Namespace) -> dict:
     from unified.metrics import score_regression
     from unified.metrics.files import read_numbers
@@ -60,10 +77,12 @@ def _regression(args: argparse.Namespace) -> dict:
 def _relation(args: argparse.Namespace) -> dict:
     from unified.metrics import score_relations, score_semeval2010_task8
     from unified.metrics.files import read_labels
+    from unified.metrics.relations import OTHER
 
-    gold, predicted = read_labels(args.gold, args.predictions)
+    semeval = args.rules == "semeval2010"
+    gold, predicted = read_labels(args.gold, args.predictions, negative=OTHER if semeval else args.negative)
     with naming(args.gold, args.predictions):
-        if args.rules == "semeval2010":
+        if semeval:
             return score_semeval2010_task8(gold, predicted)
         return score_relations(gold, predicted, negative=args.negative)
 

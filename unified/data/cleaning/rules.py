@@ -33,11 +33,13 @@ class Cleaning:
         short_sentences: drop sentences with fewer words.
         short_documents: drop documents that have fewer words now.
         language: drop documents in other languages; an ISO 639-1 code.
-        chunks: cut documents into documents of whole sentences and at most so many words, without overlap, as few as
-            filling each up from the start gives; a longer sentence is one by itself.
+        chunks: cut documents into documents of whole sentences and at most so many words, as few as filling each up
+            from the start gives; a longer sentence is one by itself.
+        overlap: a chunk begins with the last sentences of the chunk before it, as many as have at most so many words
+            together and leave room for a sentence of its own; None: chunks have nothing in common.
 
     Raises:
-        UnifiedError: a number is below 1.
+        UnifiedError: a number is below 1, or ``overlap`` is not below ``chunks``.
     """
 
     urls: bool = False
@@ -47,12 +49,15 @@ class Cleaning:
     short_documents: int | None = None
     language: str | None = None
     chunks: int | None = None
+    overlap: int | None = None
 
     def __post_init__(self):
-        for name in ("short_sentences", "short_documents", "chunks"):
+        for name in ("short_sentences", "short_documents", "chunks", "overlap"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int) and value >= 1):
                 raise UnifiedError(f"--clean: {name} is a whole number of at least 1, got {value!r}")
+        if self.overlap is not None and (self.chunks is None or self.overlap >= self.chunks):
+            raise UnifiedError(f"--clean: overlap={self.overlap} needs chunks of more words, got chunks={self.chunks}")
 
     @classmethod
     def parse(cls, text: str) -> Cleaning:
@@ -78,7 +83,7 @@ class Cleaning:
         return self.short_sentences is not None or self.chunks is not None
 
     def rules(self) -> dict[str, Rule]:
-        """The rules by name in the order they apply, but for ``chunks``.
+        """The rules by name in the order they apply, but for ``chunks`` and ``overlap``.
 
         Raises:
             UnifiedError: see :class:`unified.data.cleaning.language.LanguageFilter`.
@@ -113,7 +118,11 @@ class Cleaning:
             removed[name], before = before - after, after
         if self.chunks is None:
             return documents, Report(entry, removed, before)
-        documents = [(number, chunk) for number, sentences in documents for chunk in _chunks(sentences, self.chunks)]
+        documents = [
+            (number, chunk)
+            for number, sentences in documents
+            for chunk in _chunks(sentences, self.chunks, self.overlap or 0)
+        ]
         return documents, Report(entry, removed, before, len(documents))
 
 
@@ -185,13 +194,20 @@ def _words(sentence: str) -> int:
     return sentence.count(" ") + 1
 
 
-def _chunks(sentences: list[str], words: int) -> list[list[str]]:
-    chunks: list[list[str]] = []
-    room = 0
-    for sentence in sentences:
-        if not chunks or _words(sentence) > room:
-            chunks.append([])
-            room = words
-        chunks[-1].append(sentence)
-        room -= _words(sentence)
+def _chunks(sentences: list[str], words: int, overlap: int) -> list[list[str]]:
+    """Runs of sentences, see :class:`Cleaning`."""
+    sizes, chunks, first = [_words(sentence) for sentence in sentences], [], 0
+    while first < len(sentences):
+        stop, size = first + 1, sizes[first]
+        while stop < len(sentences) and size + sizes[stop] <= words:
+            size += sizes[stop]
+            stop += 1
+        chunks.append(sentences[first:stop])
+        if stop == len(sentences):
+            break
+        # What is repeated leaves room for the next sentence, so that every chunk has one of its own.
+        most, first, size = min(overlap, words - sizes[stop]), stop, 0
+        while size + sizes[first - 1] <= most:
+            first -= 1
+            size += sizes[first]
     return chunks

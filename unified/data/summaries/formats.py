@@ -9,13 +9,10 @@ from typing import Any
 
 from unified.data.cleaning.sentences import split_sentences
 from unified.data.json_files import LONE_SURROGATE
+from unified.errors import UnifiedError, require_fields
 
 # What may end a line of a story as it is (abisee/cnn-dailymail, make_datafiles.py).
 _LINE_ENDS = (".", "!", "?", "'", "`", '"', "\u2019", "\u201d", ")")
-
-
-class BadRow(ValueError):
-    """A row that is no pair; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ def xsum_file(text: str) -> SummaryPair:
     parts = dict(zip(marks[1::2], marks[2::2], strict=False))
     for name in ("FIRST-SENTENCE", "RESTBODY"):
         if name not in parts:
-            raise BadRow(f"no part [SN]{name}[SN]")
+            raise UnifiedError(f"no part [SN]{name}[SN]")
     return _headline(parts["RESTBODY"], parts["FIRST-SENTENCE"])
 
 
@@ -142,25 +139,21 @@ def _cleaned(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _text(row: dict, name: str) -> str:
-    return _string(_field(row, name), name)
+    require_fields(row, name)
+    return _string(row[name], name)
 
 
 def _texts(row: dict, name: str) -> list[str]:
-    values = _field(row, name)
+    require_fields(row, name)
+    values = row[name]
     if not isinstance(values, list):
-        raise BadRow(f"field {name!r} is a {type(values).__name__}, not a list of strings")
+        raise UnifiedError(f"field {name!r} is a {type(values).__name__}, not a list of strings")
     return [_string(value, name) for value in values]
-
-
-def _field(row: dict, name: str) -> Any:
-    if name not in row:
-        raise BadRow(f"no field {name!r} (its fields: {', '.join(map(repr, list(row)[:8])) or 'none'})")
-    return row[name]
 
 
 def _string(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise BadRow(f"field {name!r} holds a {type(value).__name__}, not a string")
+        raise UnifiedError(f"field {name!r} holds a {type(value).__name__}, not a string")
     if LONE_SURROGATE.search(value):
-        raise BadRow(f"field {name!r} holds half of a surrogate pair")
+        raise UnifiedError(f"field {name!r} holds half of a surrogate pair")
     return value

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from unified.data.readers import PairChunk, ParallelCorpus, is_json
 from unified.data.streams import Block, LineReader, require_file
-from unified.data.summaries.formats import FORMATS, BadRow, Format, SummaryPair
+from unified.data.summaries.formats import FORMATS, Format, SummaryPair
 from unified.errors import UnifiedError, first_few
 
 _FILES_AT_ONCE = 256
 
 #: Lines of JSON, lines of two text files, or files of one pair each.
 Chunk = Block | PairChunk | tuple[Path, ...]
-#: Where a row is, its bytes, and what makes a pair of it or raises BadRow.
+#: Where a row is, its bytes, and what makes a pair of it or raises UnifiedError.
 Row = tuple[str, int, Callable[[], SummaryPair]]
 
 
@@ -106,9 +106,9 @@ def _of_json(form: Format, line: str) -> SummaryPair:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadRow(f"not JSON ({error})") from None
+        raise UnifiedError(f"not JSON ({error})") from None
     if not isinstance(row, dict):
-        raise BadRow(f"a JSON {type(row).__name__}, not an object")
+        raise UnifiedError(f"a JSON {type(row).__name__}, not an object")
     return form.row(row)
 
 
@@ -116,4 +116,4 @@ def _of_file(form: Format, path: Path) -> SummaryPair:
     try:
         return form.file(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise BadRow(f"not UTF-8 at byte {error.start}") from None
+        raise UnifiedError(f"not UTF-8 at byte {error.start}") from None

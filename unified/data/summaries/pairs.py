@@ -11,10 +11,10 @@ from pathlib import Path
 from unified.data.parallel import ordered_map
 from unified.data.progress import Progress
 from unified.data.readers import is_json
-from unified.data.summaries.formats import BadRow, SummaryPair
+from unified.data.summaries.formats import SummaryPair
 from unified.data.summaries.inputs import Chunk, Inputs
-from unified.data.summaries.oracle import greedy_oracle
-from unified.errors import UnifiedError, first_few
+from unified.data.summaries.oracles import ORACLES
+from unified.errors import Problems, UnifiedError
 
 
 @dataclass
@@ -26,12 +26,14 @@ class Counts:
         empty: those left out because a side is empty.
         replaced: pairs whose text held the separator.
         without_oracle: pairs of which the oracle takes no sentence.
+        limited: pairs for which a limit ended the oracle's search.
     """
 
     pairs: int = 0
     empty: int = 0
     replaced: int = 0
     without_oracle: int = 0
+    limited: int = 0
 
     def add(self, other: Counts) -> None:
         for name, value in vars(other).items():
@@ -44,7 +46,7 @@ class Converted:
 
     lines: list[str] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
-    problems: list[str] = field(default_factory=list)
+    problems: list[tuple[str, UnifiedError]] = field(default_factory=list)
     size: int = 0
 
 
@@ -55,21 +57,24 @@ class PairConverter:
     Attributes:
         inputs: where the chunks come from.
         separator: what stands between the sentences of a summary; where a text holds it, it becomes a slash.
-        oracle: whether to say which sentences of the source the greedy oracle takes.
+        oracle: name of the search for the sentences that an extractive summary takes, one of
+            :data:`unified.data.summaries.oracles.ORACLES`; None for none.
         skip_empty: leave out pairs with an empty side instead of refusing them.
 
     Raises:
-        UnifiedError: the separator is not one symbol.
+        UnifiedError: the separator is not one symbol, or there is no such oracle.
     """
 
     inputs: Inputs
     separator: str = "|"
-    oracle: bool = False
+    oracle: str | None = None
     skip_empty: bool = False
 
     def __post_init__(self):
         if self.separator.split() != [self.separator] or "/" in self.separator:
             raise UnifiedError(f"--separator must be a symbol without blanks and slashes, got {self.separator!r}")
+        if self.oracle is not None and self.oracle not in ORACLES:
+            raise UnifiedError(f"--oracle {self.oracle}: known are {', '.join(ORACLES)}")
 
     def __call__(self, chunk: Chunk) -> Converted:
         done = Converted()
@@ -77,15 +82,15 @@ class PairConverter:
             done.size += size
             try:
                 self._add(read(), done)
-            except BadRow as error:
-                done.problems.append(f"{place}: {error}")
+            except UnifiedError as error:
+                done.problems.append((place, error))
         return done
 
     def _add(self, pair: SummaryPair, done: Converted) -> None:
         if not pair.source or not pair.target:
             if not self.skip_empty:
                 side = "summary" if pair.source else "text"
-                raise BadRow(f"the {side} is empty; mend it, or leave such pairs out with --skip-empty")
+                raise UnifiedError(f"the {side} is empty; mend it, or leave such pairs out with --skip-empty")
             done.counts.empty += 1
             return
         source, target, others = map(self._without_separator, (pair.source, pair.target, pair.others))
@@ -94,8 +99,9 @@ class PairConverter:
             row["references"] = [row["target"], *others]
         if self.oracle:
             row["sentences"] = _starts(source)
-            row["oracle"] = greedy_oracle(source, " ".join(target))
+            row["oracle"], limited = ORACLES[self.oracle](source, target)
             done.counts.without_oracle += not row["oracle"]
+            done.counts.limited += limited
         done.counts.pairs += 1
         done.counts.replaced += (source, target, others) != (pair.source, pair.target, pair.others)
         done.lines.append(json.dumps(row, ensure_ascii=False))
@@ -120,16 +126,15 @@ def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, 
         raise UnifiedError(f"{output}: exists already; give another --output, or --overwrite to replace it")
     output.parent.mkdir(parents=True, exist_ok=True)
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    counts, problems, progress = Counts(), [], Progress(output.name)
+    counts, problems, progress = Counts(), Problems(), Progress(output.name)
     try:
         with open(partial, "w", encoding="utf-8") as stream:
             for done in ordered_map(converter, converter.inputs.chunks(), workers):
                 stream.writelines(f"{line}\n" for line in done.lines)
                 counts.add(done.counts)
-                problems += done.problems
+                problems.extend(done.problems)
                 progress.add(done.size, f"{counts.pairs:,} pairs")
-        if problems:
-            raise UnifiedError(first_few(problems))
+        problems.check()
         if counts.pairs == 0:
             raise UnifiedError(f"{', '.join(converter.inputs.paths)}: holds no pair of a text and its summary")
         progress.finish(f"{counts.pairs:,} pairs")

@@ -19,7 +19,7 @@ def squad_files(predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     if any("no_answer" in one for one in predictions):
         files["na_prob.json"] = {one["id"]: one["no_answer"] for one in predictions}
-        files["best_non_null.json"] = {one["id"]: one["best_non_null"] for one in predictions}
+        files["best_non_null.json"] = {one["id"]: one["best_non_null"]["text"] for one in predictions}
     return files
 
 

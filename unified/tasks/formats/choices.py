@@ -9,11 +9,13 @@ from pathlib import Path
 
 from unified.data.json_files import Entries, read_json
 from unified.data.streams import numbered_lines, without_compression
-from unified.errors import UnifiedError
+from unified.errors import MissingField, UnifiedError
 from unified.tasks.choice import ChoiceItem
 from unified.tasks.formats.tables import tab_rows
 
 _LETTERS = "ABCDEFGH"
+#: RACE's folders of exams for middle and high schools.
+_LEVELS = ("middle", "high")
 _CODAH_COLUMNS = 7
 
 
@@ -31,7 +33,7 @@ def read_swag(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     wanted = ["sent1", "sent2", *(["label"] if labelled else [])]
     missing = [name for name in wanted if name not in header] or (["ending1"] if len(endings) < 2 else [])
     if missing:
-        raise UnifiedError(f"{path}, line 1: no column {missing[0]!r}; is it a file of SWAG?")
+        raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], header, 'column')}; is it a file of SWAG?")
     entries, items = Entries(path), []
     for number, cells in enumerate(rows):
         place = f"line {rows.line_num}"
@@ -64,8 +66,8 @@ def read_codah(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
 def read_race(folder: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     """RACE's folder of a split: a JSON file a passage in ``middle`` and ``high``, or in one of them.
 
-    An item's ``id`` is the file and the number of the question, such as ``high/1020.txt-0``. A question or an option
-    may be empty, as a few are.
+    An item's ``id`` is the file and the number of the question, such as ``high/1020.txt-0``, and its ``subset`` the
+    level. A question or an option may be empty, as a few are.
 
     Raises:
         UnifiedError: there is no such folder, it holds no question, or files are wrong, or there twice, plain and
@@ -84,7 +86,8 @@ def read_race(folder: str | Path, labelled: bool = True) -> list[ChoiceItem]:
         except UnifiedError as error:
             entries.wrong(name, str(error))
             continue
-        _add_race(items, entries, name, passage, labelled)
+        level = path.parent.name if path.parent.name in _LEVELS else None
+        _add_race(items, entries, name, passage, labelled, level)
     return _checked(items, entries)
 
 
@@ -105,11 +108,15 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
         if not isinstance(dialogue, list) or len(dialogue) != 3 or not _are_strings(dialogue[0]):
             entries.wrong(place, "expected [turns, questions, id]")
             continue
-        turns, _, identity = dialogue
-        entries.once(str(identity), place)
+        turns = dialogue[0]
+        identity = entries.identity({"id": dialogue[2]}, "id", place)
+        entries.once(identity, place)
         for i, question in enumerate(entries.objects({"questions": dialogue[1]}, "questions", place)):
             where = f"{place}, question {i + 1}"
             text, choices, answer = entries.text(question, "question", where), question.get("choice"), None
+            if "choice" not in question:
+                entries.wrong(where, MissingField("choice", list(question)))
+                continue
             if not _are_strings(choices):
                 entries.wrong(where, "no list of texts 'choice'")
                 continue
@@ -123,7 +130,9 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     return _checked(items, entries)
 
 
-def _add_race(items: list[ChoiceItem], entries: Entries, name: str, passage: object, labelled: bool) -> None:
+def _add_race(
+    items: list[ChoiceItem], entries: Entries, name: str, passage: object, labelled: bool, level: str | None
+) -> None:
     fields = passage if isinstance(passage, dict) else {}
     questions, options, answers = (fields.get(key) for key in ("questions", "options", "answers"))
     if not labelled:
@@ -142,7 +151,7 @@ def _add_race(items: list[ChoiceItem], entries: Entries, name: str, passage: obj
             continue
         if answer is not None:
             label = str(_LETTERS.find(answer)) if isinstance(answer, str) and len(answer) == 1 else repr(answer)
-        _add(items, entries, place, f"{name}-{i}", article, choices, label, question, empty=True)
+        _add(items, entries, place, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
 
 
 def _race_files(folder: Path) -> Iterator[Path]:
@@ -163,6 +172,7 @@ def _add(
     label: str | None,
     question: str = "",
     empty: bool = False,
+    subset: str | None = None,
 ) -> None:
     """Add an item, or note what is wrong with it; ``empty``: choices may be."""
     if not context.strip():
@@ -173,7 +183,7 @@ def _add(
         entries.wrong(place, f"the label {label!r} is the number of no choice, 0 to {len(choices) - 1}")
     else:
         gold = None if label is None else int(label)
-        items.append(ChoiceItem(identity, context.strip(), tuple(choices), question.strip() or None, gold))
+        items.append(ChoiceItem(identity, context.strip(), tuple(choices), question.strip() or None, gold, subset))
 
 
 def _checked(items: list[ChoiceItem], entries: Entries) -> list[ChoiceItem]:

@@ -1,15 +1,21 @@
-"""The tasks of GLUE (Wang et al. 2019) and their official files, tables with tabs between columns and no quotation."""
+"""The tasks of GLUE (Wang et al. 2019) and their official files, tables with tabs between columns and no quotation.
+
+GLUE's server keeps the labels of its test sets. Of SST-2, MRPC, STS-B and the diagnostic set files with labels are
+public too: they are splits of their own, ``test_labelled`` and ``diagnostic_labelled``, which are scored and choose
+nothing.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unified.data.json_files import Entries
-from unified.errors import UnifiedError
+from unified.errors import MissingField, UnifiedError
 from unified.tasks.formats.files import Alternatives, split_files
+from unified.tasks.formats.sentiment_trees import read_sentiment_trees
 from unified.tasks.formats.tables import number_of, tab_rows
 from unified.tasks.items import TextItem
 
@@ -36,6 +42,8 @@ class GlueTask:
         broken_rows: rows of labelled files with another number of cells, or without a text, are left out and counted;
             elsewhere they are refused.
         unlabelled: splits whose files have no labels, or none that count.
+        renamed: columns that some files call otherwise, by what these files call them.
+        readers: of files that are no tables, by split.
     """
 
     name: str
@@ -52,6 +60,8 @@ class GlueTask:
     more_columns: bool = False
     broken_rows: bool = False
     unlabelled: tuple[str, ...] = ("test",)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    readers: Mapping[str, Callable[[Path], list[TextItem]]] = field(default_factory=dict)
 
     @property
     def head(self) -> str:
@@ -69,11 +79,13 @@ _MRPC_FILES = {
     "train": (("train.tsv",), ("msr-para-train.tsv",)),
     "valid": (("dev.tsv",), ("msr-para-val.tsv",)),
     "test": (("test.tsv",),),
+    "test_labelled": (("msr_paraphrase_test.txt",), ("msr-para-test.tsv",)),
 }
 _STS_FILES = {
     "train": (("train.tsv",), ("sts-train.csv",), ("sts-train.tsv",)),
     "valid": (("dev.tsv",), ("sts-dev.csv",), ("sts-dev.tsv",)),
     "test": (("test.tsv",),),
+    "test_labelled": (("sts-test.csv",), ("sts-test.tsv",)),
 }
 _QQP_FILES = {
     "train": (("train.tsv",), ("train_subset.tsv",)),
@@ -87,12 +99,14 @@ _MNLI_FILES = {
     "test": (("test_matched.tsv",),),
     "test_mismatched": (("test_mismatched.tsv",),),
     "diagnostic": (("AX.tsv",), ("diagnostic.tsv",)),
+    "diagnostic_labelled": (("diagnostic-full.tsv",),),
 }
 _SICK_FILES = {
     "train": (("SICK_train.txt",),),
     "valid": (("SICK_trial.txt",),),
     "test": (("SICK_test_annotated.txt",),),
 }
+_SST_FILES = {**_PARTS, "test_labelled": (("trees/test.txt",),)}
 _ENTAILMENT = ("entailment", "not_entailment")
 _INFERENCE = ("contradiction", "entailment", "neutral")
 _MNLI = GlueTask(
@@ -103,6 +117,7 @@ _MNLI = GlueTask(
     label="gold_label",
     labels=_INFERENCE,
     unlabelled=("test", "test_mismatched", "diagnostic"),
+    renamed={"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"},
 )
 _STS_B = GlueTask(
     "STS-B",
@@ -143,7 +158,7 @@ GLUE: dict[str, GlueTask] = {
     task.name: task
     for task in (
         GlueTask("CoLA", _COLA_FILES, "sentence", measures=("matthews",), bare=("source", "label", "mark", "sentence")),
-        GlueTask("SST-2", _PARTS, "sentence"),
+        GlueTask("SST-2", _SST_FILES, "sentence", readers={"test_labelled": read_sentiment_trees}),
         _MRPC,
         _STS_B,
         _QQP,
@@ -166,6 +181,9 @@ def glue_splits(task: GlueTask, folder: Path) -> dict[str, list[TextItem]]:
     for split, paths in split_files(folder, task.files).items():
         splits[split] = []
         for path in paths:
+            if split in task.readers:
+                splits[split] += task.readers[split](path)
+                continue
             items, broken = read_glue(task, path, split not in task.unlabelled)
             if broken:
                 _LOGGER.warning(f"{path}: {broken} broken rows are left out")
@@ -217,17 +235,18 @@ def _columns(
     """Names of the columns, and the rows without the header."""
     if not table:
         raise UnifiedError(f"{path}: the file is empty")
-    header = tuple(table[0][1])
+    header = tuple(task.renamed.get(name, name) for name in table[0][1])
     if task.text in header:
         columns, rows = header, table[1:]
     elif task.bare:
         columns, rows = task.bare, table
     else:
-        raise UnifiedError(f"{path}, line 1: no header with the column {task.text!r} of {task.name}")
+        missing = MissingField(task.text, header, "column")
+        raise UnifiedError(f"{path}, line 1: {missing}; is it a file of {task.name} with its header?")
     wanted = (task.text, task.second, task.label if labelled else None)
     missing = [name for name in wanted if name is not None and name not in columns]
     if missing:
-        raise UnifiedError(f"{path}, line 1: no column {missing[0]!r}; there are {', '.join(columns)}")
+        raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], columns, 'column')}")
     return columns, rows
 
 

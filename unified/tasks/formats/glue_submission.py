@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from unified.data.json_files import Entries
+from unified.data.ids import name_text
+from unified.data.json_files import Entries, fields_of
 from unified.data.streams import numbered_lines
 from unified.errors import UnifiedError
 from unified.notation import nearest
@@ -97,8 +96,13 @@ def _cells(path: str | Path, task: GlueTask, rows: int) -> dict[int, str]:
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        place, fields = f"line {number}", _fields(line)
-        identity = str(fields.get("id", ""))
+        place = f"line {number}"
+        try:
+            fields = fields_of(line)
+        except UnifiedError as problem:
+            entries.wrong(place, str(problem))
+            continue
+        identity = name_text(fields.get("id")) or ""
         row = int(identity) if identity.isascii() and identity.isdigit() else rows
         cell = _cell(fields.get("label"), task)
         if row >= rows:
@@ -113,18 +117,10 @@ def _cells(path: str | Path, task: GlueTask, rows: int) -> dict[int, str]:
     return cells
 
 
-def _fields(line: str) -> Mapping:
-    """The object of a line, an empty one where there is none."""
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
 def _cell(label: object, task: GlueTask) -> str | None:
     if task.labels:
-        return label if label in task.labels else None
+        name = name_text(label)
+        return name if name in task.labels else None
     if isinstance(label, bool) or not isinstance(label, int | float) or not math.isfinite(label):
         return None
     return f"{min(max(label, task.least), task.most):.3f}"

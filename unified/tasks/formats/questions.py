@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from unified.data.coqa import NO_PLACE, CoqaTurn, read_coqa_file
 from unified.data.mrqa import MrqaQuestion, read_mrqa_file
 from unified.data.squad import SquadParagraph, read_squad_file
 from unified.metrics.squad import normalize_answer
-from unified.tasks.formats.files import matching_files, read_together
+from unified.tasks.formats.files import matching_files, read_together, split_files
 from unified.tasks.formats.free_answers import most_similar_span
 from unified.tasks.questions import UNASKED, Answer, QuestionItem
 
@@ -40,13 +42,52 @@ def read_squad_answers(folder: Path) -> dict[str, list[QuestionItem]]:
     return {name: [replace(item, question=UNASKED) for item in items] for name, items in splits.items()}
 
 
-def read_mrqa(folder: Path) -> dict[str, list[QuestionItem]]:
-    """Splits of a folder of MRQA, whose files are in ``train`` and ``dev`` (one or several data sets)."""
+def read_mrqa(folder: Path, names: Sequence[str]) -> dict[str, list[QuestionItem]]:
+    """Splits of one data set of MRQA, from ``train/NAME.jsonl`` and ``dev/NAME.jsonl``, plain or compressed.
 
-    def items(path: Path) -> list[QuestionItem]:
-        return mrqa_items(read_mrqa_file(path))
+    MRQA has no public test set. Where the folder has no ``test/NAME.jsonl`` either, half of the development set is one,
+    see :func:`halves`, as SpanBERT's authors have it.
 
-    return _splits(folder, {"train": "train/*.jsonl*", "valid": "dev/*.jsonl*"}, items)
+    Args:
+        names: that the files may have, the first one that is there.
+    """
+    parts = {"train": "train", "valid": "dev", "test": "test"}
+    files = split_files(
+        folder, {split: tuple((f"{part}/{name}.jsonl",) for name in names) for split, part in parts.items()}
+    )
+    splits = {split: mrqa_items(read_mrqa_file(path)) for split, (path,) in files.items()}
+    return splits if "test" in splits else splits | dict(zip(("valid", "test"), halves(splits["valid"]), strict=True))
+
+
+def read_mrqa_together(folder: Path) -> dict[str, list[QuestionItem]]:
+    """Splits of all data sets of MRQA in a folder, see :func:`read_mrqa`; each is a subset, called like its file."""
+    splits = _splits(folder, {"train": "train/*.jsonl*", "valid": "dev/*.jsonl*"}, _mrqa_subset)
+    if (folder / "test").is_dir():
+        return splits | _splits(folder, {"test": "test/*.jsonl*"}, _mrqa_subset)
+    subsets: dict[str | None, list[QuestionItem]] = {}
+    for item in splits["valid"]:
+        subsets.setdefault(item.subset, []).append(item)
+    valid, test = zip(*map(halves, subsets.values()), strict=True)
+    return splits | {"valid": list(chain(*valid)), "test": list(chain(*test))}
+
+
+def halves(items: Sequence[QuestionItem]) -> tuple[list[QuestionItem], list[QuestionItem]]:
+    """Two halves of a development set, always the same ones, in which each passage has all of its questions.
+
+    SpanBERT's authors have not published theirs. Here passages are put in the order of the SHA-256 of the id of one of
+    their questions, the alphabetically first; the first half of them, the larger one, is for validation.
+    """
+    named: dict[str, str] = {}
+    for item in items:
+        named[item.context] = min(item.id, named.get(item.context, item.id))
+    order = sorted(named, key=lambda context: hashlib.sha256(named[context].encode()).hexdigest())
+    first = set(order[: (len(order) + 1) // 2])
+    return [item for item in items if item.context in first], [item for item in items if item.context not in first]
+
+
+def _mrqa_subset(path: Path) -> list[QuestionItem]:
+    name = path.name.partition(".")[0]
+    return [replace(item, subset=name) for item in mrqa_items(read_mrqa_file(path))]
 
 
 def read_coqa(folder: Path) -> dict[str, list[QuestionItem]]:
@@ -74,7 +115,7 @@ def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
 
 
 def mrqa_items(questions: Iterable[MrqaQuestion]) -> list[QuestionItem]:
-    """Of MRQA; the first detected answer is learnt, all answers are scored by."""
+    """Of MRQA; the detected answer that stands first is learnt, all answers are scored by."""
     return [
         QuestionItem(
             question.id,

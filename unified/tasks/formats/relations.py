@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unified.data.json_files import Entries, read_json
 from unified.data.streams import numbered_lines
-from unified.errors import UnifiedError
+from unified.errors import MissingField, UnifiedError
 from unified.metrics.relations import OTHER
 from unified.tasks.entities import Entity
 from unified.tasks.items import are_texts
@@ -32,12 +32,15 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
     for number, fields in enumerate(entries.objects({"sentences": read_json(path)}, "sentences", "the file"), 1):
         place = f"sentence {number}"
         words = fields.get("token")
+        if "token" not in fields:
+            entries.wrong(place, MissingField("token", list(fields)))
+            continue
         if not are_texts(words) or not words:
             entries.wrong(place, "'token' must be a list of texts that are not empty")
             continue
         subject, other = (_entity(fields, role, len(words), place, entries) for role in ("subj", "obj"))
         label = entries.text(fields, "relation", place) if labelled else None
-        identity = str(fields.get("id", number))
+        identity = str(number) if fields.get("id") is None else entries.identity(fields, "id", place)
         entries.once(identity, place)
         words = tuple(_BRACKETS.get(word, word) for word in words)
         items.append(RelationItem(identity, words, (subject, other), label))

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from unified.data.coqa import CoqaTurn, read_coqa_file
+from unified.data.ids import item_id
 from unified.data.parallel import available_cores, ordered_map
 from unified.data.progress import Progress
 from unified.data.squad import SquadParagraph, misaligned_reasons, read_squad_file
 from unified.data.summaries.inputs import Inputs
 from unified.data.summaries.pairs import PairConverter
 from unified.data.windows import Words
-from unified.errors import UnifiedError, first_few
+from unified.errors import Problems, UnifiedError, require_fields
 from unified.metrics.question_generation import penn_treebank
 from unified.tasks.conversation import MAX_HISTORY, answer_pairs, answer_source, unusable
 from unified.tasks.formats.files import matching_files, read_together, split_files
@@ -44,6 +45,7 @@ def text_of(fields: dict, number: int) -> WritingItem:
     Raises:
         UnifiedError: says which field is wrong.
     """
+    require_fields(fields, "source", "target")
     target, references, group = (fields.get(name) for name in ("target", "references", "group"))
     if not isinstance(target, str) or not target.strip():
         raise UnifiedError("'target' must be a text that is not empty")
@@ -52,7 +54,7 @@ def text_of(fields: dict, number: int) -> WritingItem:
     if group is not None and not isinstance(group, str):
         raise UnifiedError(f"'group' must be a text, got {group!r}")
     pooled = tuple(references) if references else None
-    return WritingItem(str(fields.get("id", number)), _source(fields), target, pooled, group)
+    return WritingItem(item_id(fields, number), _source(fields), target, pooled, group)
 
 
 def source_item(fields: dict, number: int, room: Room) -> WritingItem:
@@ -61,11 +63,11 @@ def source_item(fields: dict, number: int, room: Room) -> WritingItem:
     Raises:
         UnifiedError: there is none.
     """
-    return WritingItem(str(fields.get("id", number)), _source(fields))
+    return WritingItem(item_id(fields, number), _source(fields))
 
 
 def read_summaries(
-    folder: Path, room: Room, data_set: str, separator: str = "|", oracle: bool = False, subset: int | None = None
+    folder: Path, room: Room, data_set: str, separator: str = "|", oracle: str | None = None, subset: int | None = None
 ) -> dict[str, list[WritingItem]]:
     """Splits of a folder: ``train.jsonl``, ``valid.jsonl`` (``validation.jsonl``, ``dev.jsonl``), ``test.jsonl``.
 
@@ -74,7 +76,8 @@ def read_summaries(
     Args:
         data_set: whose rows they are, see :data:`unified.data.summaries.formats.FORMATS`.
         separator: between the sentences of a summary.
-        oracle: whether sentences of sources are marked for the extractive loss.
+        oracle: how sentences of sources are chosen for the extractive loss, see
+            :data:`unified.data.summaries.oracles.ORACLES`; None where it is not learned.
         subset: train on so many pairs, always the same ones, drawn at random; None for all.
     """
     files = split_files(folder, _PARTS)
@@ -84,15 +87,14 @@ def read_summaries(
     return splits
 
 
-def _summaries(path: Path, data_set: str, separator: str, oracle: bool) -> list[WritingItem]:
+def _summaries(path: Path, data_set: str, separator: str, oracle: str | None) -> list[WritingItem]:
     converter = PairConverter(Inputs(data_set, (str(path),)), separator, oracle, skip_empty=True)
-    items, problems, empty = [], [], 0
+    items, problems, empty = [], Problems(), 0
     for done in ordered_map(converter, converter.inputs.chunks(), available_cores()):
-        problems += done.problems
+        problems.extend(done.problems)
         empty += done.counts.empty
         items += [_summary(json.loads(line), str(len(items) + i)) for i, line in enumerate(done.lines, 1)]
-    if problems:
-        raise UnifiedError(first_few(problems))
+    problems.check()
     if empty:
         Progress.say(f"{path}: {empty:,} pairs with an empty side are left out")
     return items
@@ -139,6 +141,7 @@ def question_item(fields: dict, number: int, room: Room) -> WritingItem:
     Raises:
         UnifiedError: a field is wrong, or the answer does not stand there.
     """
+    require_fields(fields, "context", "answer")
     context, answer, start = (fields.get(name) for name in ("context", "answer", "start"))
     if not all(isinstance(text, str) and text.strip() for text in (context, answer)):
         raise UnifiedError("'context' and 'answer' must be texts that are not empty")
@@ -146,7 +149,7 @@ def question_item(fields: dict, number: int, room: Room) -> WritingItem:
         raise UnifiedError(f"'start' must be a number of characters, got {start!r}")
     found = find_answer(context, answer, start)
     source = question_source(Words.of(context, room.counter), found, room.tokens, room.counter)
-    return WritingItem(str(fields.get("id", number)), source)
+    return WritingItem(item_id(fields, number), source)
 
 
 def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -198,6 +201,7 @@ def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
     Raises:
         UnifiedError: says which field is wrong.
     """
+    require_fields(fields, "context", "question")
     context, question, history = fields.get("context"), fields.get("question"), fields.get("history", [])
     if not all(isinstance(text, str) and text.strip() for text in (context, question)):
         raise UnifiedError("'context' and 'question' must be texts that are not empty")
@@ -205,11 +209,12 @@ def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
         raise UnifiedError("'history' must be a list of pairs, [question, answer]")
     words, turns = Words.of(context, room.counter), [tuple(turn) for turn in history]
     source = answer_source(words, turns, question, min(MAX_HISTORY, room.tokens // 2), room.tokens, room.counter)
-    return WritingItem(str(fields.get("id", number)), source.parts(context), unread=source.unread or None)
+    return WritingItem(item_id(fields, number), source.parts(context), unread=source.unread or None)
 
 
 def _source(fields: dict) -> str | tuple[str, ...]:
-    source = fields.get("source")
+    require_fields(fields, "source")
+    source = fields["source"]
     if are_texts(source) and source:
         return tuple(source)
     if not isinstance(source, str) or not source.strip():

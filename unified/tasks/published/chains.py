@@ -20,7 +20,9 @@ def _read(path: Path, labelled: bool) -> list[DocumentItem]:
 
 
 def _settings(segments: int, longest: int, rate: float, head_rate: float) -> tuple[str, Training]:
-    training = Training(epochs=20, batch_size=1, learning_rate=rate, longest=longest, head_rate=head_rate)
+    training = Training(
+        epochs=20, batch_size=1, learning_rate=rate, longest=longest, head_rate=head_rate, head_weight_decay=0.0
+    )
     return f"coreference(max_segments={segments})", training
 
 

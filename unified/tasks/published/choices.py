@@ -18,7 +18,8 @@ def _named(train: str, valid: str, test: str) -> dict[str, Alternatives]:
 _CODAH_FILES = {part: ((f"{name}.tsv",), (f"fold0-{name}.tsv",)) for part, name in
                 (("train", "train"), ("valid", "dev"), ("test", "test"))}  # fmt: skip
 _BERT = Training(epochs=3, batch_size=16, learning_rate=2e-5)
-_XLNET = Training(epochs=4, batch_size=32, learning_rate=2e-5, longest=512)
+_XLNET = Training(epochs=4, batch_size=32, learning_rate=2e-5, longest=512, weight_decay=0.0)
+_XLNET_RACE = {"accuracy": 81.75, "accuracy_middle": 85.45, "accuracy_high": 80.21}
 
 TASKS = (
     Task(
@@ -36,7 +37,7 @@ TASKS = (
         "choice",
         partial(read_splits, _named("train", "dev", "test"), read_race),
         _XLNET,
-        {"test": {"BERT base": {"accuracy": 64.3}, "XLNet large": {"accuracy": 81.75}}},
+        {"test": {"BERT base": {"accuracy": 64.3}, "XLNet large": _XLNET_RACE}},
         "Yang et al. 2019 and its published script (12,000 updates)",
     ),
     Task(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from unified.data.summaries.oracles import DEFAULT_ORACLE
 from unified.tasks.formats.answers import coqa_files
 from unified.tasks.formats.writing import (
     answer_item,
@@ -49,7 +50,7 @@ def _summaries(name: str, training: WritingTraining, max_length: int, exponent: 
 def _questions(split: str, name: str, beam: int, published: dict[str, dict[str, float]], more: str = "") -> WritingTask:
     """``published`` is of the test set; ``more`` is said of its sources."""
     read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
-    source = f"{_PAPER}, section 3.4; rates and {split} split of the released code{more}"
+    source = f"{_PAPER}, section 3.3; rates and {split} split of the released code{more}"
     return WritingTask(
         name, read, question_item, score_questions, _QUESTIONS, decoding, published={"test": published}, source=source,
         official=question_files,
@@ -70,11 +71,11 @@ TASKS = (
             longest=768,
             max_source=640,
             max_target=125,
-            objective="target_cloze(mask_probability=0.7,extractive=20)",
+            objective="target_cloze(mask_probability=0.7,extractive=True)",
         ),
         125,
         1.0,
-        read=partial(read_summaries, data_set="cnn_dailymail", oracle=True),
+        read=partial(read_summaries, data_set="cnn_dailymail", oracle=DEFAULT_ORACLE),
         score=partial(score_texts, separator="|", post_processing="cnndm"),
         may_repeat=(".", "|"),
         separator="|",
@@ -135,7 +136,7 @@ TASKS = (
         ),
         {"beam": 3, "max_length": 39},
         published={"valid": {"UniLM large, generative": {"f1": 82.5}}},
-        source=f"{_PAPER}, section 3.4",
+        source=f"{_PAPER}, section 3.2.2",
         official=_coqa_files,
     ),
     WritingTask(

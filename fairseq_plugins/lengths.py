@@ -1,0 +1,130 @@
+"""Lengths of source/target pairs in a fairseq task: chosen in training, kept in checkpoints, defaults afterwards."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unified.data.mmap import TokenFile
+from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths, fit_pairs, positions_left
+
+
+class TaskLengths:
+    """What ``--max-source`` and ``--max-target`` say, or what the loaded checkpoints were trained with.
+
+    Args:
+        max_source, max_target: the options; None where the user does not give them.
+    """
+
+    def __init__(self, max_source: int | None, max_target: int | None):
+        self.max_source, self.max_target = max_source, max_target
+        self._chosen: PairLengths | None = None
+        self._loaded: list[PairLengths] = []
+        self._positions = sys.maxsize
+
+    @property
+    def from_checkpoint(self) -> bool:
+        """True once a trained model was loaded."""
+        return bool(self._loaded)
+
+    def choose(self, files: Sequence[tuple[TokenFile, TokenFile]], room: int) -> None:
+        """Choose lengths for training.
+
+        Args:
+            files: sources and targets of each data folder.
+            room: tokens of source and target together that a row holds.
+        """
+        sources, targets = (np.concatenate([_tokens(pair[side]) for pair in files]) for side in (0, 1))
+        self._chosen = fit_pairs(sources, targets, room, self.max_source, self.max_target)
+
+    def load(self, state: dict) -> None:
+        """Note what a checkpoint was trained with; called for each one of an ensemble."""
+        self._loaded.append(PairLengths.of_state(state))
+
+    def load_positions(self, positions: int) -> None:
+        """Note how many positions a loaded model has."""
+        self._positions = min(self._positions, positions)
+
+    def state(self) -> dict:
+        """What a checkpoint holds."""
+        return self._chosen.state() if self._chosen else {}
+
+    @property
+    def trained(self) -> PairLengths:
+        """What the model is trained with, or was.
+
+        Raises:
+            UnifiedError: models of an ensemble differ in what no option says.
+        """
+        if self._chosen:
+            return self._chosen
+        loaded = PairLengths()
+        for name in ("max_source", "max_target"):
+            values = sorted({getattr(lengths, name) for lengths in self._loaded})
+            if len(values) > 1 and getattr(self, name) is None:
+                option = f"--{name.replace('_', '-')}"
+                raise UnifiedError(
+                    f"--path: the models were trained with {option} {', '.join(map(str, values))} (0: whole texts); "
+                    f"choose one with {option}"
+                )
+            loaded = replace(loaded, **{name: values[0] if values else 0})
+        longest = max((lengths.longest_target for lengths in self._loaded), default=0)
+        return replace(loaded, longest_target=longest).overridden(self.max_source, self.max_target)
+
+    def of_split(self, files: tuple[TokenFile, TokenFile], room: int) -> PairLengths:
+        """Lengths at which the pairs of a split are cut for their losses.
+
+        Where training cuts nothing because its pairs fit into a row, other splits may hold pairs that do not.
+        """
+        trained = self.trained
+        if trained.max_source or trained.max_target:
+            return trained
+        return fit_pairs(*map(_tokens, files), room, self.max_source, self.max_target)
+
+    def source_limit(self) -> int | None:
+        """Tokens of a source that are read in generation; None for all."""
+        trained = self.trained
+        length = trained.default_length(self._positions, self.max_source)
+        return trained.source_limit(self._positions, length, self.max_source)
+
+    def check_source(self, longest: int) -> None:
+        """
+        Raises:
+            UnifiedError: the longest source, of so many tokens, leaves no position to write at.
+        """
+        room = positions_left(self._positions, 1)
+        if longest > room:
+            raise UnifiedError(
+                f"--max-source {self.max_source}: the longest source has {longest:,} tokens then, but the model's "
+                f"{self._positions} positions leave room for {room}; without the option sources are cut as in training"
+            )
+
+    def check_pairs(self, sources: np.ndarray, targets: np.ndarray) -> None:
+        """
+        Args:
+            sources, targets: tokens of each text with the separator at its end, int64 (n,).
+
+        Raises:
+            UnifiedError: pairs are too long to score whole targets.
+        """
+        long = int((sources + targets + 1 > self._positions).sum())
+        if long:
+            raise UnifiedError(
+                f"--score-reference: {long:,} of {len(sources):,} sources have no room beside their targets in the "
+                f"model's {self._positions} positions; cut sources with --max-source"
+            )
+
+    def why(self, side: str, row_length: int) -> str:
+        """Why the texts of a side, "source" or "target", are cut where they are, for the log."""
+        if {"source": self.max_source, "target": self.max_target}[side]:
+            return f"--max-{side}"
+        return "as in training" if self._loaded else f"so that pairs fit into rows of {row_length} tokens"
+
+
+def _tokens(file: TokenFile) -> np.ndarray:
+    """Tokens of each item without the separator at its end, int64 (n,)."""
+    return file.sizes.astype(np.int64) - 1

@@ -1,0 +1,127 @@
+"""Which parameters weight decay leaves alone, beside the published rules."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from unified.checkpoints import bert_names, xlnet_names
+from unified.model import PRESETS, LanguageModel
+from unified.model.understanding import UnderstandingModel
+from unified.model.weight_decay import exempt_from_decay
+from unified.tasks import parse_head
+from unified.tasks.classification import Classification
+
+BOTH = ("weight", "bias")
+
+
+def small(name: str, **changes):
+    config = PRESETS[name]()
+    return replace(config, vocabulary_size=30, layers=2, width=16, heads=2, feed_forward=32, **changes)
+
+
+def norms(*modules: str) -> set[str]:
+    return {f"{module}.{kind}" for module in modules for kind in BOTH}
+
+
+def layer_norms(kinds: tuple[str, ...]) -> set[str]:
+    return norms(*(f"transformer.blocks.{i}.{kind}.norm" for i in range(2) for kind in kinds))
+
+
+def biases(kind: str, *names: str) -> set[str]:
+    return {f"transformer.blocks.{i}.{kind}.sublayer.{name}.bias" for i in range(2) for name in names}
+
+
+FEED_FORWARD = biases("feed_forward", "inner", "outer")
+ATTENTION = biases("attention", "query_key_value", "output")
+HEADS = {"next_sentence_head.pooler.bias", "next_sentence_head.classifier.bias", "token_head.bias"}
+TRANSFORM = {"token_head.dense.bias", *norms("token_head.norm")}
+BERT = {
+    *norms("transformer.embeddings.norm"),
+    *layer_norms(("attention", "feed_forward")),
+    *ATTENTION,
+    *FEED_FORWARD,
+    *HEADS,
+    *TRANSFORM,
+}
+NEIGHBOR = {*layer_norms(("neighbor_attention",)), *biases("neighbor_attention", "query_key_value", "output")}
+BOUNDARY = {
+    "boundary_head.bias",
+    "boundary_head.first.bias",
+    "boundary_head.second.bias",
+    *norms("boundary_head.first_norm", "boundary_head.second_norm"),
+}
+XLNET = {*layer_norms(("attention", "feed_forward")), *FEED_FORWARD, *HEADS}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "expected"),
+    [
+        ("unified_lm_tiny", {}, BERT),
+        ("bert_tiny", {}, BERT),
+        ("spanbert_tiny", {"boundary_offsets": 3}, BERT | BOUNDARY),
+        ("anna_tiny", {}, BERT | NEIGHBOR),
+        ("xlnet_tiny", {}, XLNET),
+    ],
+)
+def test_what_does_not_decay_by_architecture(name, changes, expected):
+    model = LanguageModel(small(name, **changes))
+    assert exempt_from_decay(model) == expected
+    names = dict(model.named_parameters())
+    assert expected < names.keys()
+    assert all(names[name].dim() > 1 for name in names.keys() - expected - {"transformer.embeddings.query"})
+
+
+#: The lists of google-research/bert's and zihangdai/xlnet's optimizers; names that match the second list decay anyway.
+EXCLUDED, INCLUDED = ("LayerNorm", "layer_norm", "bias"), ("r_s_bias", "r_r_bias", "r_w_bias")
+
+
+def decays_as_published(name: str) -> bool:
+    if any(re.search(pattern, name) for pattern in INCLUDED):
+        return True
+    return not any(re.search(pattern, name) for pattern in EXCLUDED)
+
+
+def test_berts_parameters_decay_by_its_codes_rule():
+    """Every parameter under its published name, by the published regular expressions."""
+    model = LanguageModel(small("bert_tiny"))
+    published = bert_names.names(layers=2)
+    exempt = exempt_from_decay(model)
+    for name, _ in model.named_parameters():
+        assert {decays_as_published(other) for other in published[name]} == {name not in exempt}, name
+
+
+def test_xlnets_parameters_decay_by_its_codes_rule():
+    """Each parameter is told in the published layout by its value, and so are those that share a matrix here."""
+    model = LanguageModel(small("xlnet_tiny"))
+    state, exempt = {}, exempt_from_decay(model)
+    for name, parameter in model.named_parameters():
+        state[name] = torch.full_like(parameter.detach(), float(name not in exempt))
+    _, converted, rest = xlnet_names.to_xlnet(state, layers=2)
+    assert all(name.startswith("next_sentence_head.") for name in rest)
+    assert len(converted) > 30
+    for name, values in converted.items():
+        assert bool(values.eq(float(decays_as_published(name))).all()), name
+
+
+@pytest.mark.parametrize("features", [None, "sum_all"])
+def test_heads_of_tasks(features):
+    """A recurrent network's biases, too, which are called bias_ih_l0 and the like."""
+    config, settings = small("bert_tiny"), f", features={features!r}" if features else ""
+    task = parse_head(f"tagging(labels=['O', 'B'], recurrent_width=4{settings})").task_of([])
+    heads = {"tags": task.head(config)}
+    if not features:
+        heads["text"] = Classification(("a", "b")).head(config)
+    model = UnderstandingModel(config, heads)
+    exempt = {name for name in exempt_from_decay(model) if name.startswith("heads.")}
+    assert exempt == {name for name, _ in model.named_parameters() if name.startswith("heads.") and ".bias" in name}
+    assert len(exempt) > 1
+
+
+def test_a_module_by_itself():
+    assert exempt_from_decay(nn.LayerNorm(3)) == {"weight", "bias"}
+    assert exempt_from_decay(nn.Linear(3, 3)) == {"bias"}

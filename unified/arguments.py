@@ -1,0 +1,63 @@
+"""Checks of what Python users pass: texts in a list, and batches of them by length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unified.errors import UnifiedError
+
+
+def require_text(name: str, text: Any) -> str:
+    """``text``, which the argument ``name`` must be.
+
+    Raises:
+        UnifiedError: it is something else.
+    """
+    if not isinstance(text, str):
+        raise UnifiedError(f"{name}: expected one text, got {_described(text)}")
+    return text
+
+
+def require_texts(name: str, texts: Any) -> list[str]:
+    """A list of the texts that the argument ``name`` must hold.
+
+    Raises:
+        UnifiedError: it is one text instead of a list of them, or holds something else.
+    """
+    items = require_list(name, texts)
+    for i, text in enumerate(items):
+        require_text(f"{name}[{i}]", text)
+    return items
+
+
+def require_list(name: str, items: Any) -> list:
+    """A list of the items of the argument ``name``.
+
+    Raises:
+        UnifiedError: it is one text, or nothing that has items.
+    """
+    if isinstance(items, str):
+        raise UnifiedError(f"{name}: expected a list of texts, got one text; put it in a list")
+    try:
+        return list(items)
+    except TypeError:
+        raise UnifiedError(f"{name}: expected a list of texts, got {_described(items)}") from None
+
+
+def by_length(rows: Sequence[Sequence[int]], size: int) -> list[list[int]]:
+    """Indices of rows, longest first, in batches of at most ``size``.
+
+    Raises:
+        UnifiedError: ``size``, which users know as ``batch_size``, is below 1.
+    """
+    if size < 1:
+        raise UnifiedError(f"batch_size must be at least 1, got {size}")
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def _described(value: Any) -> str:
+    """Type of a value and how it begins."""
+    shown = repr(value)
+    return f"{type(value).__name__} {shown[:60]}{' ...' if len(shown) > 60 else ''}"

@@ -1,0 +1,1 @@
+"""What commands that annotate texts share."""

@@ -1,0 +1,1 @@
+"""What `unified finetune` does beside one fine-tuning."""

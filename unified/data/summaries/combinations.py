@@ -1,0 +1,90 @@
+"""Which sentences of a source an extractive summary should take: the best combination of sentences by ROUGE-2.
+
+The method is that of Zhou et al. 2018, "Neural document summarization by jointly learning to score and select
+sentences", which UniLM names in section 3.1, with the limits of the authors' program (magic282/cnndm_acl18,
+find_oracle.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain, combinations
+
+import numpy as np
+from nltk.stem.porter import PorterStemmer
+from rouge_score.tokenizers import DefaultTokenizer
+
+#: Most sentences of a combination, and most combinations of one size, that are tried.
+MAX_SENTENCES, MAX_COMBINATIONS = 5, 100_000
+
+_tokenizer = DefaultTokenizer(use_stemmer=False)
+_stem = lru_cache(maxsize=1 << 17)(PorterStemmer().stem)
+
+
+def best_combination(
+    sentences: Sequence[str],
+    summary: Sequence[str],
+    max_sentences: int = MAX_SENTENCES,
+    max_combinations: int = MAX_COMBINATIONS,
+) -> tuple[list[int], bool]:
+    """Search the combination of sentences whose ROUGE-2 F1 with a summary is highest.
+
+    Candidates are the sentences that share a bigram with the summary. Of them all combinations of one sentence are
+    tried, then all of two, and so on, until the best one of a size is no better than the best one before. Of equally
+    good combinations of a size the first one counts. Words are the runs of ASCII letters and digits in lower case,
+    reduced by Porter's stemmer; bigrams do not cross the ends of sentences.
+
+    Args:
+        sentences: of the source.
+        summary: its sentences.
+        max_sentences: sizes that are tried.
+        max_combinations: a size with more combinations than that is not tried.
+
+    Returns:
+        Numbers of the sentences, increasing; none where no sentence shares a bigram with the summary. And whether a
+        limit ended the search while the score still grew.
+    """
+    wanted: dict[tuple[str, str], int] = {}
+    for bigram in chain.from_iterable(map(_bigrams, summary)):
+        wanted[bigram] = wanted.get(bigram, 0) + 1
+    bigrams = [_bigrams(sentence) for sentence in sentences]
+    candidates = [number for number, own in enumerate(bigrams) if not wanted.keys().isdisjoint(own)]
+    counts = _counts([bigrams[number] for number in candidates], list(wanted))
+    totals = np.array([len(bigrams[number]) for number in candidates], dtype=np.int64)
+    limits, wanted_total = np.array(list(wanted.values()), dtype=counts.dtype), sum(wanted.values())
+    best_score, best = 0.0, ()
+    for size in range(1, len(candidates) + 1):
+        if size > max_sentences or math.comb(len(candidates), size) > max_combinations:
+            return [candidates[i] for i in best], True
+        tried = _combinations(len(candidates), size)
+        matches = sum(counts[column] for column in tried.T)  # (combinations, bigrams)
+        matches = np.minimum(matches, limits).sum(axis=1, dtype=np.int64)
+        scores = 2 * matches / (totals[tried].sum(axis=1) + wanted_total)
+        first = int(scores.argmax())
+        if scores[first] <= best_score:
+            break
+        best_score, best = float(scores[first]), tried[first].tolist()
+    return [candidates[i] for i in best], False
+
+
+def _bigrams(sentence: str) -> list[tuple[str, str]]:
+    words = [_stem(word) for word in _tokenizer.tokenize(sentence)]
+    return list(zip(words, words[1:], strict=False))
+
+
+def _counts(texts: Sequence[Sequence[tuple[str, str]]], bigrams: Sequence[tuple[str, str]]) -> np.ndarray:
+    """How often each text holds each of the bigrams, int16 (texts, bigrams)."""
+    columns = {bigram: column for column, bigram in enumerate(bigrams)}
+    found = [(row, columns[bigram]) for row, text in enumerate(texts) for bigram in text if bigram in columns]
+    counts = np.zeros((len(texts), len(bigrams)), dtype=np.int16)
+    np.add.at(counts, tuple(np.array(found, dtype=np.int64).reshape(-1, 2).T), 1)
+    return counts
+
+
+@lru_cache(maxsize=64)
+def _combinations(count: int, size: int) -> np.ndarray:
+    """All combinations of ``size`` numbers below ``count``, in lexicographic order, int16 (combinations, size)."""
+    numbers = chain.from_iterable(combinations(range(count), size))
+    return np.fromiter(numbers, dtype=np.int16).reshape(-1, size)

@@ -1,0 +1,95 @@
+"""Several models that write one text: the mean of their probabilities decides each token, as in fairseq-generate.
+
+Letters as in :mod:`unified.generation.decoder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from unified.averaging import log_mean
+from unified.errors import UnifiedError
+from unified.generation.decoder import CachedDecoder, DecodingState, SourceCache
+
+
+@dataclass(frozen=True)
+class EnsembleSource:
+    """Caches of the same sources by each model."""
+
+    members: tuple[SourceCache, ...]
+
+    @property
+    def visible(self) -> torch.Tensor:
+        return self.members[0].visible
+
+    @property
+    def longest(self) -> int:
+        return self.members[0].longest
+
+    def select(self, keep: torch.Tensor) -> EnsembleSource:
+        """See :meth:`SourceCache.select`."""
+        return EnsembleSource(tuple(source.select(keep) for source in self.members))
+
+
+@dataclass
+class EnsembleState:
+    """What the same rows have written, as each model holds it."""
+
+    members: tuple[DecodingState, ...]
+
+    @property
+    def source(self) -> EnsembleSource:
+        return EnsembleSource(tuple(state.source for state in self.members))
+
+    @source.setter
+    def source(self, source: EnsembleSource) -> None:
+        for state, own in zip(self.members, source.members, strict=True):
+            state.source = own
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """See :meth:`DecodingState.reorder`."""
+        for state in self.members:
+            state.reorder(rows)
+
+
+class EnsembleDecoder:
+    """The step function of several models, with the interface of :class:`CachedDecoder`.
+
+    Args:
+        members: decoders of models with one vocabulary, at least one.
+
+    Raises:
+        UnifiedError: they write in different ways.
+    """
+
+    def __init__(self, members: Sequence[CachedDecoder]):
+        self.members = tuple(members)
+        first = self.members[0]
+        if any(other.scheme != first.scheme for other in self.members):
+            raise UnifiedError("the models of an ensemble write in different ways; they cannot write one text together")
+        self.special, self.scheme = first.special, first.scheme
+        self.vocabulary_size = first.vocabulary_size
+
+    @property
+    def left_out(self) -> torch.Tensor:
+        """bool (V,), symbols that no model has learnt to write."""
+        return torch.stack([member.left_out for member in self.members]).all(0)
+
+    def encode(self, source_tokens: torch.Tensor) -> EnsembleSource:
+        return EnsembleSource(tuple(member.encode(source_tokens) for member in self.members))
+
+    def begin(self, source: EnsembleSource, beam: int) -> EnsembleState:
+        pairs = zip(self.members, source.members, strict=True)
+        return EnsembleState(tuple(member.begin(own, beam) for member, own in pairs))
+
+    def step(self, last_tokens: torch.Tensor | None, state: EnsembleState) -> torch.Tensor:
+        """Logarithms (R, V) of the mean probability of each token at the next place."""
+        pairs = zip(self.members, state.members, strict=True)
+        return log_mean([torch.log_softmax(member.step(last_tokens, own).float(), -1) for member, own in pairs])
+
+    def check_positions(self, needed: int) -> None:
+        for member in self.members:
+            member.check_positions(needed)

@@ -1,0 +1,157 @@
+"""Lengths of source/target pairs: what training cuts them to, and what generation takes over from training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+
+import numpy as np
+
+from unified.errors import UnifiedError
+from unified.generation.config import GenerationConfig
+
+#: Positions beside source and target while a target is written: begin, separator, and the query for the next token.
+_SPECIAL_TOKENS = 3
+#: Share of targets that are kept whole where a row has room for that.
+_WHOLE_TARGETS = 0.99
+
+
+@dataclass(frozen=True)
+class PairLengths:
+    """Lengths of the pairs that a model was fine-tuned on, in tokens without special symbols.
+
+    A checkpoint carries them, and they are the defaults of generation from it.
+
+    Attributes:
+        max_source: the first tokens of each source that were read; 0 where sources were read whole.
+        max_target: the first tokens of each target that were learned; 0 where targets were learned whole.
+        longest_target: length of the longest target as it was learned; 0 where the model has learned no pairs.
+    """
+
+    max_source: int = 0
+    max_target: int = 0
+    longest_target: int = 0
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise UnifiedError(f"{field.name} must be 0 (whole texts) or a number of tokens, got {value!r}")
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, dict[str, int]]) -> PairLengths:
+        """Read what :meth:`state` wrote into a checkpoint; all lengths are 0 where it wrote nothing."""
+        return cls(**state.get("pair_lengths", {}))
+
+    def state(self) -> dict[str, dict[str, int]]:
+        """Plain values for a checkpoint."""
+        return {"pair_lengths": asdict(self)}
+
+    def overridden(self, max_source: int | None, max_target: int | None) -> PairLengths:
+        """Replace what is given explicitly; None keeps what training had."""
+        given = {"max_source": max_source, "max_target": max_target}
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+    def default_length(self, positions: int, max_source: int | None = None, longest: int | None = None) -> int:
+        """Most tokens to write where the user does not say: as many as targets of training had at most.
+
+        For a model that has learned no pairs it is 128, or what the longest source leaves, but at least a quarter of
+        the positions. An explicit ``max_source`` that leaves fewer positions lowers it.
+
+        Args:
+            positions: of the model, :attr:`unified.model.TransformerConfig.position_limit`.
+            longest: tokens of the longest source, where that is known.
+        """
+        left = positions // 4 if longest is None else max(positions // 4, positions_left(positions, max(longest, 1)))
+        usual = self.max_target or self.longest_target or min(GenerationConfig.max_length, left)
+        return max(1, min(usual, positions_left(positions, max_source or 0)))
+
+    def source_limit(self, positions: int, length: int, max_source: int | None = None) -> int | None:
+        """Tokens of a source that are read.
+
+        Args:
+            positions: of the model, :attr:`unified.model.TransformerConfig.position_limit`.
+            length: tokens of the target, at most.
+            max_source: what the user says, 0 for whole sources; None: as many as in training, or as the positions leave
+                beside ``length``.
+
+        Returns:
+            None for all tokens.
+
+        Raises:
+            UnifiedError: ``max_source`` is no number of tokens, or ``length`` leaves no position for a source.
+        """
+        if max_source is not None:
+            return self.overridden(max_source, None).max_source or None
+        room = positions_left(positions, length)
+        if room < 1:
+            raise UnifiedError(
+                f"the model's {positions} positions leave none for a source beside a target of {length} tokens; a "
+                "target must be shorter"
+            )
+        return min(self.max_source or room, room)
+
+
+def positions_left(positions: int, length: int) -> int:
+    """Positions left beside ``length`` tokens of a source or target and the special symbols."""
+    return positions - length - _SPECIAL_TOKENS
+
+
+def kept_lengths(lengths: np.ndarray, maximum: int) -> np.ndarray:
+    """Lengths (int64, any shape) of texts that are cut to ``maximum`` tokens; 0 cuts nothing."""
+    return np.minimum(lengths, maximum) if maximum else lengths
+
+
+def fit_pairs(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    room: int,
+    max_source: int | None = None,
+    max_target: int | None = None,
+) -> PairLengths:
+    """Choose how many tokens of sources and targets training keeps, so that every pair fits into a row.
+
+    What the user gives is taken as it is. Where all pairs fit already, nothing else is cut. Otherwise all targets are
+    cut at one length, and all sources at what a row leaves beside it. The cut is not made pair by pair: a source that
+    filled up the row would tell the model how long its target is, which no source does in generation.
+
+    If the user gives neither length, the one of targets is that of the longest, but at most a quarter of the row; or
+    what 99 of 100 targets need, at most half of the row, if that is more.
+
+    Args:
+        sources, targets: tokens of each pair, int64 (n,), special symbols not counted.
+        room: tokens of source and target together that a row holds.
+        max_source, max_target: what the user gives; 0 keeps texts whole, None leaves the choice to this function.
+
+    Raises:
+        UnifiedError: what the user gives is negative or leaves no token to the other side, or ``room`` is below 2.
+    """
+    if room < 2:
+        raise UnifiedError("a row has no room for a source and a target; lengthen the rows (--tokens-per-sample)")
+    given = PairLengths().overridden(max_source, max_target)
+    read = kept_lengths(sources, given.max_source)
+    if int((read + kept_lengths(targets, given.max_target)).max(initial=0)) > room:
+        if max_target is None and max_source is None:
+            max_target = _usual_target(targets, room)
+        elif max_target is None:
+            max_target = _rest(room, read, "--max-source", max_source)
+        if max_source is None:
+            max_source = _rest(room, kept_lengths(targets, max_target), "--max-target", max_target)
+    longest = int(kept_lengths(targets, max_target or 0).max(initial=0))
+    return PairLengths(max_source or 0, max_target or 0, longest)
+
+
+def _usual_target(targets: np.ndarray, room: int) -> int:
+    most = int(np.quantile(targets, _WHOLE_TARGETS, method="higher"))
+    return max(1, min(int(targets.max()), max(most, room // 4), room // 2))
+
+
+def _rest(room: int, lengths: np.ndarray, option: str, value: int | None) -> int:
+    """Tokens of a row that texts of these lengths leave to the other side."""
+    rest = room - int(lengths.max())
+    if rest < 1:
+        raise UnifiedError(
+            f"{option} {value}: the longest text then has {int(lengths.max()):,} tokens, and a row holds {room:,} of a "
+            f"source and its target together; lower {option}, or lengthen the rows (--tokens-per-sample)"
+        )
+    return rest

@@ -1,0 +1,86 @@
+"""What makes a fine-tuning what it is, as its results file says it: model and settings, without seed and data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from unified.data.destination import MANIFEST
+from unified.tasks.finetuning import Job
+from unified.tasks.writing import WritingTask
+
+#: Options of ``unified finetune`` that decide no score, whose contents are compared instead, or whose effect is named
+#: by what they lead to: head and training.
+_LEFT_OUT = frozenset(
+    (
+        "command",
+        "run",
+        "task",
+        "data",
+        "init",
+        "output",
+        "run_name",
+        "system",
+        "seed",
+        "micro_batch",
+        "dry_run",
+        "overwrite",
+    )
+)
+#: Options of ``fairseq-train`` that decide no score.
+_LOGGING = frozenset(("--log-format", "--log-interval", "--log-file", "--num-workers", "--no-progress-bar"))
+
+
+def model_of(name: str, job: Job) -> dict[str, Any]:
+    """The model that is fine-tuned: how the user calls it, a hash of its contents, and its size.
+
+    Its contents are the checkpoint, the dictionary and the tokenizer.
+    """
+    digest = hashlib.sha256()
+    with open(job.start.checkpoint, "rb") as stream:
+        digest.update(hashlib.file_digest(stream, "sha256").digest())
+    outputs = json.loads((job.items / MANIFEST).read_text(encoding="utf-8"))["outputs"]
+    for file, one in sorted(outputs.items()):
+        if not file.endswith(".jsonl"):
+            digest.update(f"{file} {one['sha256']}\n".encode())
+    config = job.start.config
+    size = {field: getattr(config, field) for field in ("layers", "width", "heads", "vocabulary_size")}
+    return {"name": name, "sha256": digest.hexdigest(), **size}
+
+
+def settings_of(options: Mapping[str, Any], job: Job, command: Sequence[str]) -> dict[str, Any]:
+    """Everything else that decides the scores but seed, data and versions, named as on the command line.
+
+    Args:
+        options: of ``unified finetune``, by their names in Python; what an option leaves to the task is None.
+        command: of ``fairseq-train``.
+    """
+    task = job.task
+    if isinstance(task, WritingTask):
+        own = {"decoding": {**task.decoding, "may-repeat": list(task.may_repeat)}, "separator": task.separator}
+    else:
+        own = {"head": task.head}
+    settings = {name: value for name, value in options.items() if name not in _LEFT_OUT} | asdict(job.training)
+    return {
+        **{name.replace("_", "-"): value for name, value in settings.items()},
+        **own,
+        "updates": int(command[command.index("--max-update") + 1]),
+        "fairseq": _grouped(shlex.split(options["fairseq"])),
+    }
+
+
+def _grouped(words: Sequence[str]) -> dict[str, str | bool]:
+    """Values of options of ``fairseq-train`` by option, True where one has none; without those that decide no score."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            found[name] = [value] if equals else []
+        else:
+            found.setdefault(name, []).append(word)
+    return {name: " ".join(values) or True for name, values in found.items() if name not in _LOGGING}

@@ -1,0 +1,128 @@
+"""Files that a WordPiece tokenizer is read from: ``vocab.txt`` or ``tokenizer.json``, and ``tokenizer_config.json``.
+
+``transformers`` 4 writes the first two, version 5 the last two.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError, first_few
+
+VOCABULARY_NAME, JSON_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+#: What the pieces inside a word begin with.
+CONTINUATION = "##"
+#: A longer word is unknown.
+LONGEST_WORD = 100
+#: Settings of our tokenizer under the names that ``tokenizer_config.json`` and ``tokenizer.json`` have for them.
+_CONFIG_FIELDS = {
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "split_chinese": "tokenize_chinese_chars",
+}
+_NORMALIZER_FIELDS = {
+    "lowercase": "lowercase",
+    "strip_accents": "strip_accents",
+    "split_chinese": "handle_chinese_chars",
+}
+#: What ``tokenizer.json`` must say for a tokenizer to be BERT's, by the part that says it.
+_REQUIRED = {
+    "model": {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": CONTINUATION,
+        "max_input_chars_per_word": LONGEST_WORD,
+    },
+    "normalizer": {"type": "BertNormalizer", "clean_text": True},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+}
+
+
+def read_entries(path: Path) -> list[str]:
+    """Entries of ``vocab.txt`` in the order of their ids.
+
+    Raises:
+        UnifiedError: it is not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; vocab.txt is a UTF-8 text file") from None
+    return [entry.removesuffix("\r") for entry in text.removesuffix("\n").split("\n")]
+
+
+def read_settings(path: Path) -> dict[str, bool]:
+    """Settings that ``tokenizer_config.json`` states, by our names; none where there is no such file.
+
+    Raises:
+        UnifiedError: it is not a JSON object, or a setting is neither true, false nor null.
+    """
+    return _stated(path, _object(path), _CONFIG_FIELDS) if path.is_file() else {}
+
+
+def write_settings(path: Path, settings: dict[str, bool | None]) -> None:
+    """Write ``tokenizer_config.json``."""
+    named = {_CONFIG_FIELDS[name]: value for name, value in settings.items()}
+    text = json.dumps({"tokenizer_class": "BertTokenizer", **named}, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> tuple[list[str], dict[str, bool]]:
+    """Entries of a ``tokenizer.json`` in the order of their ids, and its settings by our names.
+
+    What is put around texts (post-processing, truncation, padding) is passed over. Special symbols beyond the
+    vocabulary become entries; as everywhere, no text contains them.
+
+    Raises:
+        UnifiedError: the tokenizer is another than BERT's, or adds tokens that texts may contain.
+    """
+    content = _object(path)
+    for part, wanted in _REQUIRED.items():
+        found = content.get(part) if isinstance(content.get(part), dict) else {}
+        for name, value in wanted.items():
+            if found.get(name) != value:
+                raise UnifiedError(
+                    f"{path}: {part} {name} {found.get(name)!r}, not {value!r}; only BERT's WordPiece tokenizers are "
+                    "read from tokenizer.json"
+                )
+    return _entries(path, content), _stated(path, content["normalizer"], _NORMALIZER_FIELDS)
+
+
+def _entries(path: Path, content: dict[str, Any]) -> list[str]:
+    ids, added = content["model"].get("vocab"), content.get("added_tokens") or []
+    if not isinstance(ids, dict) or not all(isinstance(token, dict) and "content" in token for token in added):
+        raise UnifiedError(f"{path}: has no vocabulary, or its added_tokens are not objects with a content")
+    ordinary = [token["content"] for token in added if not token.get("special")]
+    if ordinary:
+        raise UnifiedError(
+            f"{path}: adds tokens that are no special symbols, which is not built: {first_few(ordinary)}"
+        )
+    ids = {**ids, **{token["content"]: token.get("id") for token in added}}
+    numbers = list(ids.values())
+    if not all(type(number) is int for number in numbers) or sorted(numbers) != list(range(len(ids))):
+        raise UnifiedError(f"{path}: the ids of its {len(ids)} entries are not 0 to {len(ids) - 1}")
+    return sorted(ids, key=ids.get)
+
+
+def _stated(path: Path, content: dict[str, Any], fields: dict[str, str]) -> dict[str, bool]:
+    """Settings that are not null."""
+    stated = {}
+    for ours, theirs in fields.items():
+        value = content.get(theirs)
+        if not isinstance(value, bool | None):
+            raise UnifiedError(f"{path}: {theirs} is {value!r}, neither true nor false")
+        if value is not None:
+            stated[ours] = value
+    return stated
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise UnifiedError(f"{path}: not a JSON object")
+    return content
