@@ -224,7 +224,7 @@ def test_all_problems_are_listed_at_once():
         load_parameters(Heads("words"), Heads("spans", width=6).state_dict())
     for part in ("missing: words.weight", "unknown: spans.bias", "body.weight: shape 6x6, the model has 4x4"):
         assert part in str(caught.value)
-    with pytest.raises(UnifiedError, match="; and 30 more$"):
+    with pytest.raises(UnifiedError, match="; and 31 more$"):
         load_parameters(model(), {})
 
 

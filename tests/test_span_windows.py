@@ -131,7 +131,7 @@ def test_bad_items_are_reported(tmp_path):
     path = tmp_path / "train.jsonl"
     good = '"question": "q", "context": "c d", "answers": [{"text": "d", "start": 2}]'
     wrong = {
-        '"context": "c"': "'question' must be",
+        '"context": "c"': "no field 'question'",
         '"question": " ", "context": "c"': "'question' must be",
         '"question": "q", "context": 3': "'context' must be",
         '"question": "q", "context": "c"': "no answer; where the passage has none, 'impossible' must be true",
