@@ -19,7 +19,7 @@ _CODAH_FILES = {part: ((f"{name}.tsv",), (f"fold0-{name}.tsv",)) for part, name 
                 (("train", "train"), ("valid", "dev"), ("test", "test"))}  # fmt: skip
 _BERT = Training(epochs=3, batch_size=16, learning_rate=2e-5)
 _XLNET = Training(epochs=4, batch_size=32, learning_rate=2e-5, longest=512, weight_decay=0.0)
-_XLNET_RACE = {"accuracy": 81.75, "accuracy_middle": 85.45, "accuracy_high": 80.21}
+_XLNET_RACE = {"accuracy": 81.75, "accuracy_middle": 85.45}
 
 TASKS = (
     Task(
