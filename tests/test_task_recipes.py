@@ -81,7 +81,8 @@ def test_the_debug_files_are_read(debug):
         for task in map(task_named, tasks):
             if not isinstance(task, WritingTask):
                 sizes = {split: len(items) for split, items in task.read(debug / name).items()}
-                development = sizes["valid"] + (sizes["test"] if name in GROUPS else 0)  # MRQA's test set is a half of it
+                # MRQA's test set is a half of its development set.
+                development = sizes["valid"] + (sizes["test"] if name in GROUPS else 0)
                 assert (sizes["train"], development) == (240, 40)
 
 
