@@ -29,6 +29,7 @@ from unified import masks
 from unified.allocator import keep_freed_memory
 from unified.data.example import Batch
 from unified.model import LanguageModel
+from unified.processes import guarded_children
 
 #: Model settings by what they show, the row that is trained on, and the dtype of autocast.
 ATTENTION = {
@@ -128,7 +129,8 @@ class Served:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=serve, args=(arguments, keep, other), daemon=True)
-        self.process.start()
+        with guarded_children():
+            self.process.start()
         self.pipe.recv()
 
     def __call__(self) -> None:

@@ -69,7 +69,7 @@ def task_of(kind: str, size: Size) -> tuple[list[object], list[object]]:
 
 def launch(module: str, *words: object) -> subprocess.Popen:
     """Start one of fairseq's commands."""
-    line = [sys.executable, "-c", _COMMAND.format(module=module), *map(str, words)]
+    line = [sys.executable, "-P", "-c", _COMMAND.format(module=module), *map(str, words)]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

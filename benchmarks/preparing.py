@@ -19,13 +19,14 @@ import math
 import multiprocessing
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from paired import OURS, options, ratios, report, say, seconds_of, set_up, take_turns
 from resident import MEGABYTE, TreePeak
+
+from unified.processes import module_command
 
 ALONE = "encoding alone"
 #: Paragraphs that a process of the encoding alone takes at once: about as many as a chunk of ours has.
@@ -57,7 +58,7 @@ def paragraphs(lines: Iterator[str]) -> list[list[str]]:
 
 
 def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "unified.cli", "prepare", *map(str, arguments)]
+    return module_command("unified.cli", ["prepare", *arguments])
 
 
 def run(words: list[str]) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from unified.processes import guarded_children
+
 Result = TypeVar("Result")
 
 MEBIBYTE = 2**20
@@ -32,7 +34,7 @@ def forget_peak() -> None:
 
 def in_own_process(function: Callable[..., Result], *arguments: object) -> Result:
     """What ``function`` returns in a fresh interpreter."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    with guarded_children(), multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 

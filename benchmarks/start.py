@@ -15,7 +15,6 @@ import argparse
 import resource
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,6 +25,7 @@ from resident import MEGABYTE, TreePeak
 
 from unified.data.mmap import TokenFileWriter, token_dtype
 from unified.data.vocabulary import Vocabulary
+from unified.processes import module_command
 
 PLUGINS = Path(__file__).resolve().parent.parent / "fairseq_plugins"
 SYMBOLS = 30_000
@@ -58,7 +58,7 @@ def start_of(folder: Path) -> tuple[float, float, float]:
     """Seconds to the first update, the most megabytes until then, and seconds of all cores to the end."""
     used = _used()
     words = [
-        *(sys.executable, "-m", "fairseq_cli.train", folder, "--user-dir", PLUGINS, "--task", "unified_lm"),
+        *module_command("fairseq_cli.train", [folder, "--user-dir", PLUGINS, "--task", "unified_lm"]),
         *("--criterion", "unified_lm", "--arch", "unified_lm_tiny", "--tokens-per-sample", 512, "--batch-size", 4),
         *("--optimizer", "adam", "--lr", 1e-4, "--max-update", 1, "--log-interval", 1, "--log-format", "json"),
         *("--disable-validation", "--no-save", "--cpu", "--num-workers", 1, "--seed", 1),

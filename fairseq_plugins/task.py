@@ -4,6 +4,8 @@ import torch
 from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.folder import fairseq_dictionary
+from fairseq_plugins.refusals import refusing
+from fairseq_plugins.trust import check_criterion, check_model
 from unified.allocator import keep_freed_memory
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -22,6 +24,21 @@ class DictionaryTask(FairseqTask):
         self.vocabulary = vocabulary
         self.dictionary = fairseq_dictionary(vocabulary)
         self.special = vocabulary.special
+        #: Whether the settings came from a checkpoint (fairseq-validate).
+        self.of_checkpoint = False
+
+    def build_model(self, cfg, from_checkpoint=False):
+        # Not decorated: fairseq looks at the signature to decide whether to pass ``from_checkpoint``.
+        if from_checkpoint:
+            with refusing():
+                check_model(cfg)
+        return super().build_model(cfg, from_checkpoint)
+
+    def build_criterion(self, cfg, from_checkpoint=False):
+        if self.of_checkpoint:
+            with refusing():
+                check_criterion(cfg)
+        return super().build_criterion(cfg, from_checkpoint)
 
     @property
     def source_dictionary(self):

@@ -35,7 +35,7 @@ def data_folder(path: Path, items: Mapping[str, Sequence], *more: str) -> Path:
     return path
 
 
-def language_model(path: Path, *more: str, **changes) -> Path:
+def language_model(path: Path, *more: str, writes: str = "nothing", **changes) -> Path:
     """A folder as `unified convert` writes it, with random weights; ``more`` are further words."""
     path.mkdir(parents=True)
     tokenizer(*more).save(path)
@@ -43,5 +43,5 @@ def language_model(path: Path, *more: str, **changes) -> Path:
     shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "dropout": 0.0, "attention_dropout": 0.0}
     known = vocabulary(*more)
     config = TransformerConfig(vocabulary_size=len(known), **shape | changes)
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), known), path, path)
+    write(Trained(config, writes, LanguageModel(config).state_dict(), known), path, path)
     return path

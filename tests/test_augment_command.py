@@ -283,7 +283,7 @@ def test_stages_of_fine_tuning_run_once_each_and_keep_their_commands(work, monke
         (folder / name / "results.json").write_text("{}")
         return subprocess.CompletedProcess(words, 0)
 
-    monkeypatch.setattr("unified.augmentation.two_stages.subprocess.run", finetune)
+    monkeypatch.setattr("unified.processes.subprocess.run", finetune)
     stages = TwoStages(folder, folder / "generated", squad, work / "asks", 0.3, (), (), 1)
     stages.check()
     stages.prepare()

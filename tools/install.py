@@ -93,12 +93,13 @@ def make_environment(folder):
     """The environment's Python, made where it is absent; a folder whose Python does not run is made anew."""
     python = folder / "bin" / "python"
     supported = "import pip, sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))"
-    if python.exists() and subprocess.run([str(python), "-c", supported], stderr=subprocess.DEVNULL).returncode == 0:
+    command = [str(python), "-P", "-c", supported]  # -P: nothing of the current folder is imported
+    if python.exists() and subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0:
         return python
     if folder.exists() and any(folder.iterdir()) and not (folder / "pyvenv.cfg").exists():
         raise Missing(f"{folder} exists and is no Python environment: move it away")
     say(f"{folder}: a new environment of {sys.executable} ({platform.python_version()})")
-    if subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)]).returncode != 0:
+    if subprocess.run([sys.executable, "-P", "-m", "venv", "--clear", str(folder)]).returncode != 0:
         raise Missing(f"no environment could be made in {folder}: the output above says why")
     return python
 
@@ -109,7 +110,7 @@ def pip(python, *arguments, **environment):
     start = log.stat().st_size if log.exists() else 0
     variables = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **environment}
     variables = {name: value for name, value in variables.items() if value is not None}
-    command = [str(python), "-m", "pip", "install", "--log", str(log), *arguments]
+    command = [str(python), "-P", "-m", "pip", "install", "--log", str(log), *arguments]
     if subprocess.run(command, env=variables, cwd=str(CHECKOUT)).returncode != 0:
         with log.open(encoding="utf-8", errors="replace") as file:
             file.seek(start)
@@ -131,7 +132,7 @@ def diagnose(output):
 def installed(python, name):
     """Version of a package in the environment, or None."""
     program = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
-    result = subprocess.run([str(python), "-c", program, name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    result = subprocess.run([str(python), "-P", "-c", program, name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return result.stdout.decode().strip() or None
 
 
@@ -183,7 +184,8 @@ def check(python):
         "import platform, torch, sentencepiece, tokenizers, fairseq.data.data_utils_fast, unified\n"
         "print('Python', platform.python_version(), 'torch', torch.__version__, 'unified', unified.__version__)"
     )
-    result = subprocess.run([str(python), "-W", "ignore", "-c", program], stdout=subprocess.PIPE, cwd=str(CHECKOUT))
+    command = [str(python), "-P", "-W", "ignore", "-c", program]
+    result = subprocess.run(command, stdout=subprocess.PIPE, cwd=str(CHECKOUT))
     if result.returncode != 0:
         raise Missing("the environment was built but does not work: the output above says why")
     say("ready: " + result.stdout.decode().splitlines()[-1])

@@ -9,6 +9,7 @@ import pkgutil
 import sys
 
 from unified import commands
+from unified.processes import guarded_children
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,7 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
     name = arguments[0] if arguments else None
     try:
         options = _parser(name).parse_args(arguments)
-        return options.run(options) or 0
+        with guarded_children():
+            return options.run(options) or 0
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -23,6 +23,7 @@ from fairseq_plugins.memory import StreamMemory
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
+from fairseq_plugins.trust import objectives_are_given
 from unified.data.annotations import Annotations
 from unified.data.dataset import RowDataset, longest_text
 from unified.data.documents import DocumentTexts
@@ -102,16 +103,15 @@ class UnifiedLMTaskConfig(FairseqDataclass):
 class UnifiedLMTask(DictionaryTask):
     """Data folder -> rows -> losses by objective; sources -> generated targets."""
 
-    def __init__(self, cfg, folders: list[DataFolder]):
+    def __init__(self, cfg, folders: list[DataFolder], own_classes: bool = True):
         super().__init__(cfg, folders[0].vocabulary())
         self.folders = folders
         self.folder = folders[0]
         default = DEFAULT_FINETUNING if self.folder.paired else DEFAULT_PRETRAINING
-        self.mixture = parse_objectives(cfg.objectives or default)
+        self.mixture = parse_objectives(cfg.objectives or default, own_classes)
         self.tokenizer = FolderTokenizer.of(self.folder.path)
         self.lengths = TaskLengths(cfg.max_source, cfg.max_target)
-        #: Whether the settings came from a checkpoint (fairseq-validate), and whether its model continues prompts.
-        self.of_checkpoint = self.continues = False
+        self.continues = False  #: whether the model of a checkpoint continues prompts
         self._said_what_is_cut = False
         self.eval_generator = None
         self.stream_memory = None
@@ -121,8 +121,10 @@ class UnifiedLMTask(DictionaryTask):
     @refusing()
     def setup_task(cls, cfg, **kwargs):
         paths = utils.split_paths(cfg.data)
-        task = cls(cfg, [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths])
-        task.of_checkpoint = kwargs.get("from_checkpoint", False)
+        of_checkpoint = kwargs.get("from_checkpoint", False)
+        folders = [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths]
+        task = cls(cfg, folders, own_classes=not of_checkpoint or objectives_are_given())
+        task.of_checkpoint = of_checkpoint
         task._check(cfg)
         return task
 
@@ -272,7 +274,6 @@ class UnifiedLMTask(DictionaryTask):
     # Model
 
     def build_model(self, cfg, from_checkpoint=False):
-        # Not decorated: fairseq looks at the signature to decide whether to pass ``from_checkpoint``.
         if not from_checkpoint:
             with refusing():
                 self._settle(cfg)

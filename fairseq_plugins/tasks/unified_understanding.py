@@ -81,7 +81,9 @@ class UnifiedUnderstandingTask(DictionaryTask):
             raise UnifiedError(f"{folder}: no such data folder")
         if cfg.max_valid_steps:
             raise UnifiedError("--max-valid-steps: scores are of all items of a split; leave it out")
-        return cls(cfg, Vocabulary.load(folder / "dict.txt"), parse_heads(cfg.head))
+        task = cls(cfg, Vocabulary.load(folder / "dict.txt"), parse_heads(cfg.head))
+        task.of_checkpoint = kwargs.get("from_checkpoint", False)
+        return task
 
     @property
     def masked(self) -> bool:

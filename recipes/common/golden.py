@@ -99,7 +99,8 @@ def run(*words) -> str:
     """All that a command prints; on one core, with the Python that runs this file."""
     environment = {**os.environ, "CARDS": "0", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment["PYTHONPATH"] = f"{RECIPES.parent}:{os.environ.get('PYTHONPATH', '')}"
+    # An empty entry would be the current folder, whose files could be imported instead of Python's own.
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(RECIPES.parent), os.environ.get("PYTHONPATH"))))
     for name in ("PRINT", "TOKENIZER", "SPACY"):
         environment.pop(name, None)
     result = subprocess.run(

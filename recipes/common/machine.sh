@@ -18,7 +18,7 @@ NODES=${NODES:-1}
 
 # Number of CUDA cards to count on.
 cards() {
-    [ -n "${CARDS:-}" ] && echo "$CARDS" || python -c "import torch; print(torch.cuda.device_count())"
+    [ -n "${CARDS:-}" ] && echo "$CARDS" || python -P -c "import torch; print(torch.cuda.device_count())"
 }
 
 # Options that depend on the machine alone. fairseq's --fp16 and --bf16 would flatten all parameters into one, of which

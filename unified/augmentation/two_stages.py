@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from unified.augmentation.stages import claim
 from unified.data.destination import describe
 from unified.errors import UnifiedError
+from unified.processes import run_module
 from unified.results import FILE_NAME
 
 _DEV = "dev-v2.0*.json*"
@@ -96,5 +96,5 @@ class TwoStages:
             print(shlex.join(words), flush=True)
             if (self.folder / name / FILE_NAME).exists():
                 print(f"{name}: done before", file=sys.stderr, flush=True)
-            elif subprocess.run([sys.executable, "-m", "unified.cli", *words[1:]]).returncode:
+            elif run_module("unified.cli", words[1:]):
                 raise UnifiedError(f"the {name} stage of fine-tuning has failed; what it printed says why")

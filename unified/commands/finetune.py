@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import subprocess
 import sys
 import time
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from unified.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.errors import UnifiedError
+from unified.processes import run_module
 
 if TYPE_CHECKING:
     from unified.tasks.thresholds import FoundThreshold
@@ -143,7 +143,7 @@ def _finetune(args: argparse.Namespace) -> int:
     if args.dry_run:
         return 0
     began = time.monotonic()
-    if subprocess.run([sys.executable, "-m", "fairseq_cli.train", *words[1:]]).returncode:
+    if run_module("fairseq_cli.train", words[1:]):
         raise UnifiedError("fairseq-train has failed; what it printed says why")
     _report(args, job, splits, words, time.monotonic() - began, threshold)
     return 0

@@ -41,12 +41,15 @@ DEFAULT_PRETRAINING = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1
 DEFAULT_FINETUNING = "target_cloze"
 
 
-def parse_objectives(text: str) -> Mixture:
+def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
     """Read a list of objectives such as ``bidirectional:2,seq2seq(mask_share=0.2):2,package.module:Class(x=1):0.5``.
 
     An entry is a name of :data:`OBJECTIVES` or ``module:Class``, settings in parentheses (fields of the class, values
     as Python literals) where they differ from the defaults, and a weight after a colon, 1 where none is given.
     An objective of weight 0 is left out.
+
+    Args:
+        own_classes: whether ``module:Class`` may be imported. Not where the text comes from a checkpoint.
 
     Raises:
         UnifiedError: names the entry and what is wrong with it.
@@ -58,7 +61,8 @@ def parse_objectives(text: str) -> Mixture:
     for entry in entries:
         name, settings, weight = _split_entry(entry)
         weights.append(_weight(entry, weight))
-        objectives.append(_build(entry, name, read_settings(settings, partial(_refusal, entry))))
+        kind = OBJECTIVES[name] if name in OBJECTIVES else _load_class(entry, name, own_classes)
+        objectives.append(_build(entry, name, kind, read_settings(settings, partial(_refusal, entry))))
     return Mixture(tuple(objectives), tuple(weights))
 
 
@@ -92,8 +96,7 @@ def _weight(entry: str, text: str) -> float:
     return weight
 
 
-def _build(entry: str, name: str, settings: dict[str, Any]) -> Objective:
-    kind = OBJECTIVES[name] if name in OBJECTIVES else _load_class(entry, name)
+def _build(entry: str, name: str, kind: type, settings: dict[str, Any]) -> Objective:
     check_settings(kind, name, settings, partial(_refusal, entry))
     objective = kind(**settings)
     if not isinstance(objective, Objective):
@@ -101,12 +104,18 @@ def _build(entry: str, name: str, settings: dict[str, Any]) -> Objective:
     return objective
 
 
-def _load_class(entry: str, name: str) -> type:
+def _load_class(entry: str, name: str, allowed: bool) -> type:
     module_name, colon, class_name = name.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", module_name):
         listed = ", ".join(OBJECTIVES)
         hint = nearest(name, OBJECTIVES)
         raise _refusal(entry, f"no objective {name!r}{hint}; known are {listed}, and any package.module:Class")
+    if not allowed:
+        raise _refusal(
+            entry,
+            "the checkpoint names a class of another library, and no checkpoint chooses what is imported; where you "
+            "trust it, name it yourself: --task unified_lm --objectives '...'",
+        )
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:

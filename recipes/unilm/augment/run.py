@@ -30,10 +30,11 @@ from steps import Run, Step  # noqa: E402
 
 from unified.augmentation.stages import claim  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
+from unified.processes import module_command  # noqa: E402
 from unified.result_tables import tables  # noqa: E402
 from unified.results import FILE_NAME, read_results  # noqa: E402
 
-UNIFIED = (sys.executable, "-m", "unified.cli")
+UNIFIED = tuple(module_command("unified.cli"))
 
 
 @dataclass(frozen=True)

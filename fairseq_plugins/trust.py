@@ -1,0 +1,86 @@
+"""What the settings in a checkpoint may choose: no module to import, and nothing that fairseq evaluates as Python.
+
+fairseq-validate builds the task, the model and the criterion that a checkpoint names. Many of fairseq's own pass their
+settings to ``eval``, such as the layers of ``fconv``; and an objective may be a class of any module.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+from fairseq import checkpoint_utils, tasks
+from fairseq.distributed import utils as distributed_utils
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.registry import REGISTRIES
+
+from fairseq_plugins.refusals import refusing
+from unified.errors import UnifiedError
+from unified.processes import guarded_children
+
+#: Options of the command that loads a checkpoint and its task, which stand in for what the checkpoint says.
+_given: ContextVar[Mapping[str, object] | None] = ContextVar("given", default=None)
+
+
+def objectives_are_given() -> bool:
+    """Whether the objectives of a checkpoint's task are those of the command line."""
+    return "objectives" in (_given.get() or {})
+
+
+def check_model(cfg) -> None:
+    """Refuse the settings of a model in a checkpoint where it is one of fairseq's own."""
+    _check("model", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}, cfg)
+
+
+def check_criterion(cfg) -> None:
+    """Refuse the settings of a criterion in a checkpoint where it is one of fairseq's own."""
+    _check("criterion", REGISTRIES["criterion"]["registry"], cfg)
+
+
+def install() -> None:
+    """Wrap the functions of fairseq that build what a checkpoint names; fairseq looks them up at every call."""
+    checkpoint_utils.load_model_ensemble_and_task = _noting_options(checkpoint_utils.load_model_ensemble_and_task)
+    tasks.setup_task = _checking_task(tasks.setup_task)
+    distributed_utils.call_main = guarded_children()(distributed_utils.call_main)
+
+
+def _noting_options(load):
+    def load_model_ensemble_and_task(filenames, arg_overrides=None, *arguments, **keywords):
+        token = _given.set(arg_overrides)
+        try:
+            return load(filenames, arg_overrides, *arguments, **keywords)
+        finally:
+            _given.reset(token)
+
+    return load_model_ensemble_and_task
+
+
+def _checking_task(setup):
+    def setup_task(cfg, **keywords):
+        if keywords.get("from_checkpoint"):
+            with refusing():
+                _check("task", tasks.TASK_REGISTRY, cfg)
+        return setup(cfg, **keywords)
+
+    return setup_task
+
+
+def _check(kind: str, known: Mapping[str, type], cfg) -> None:
+    names = _names(kind, cfg)
+    for name in names or [None]:
+        if name not in known:
+            raise UnifiedError(f"the checkpoint names a {kind} {name!r}, which is not known")
+        if known[name].__module__.partition(".")[0] == "fairseq":
+            raise UnifiedError(
+                f"the checkpoint names the {kind} {name!r} of fairseq itself, whose settings may be evaluated as "
+                "Python; where you trust it, leave --user-dir out"
+            )
+
+
+def _names(kind: str, cfg) -> list[str]:
+    """All names that fairseq may take for what it builds."""
+    if isinstance(cfg, str):
+        return [cfg]
+    settings = vars(cfg) if isinstance(cfg, Namespace) else cfg or {}
+    return [settings[key] for key in ("_name", kind, "arch") if isinstance(settings.get(key), str)]

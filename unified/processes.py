@@ -1,0 +1,44 @@
+"""Starting Python programs so that they import nothing from the current folder.
+
+``python -m`` and ``python -c`` put the current folder first on the path: a ``random.py`` that lies beside a downloaded
+data set would be executed. So does an empty entry of ``PYTHONPATH``; ``PYTHONPATH=$PYTHONPATH:/folder`` makes one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+
+def module_command(module: str, words: Sequence[object] = ()) -> list[str]:
+    """The command that runs ``module`` with this Python, without the current folder on its path."""
+    return [sys.executable, "-P", "-m", module, *map(str, words)]
+
+
+def run_module(module: str, words: Sequence[object]) -> int:
+    """Run ``module`` in a process of its own; returns its exit status."""
+    with guarded_children():
+        return subprocess.run(module_command(module, words)).returncode
+
+
+@contextmanager
+def guarded_children() -> Iterator[None]:
+    """Whatever a block starts, and whatever that starts, has no current folder on its path.
+
+    Entries of ``PYTHONPATH`` that name a folder stay, a dot too: they were meant.
+    """
+    before = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    os.environ["PYTHONSAFEPATH"] = "1"
+    if before["PYTHONPATH"] is not None:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, before["PYTHONPATH"].split(os.pathsep)))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
