@@ -177,7 +177,7 @@ def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes
         (["{samples}/pairs", "-s", "en"], "found source-target, target-source; see --subset"),
         (["{samples}/nowhere"], "nowhere: holds no dict.txt"),
         (["--input", "{samples}/nowhere.txt"], "nowhere.txt: no such file"),
-        (["--input", "{samples}/model.pt"], "model.pt: not UTF-8 at byte"),
+        (["--input", "{samples}/model.pt"], "model.pt: not raw text but a zip archive"),
         (["--input", "{samples}/input.txt", "--max-source", "-1"], "--max-source must be 0 or a number of tokens"),
         (["--input", "{samples}/input.txt", "--top-k", "3"], "top_k 3 and top_p 1.0 need sampling=True"),
         (["--input", "{samples}/input.txt", "--no-repeat-ignore", "xyz"], "'xyz' is not a symbol of the dictionary"),

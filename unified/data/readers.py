@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.data.json_files import LONE_SURROGATE
+from unified.data.raw_text import RawTextReader
 from unified.data.streams import Block, LineReader, without_compression
 from unified.errors import Problems, UnifiedError, require_fields
 
@@ -148,7 +149,7 @@ class DocumentCorpus:
         document = 0
         for path in self.paths:
             inside = False  # does the last line read belong to document number `document`?
-            blocks = LineReader(path).blocks()
+            blocks = (LineReader if is_json(path) else RawTextReader)(path).blocks()
             for block in _at_blank_lines(blocks) if whole_documents and not is_json(path) else blocks:
                 if is_json(path):
                     yield JsonChunk(block, document, self.text_field)
@@ -179,9 +180,9 @@ class ParallelCorpus:
         """
         pair = 0
         for source_path, target_path in zip(self.sources, self.targets, strict=True):
-            targets = LineReader(target_path)
+            targets = RawTextReader(target_path)
             lines = 0
-            for source in LineReader(source_path).blocks():
+            for source in RawTextReader(source_path).blocks():
                 target = targets.take(source.count)
                 found = target.count if target else 0
                 if found < source.count:

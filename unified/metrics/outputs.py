@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unified.data.json_files import fields_of
+from unified.data.raw_text import require_text_name
 from unified.data.readers import is_json
 from unified.errors import Problems, UnifiedError, require_fields
 
@@ -20,8 +21,9 @@ def read_lines(path: str | Path) -> list[str]:
     """Lines of a UTF-8 file without their line ends; an empty line is an empty sentence.
 
     Raises:
-        UnifiedError: there is no such file, it is empty, or a line is not UTF-8.
+        UnifiedError: there is no such file, it is empty, a table by its name, or a line is not UTF-8.
     """
+    require_text_name(path)
     lines = list(_lines(path))
     if not lines:
         raise UnifiedError(f"{path}: the file is empty; expected one sentence a line")

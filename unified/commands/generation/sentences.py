@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unified.data.mmap import TokenFile
+from unified.data.raw_text import RawTextReader
 from unified.errors import UnifiedError
 from unified.hub import UnifiedLM
 
@@ -40,18 +41,11 @@ class FolderSentences:
 
 
 class FileSentences:
-    """Lines of a UTF-8 text file; there are no references."""
+    """Lines of a text file, plain or compressed; there are no references."""
 
     def __init__(self, path: Path):
         self.files = [path]
-        try:
-            self.lines = path.read_text(encoding="utf-8").split("\n")
-        except FileNotFoundError:
-            raise UnifiedError(f"{path}: no such file") from None
-        except UnicodeDecodeError as error:
-            raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}") from None
-        if self.lines[-1] == "":
-            self.lines.pop()
+        self.lines = [line for block in RawTextReader(str(path)).blocks() for line in block.lines]
 
     def __len__(self) -> int:
         return len(self.lines)
