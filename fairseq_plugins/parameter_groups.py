@@ -31,7 +31,7 @@ class Role:
 
     Attributes:
         layer: number of its Transformer layer from below, 0 for the embeddings; None outside the Transformer.
-        head: whether it belongs to the head of a task.
+        head: whether it belongs to the head of a task, or to an LSTM below it.
         decays: whether weight decay is meant for it, see :func:`unified.model.weight_decay.exempt_from_decay`.
     """
 
@@ -46,7 +46,7 @@ def mark_parameters(model: LanguageModel) -> None:
     layers = {id(parameter): 0 for parameter in transformer.embeddings.parameters()}
     for number, block in enumerate(transformer.blocks):
         layers |= {id(parameter): number for parameter in block.parameters()}
-    heads = model.heads.parameters() if isinstance(model, UnderstandingModel) else ()
+    heads = model.task_parameters() if isinstance(model, UnderstandingModel) else ()
     of_heads, exempt = {id(parameter) for parameter in heads}, exempt_from_decay(model)
     for name, parameter in model.named_parameters():
         role = Role(layers.get(id(parameter)), id(parameter) in of_heads, name not in exempt)

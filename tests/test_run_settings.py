@@ -43,7 +43,8 @@ def planned(folder, words: str = ""):
     task = task if args.head is None else with_head(task, args.head)
     names = ("epochs", "batch_size", "learning_rate", "head_rate", "layer_decay", "longest")
     training = with_changes(task.training, **{name: getattr(args, name) for name in names})
-    job = job_of(task, training, Start.of(args.init), folder / "run")
+    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
+    job = job_of(task, training, start, folder / "run")
     command = job.command(job.read(folder / "data"), args.seed, 0, args.micro_batch)
     return model_of(args.init, job), settings_of(vars(args), job, command)
 
@@ -65,7 +66,7 @@ def same(folder, words: str, tmp_path) -> bool:
     "words",
     ["--epochs 4", "--batch-size 4", "--learning-rate 1e-4", "--head-rate 1e-3", "--layer-decay 0.9", "--longest 64",
      "--auxiliary-masking 0.5", "--select best", "--head 'classification(dropout=0.2)'", "--fairseq '--dropout 0.2'",
-     "--fairseq=--fp16", "--init {folder}/deeper", "--init {folder}/words"],
+     "--fairseq=--fp16", "--mask left_to_right", "--lstm 1", "--init {folder}/deeper", "--init {folder}/words"],
 )  # fmt: skip
 def test_what_decides_scores_makes_another_run(folder, tmp_path, words):
     assert not same(folder, words.format(folder=folder), tmp_path)
@@ -74,7 +75,7 @@ def test_what_decides_scores_makes_another_run(folder, tmp_path, words):
 @pytest.mark.parametrize(
     "words",
     ["--seed 7", "--init {folder}/copy", "--epochs 3", "--head classification", "--micro-batch 2 --batch-size 32",
-     "--fairseq '--log-format json --num-workers=0'", "--output {folder}/elsewhere"],
+     "--fairseq '--log-format json --num-workers=0'", "--output {folder}/elsewhere", "--mask bidirectional --lstm 0"],
 )  # fmt: skip
 def test_what_decides_none_makes_the_same_run(folder, tmp_path, words):
     """Defaults that are spelled out, copies of the model, logs, how much a card reads at once."""

@@ -218,6 +218,13 @@ def test_every_ablation_is_a_flag_that_builds(built, system):
     assert len({json.dumps(answer) for answer in answers}) == len(answers), "two of them are the same"
 
 
+def test_only_the_ablation_from_left_to_right_is_fine_tuned_so(built):
+    """BERT's table 5: the mask of pre-training is the one that fine-tuning begins with."""
+    masks = {name: answer["config"]["mask"] for (_, name), answer in built.items()}
+    assert [name for name, mask in masks.items() if mask != "bidirectional"] == ["left to right, no NSP"]
+    assert masks["left to right, no NSP"] == "left_to_right"
+
+
 def test_ablations_of_data_are_flags_that_parse():
     from unified.cli import _parser
     from unified.data.cleaning import Cleaning

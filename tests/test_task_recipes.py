@@ -126,6 +126,17 @@ def test_the_debug_run_learns_its_task(debug, tmp_path, recipe, task, measure):
     assert debug_scores(recipe, debug / task, tmp_path)[measure] >= 85
 
 
+def test_the_row_with_an_lstm_at_debug_size(debug, tmp_path):
+    """BERT's table 5, "+ BiLSTM": the script keeps the mask of pre-training and adds the layer."""
+    start = debug_model(debug / "sst2", tmp_path / "model", mask="left_to_right")
+    options = "--lstm", "1", "--dry-run"
+    result = run(
+        "bash", RECIPES / "bert" / "glue" / "finetune.sh", "debug", debug / "sst2", start, tmp_path / "run", *options
+    )
+    words = shlex.split(next(line for line in result.stdout.splitlines() if line.startswith("fairseq-train")))
+    assert words[words.index("--mask") + 1] == "left_to_right" and words[words.index("--lstm") + 1] == "1"
+
+
 def test_relations_at_debug_size(debug, tmp_path):
     """Types of entities say the relation, and symbols for them stand in the place of the words."""
     assert debug_scores("spanbert/relation", debug / "tacred", tmp_path)["f1"] >= 95

@@ -40,13 +40,15 @@ class Embedding:
         max_tokens: int = 0,
         batch_size: int = 32,
     ) -> torch.Tensor:
-        """A vector of each text, from the last states of its sequence, which is read in both directions.
+        """A vector of each text, from the last states of its sequence.
 
-        The sequence is ``CLS text SEP``, or ``text SEP CLS`` for models with relative positions (XLNet).
+        The sequence is ``CLS text SEP``, or ``text SEP CLS`` for models with relative positions (XLNet). It is read in
+        both directions, or under the mask that the model was trained with.
 
         Args:
             pooling: "mean" averages the states of all tokens of the sequence, special symbols included, as sentence
-                encoders such as MiniLM do; "cls" takes the state of CLS.
+                encoders such as MiniLM do; "cls" takes the state of CLS, or of the last SEP where
+                a left-to-right mask hides the text from CLS.
             normalize: give each vector length 1, as many sentence encoders want before vectors are compared.
             max_tokens: read only so many first tokens of each text, special symbols not counted; 0 reads all.
             batch_size: texts that are read together.

@@ -72,7 +72,8 @@ def _facts(handle: UnifiedLM) -> dict[str, object]:
         facts |= {f"the {name}{of_head}": value for name, value in settings.items()}
         codec = predictor.codec
         facts["the lengths of sequences"] = codec.longest
-        facts["the orders of a sequence"] = (codec.cls_last, codec.marks_entities)
+        facts["the orders of a sequence"] = (codec.cls_last, codec.marks_entities, codec.token_types)
+        facts["the masks of a sequence"] = codec.mask
     return facts
 
 

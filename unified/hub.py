@@ -34,7 +34,7 @@ from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothe
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
-from unified.masks import GIVEN
+from unified.masks import GIVEN, TEXT_MASKS
 from unified.model import LanguageModel
 from unified.model.language_model import NO_TOKEN_HEAD
 from unified.model.understanding import UnderstandingModel
@@ -205,8 +205,9 @@ class UnifiedLM(Answering, Composing, Embedding):
     def fill_mask(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
         """For each ``<mask>`` in ``text`` the ``top`` most probable symbols with their probabilities, best first.
 
-        The text is read in both directions, as by the bidirectional objective. A permutation language model knows no
-        ``<mask>``: it is asked by a query at each of them, and nothing sees what stands there.
+        The text is read in both directions, or under the mask of a model that was trained in one direction alone. A
+        permutation language model knows no ``<mask>``: it is asked by a query at each of them, and nothing sees what
+        stands there.
 
         Raises:
             UnifiedError: there is no ``<mask>`` in the text, or it is longer than the position table.
@@ -261,7 +262,7 @@ class UnifiedLM(Answering, Composing, Embedding):
             raise UnifiedError(NO_TOKEN_HEAD)
 
     def _masked(self, text: str, query_stream: bool) -> Batch:
-        """CLS text SEP, which sees all of itself; or text SEP CLS, as XLNet has it, which does not see its masks."""
+        """CLS text SEP, under the model's mask; or text SEP CLS, as XLNet has it, which does not see its masks."""
         parts = text.split(MASK)
         if len(parts) == 1:
             raise UnifiedError(f"a text with at least one {MASK} is needed, got {text[:60]!r}")
@@ -277,10 +278,14 @@ class UnifiedLM(Answering, Composing, Embedding):
             )
         tokens = np.array(ids, dtype=np.int64)
         hidden = np.flatnonzero(tokens == self.special.mask)
-        token_types, ranks = np.zeros_like(tokens), np.full_like(tokens, GIVEN)
         if query_stream:
+            token_types, ranks = np.zeros_like(tokens), np.full_like(tokens, GIVEN)
             token_types[-1] = CLS_TYPE
             ranks[hidden] = 0
+        else:
+            codec = Codec.for_model(self.model.config, self.tokenizer, self.vocabulary, len(tokens))
+            token_types = np.full_like(tokens, codec.token_types[0])
+            ranks = TEXT_MASKS[codec.mask](len(tokens)).key_rank.numpy()
         example = Example(
             group="masked",
             tokens=tokens,

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 #: Heads a checkpoint may lack (they start afresh) or bring along unused.
 HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.")
-HEADS += ("sentence_head.", "heads.")
+HEADS += ("sentence_head.", "heads.", "lstm.")
 
 UnifiedLMModelConfig = mirror(
     TransformerConfig,

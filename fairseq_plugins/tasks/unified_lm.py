@@ -37,7 +37,7 @@ from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.model import TransformerConfig
 from unified.model.language_model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
-from unified.objectives.base import boundary_offsets_of, extractive_of, loss_names, marks_entities
+from unified.objectives.base import boundary_offsets_of, extractive_of, loss_names, marks_entities, mask_of
 
 logger = logging.getLogger(__name__)
 
@@ -312,6 +312,12 @@ class UnifiedLMTask(DictionaryTask):
             )
         config = restore(TransformerConfig, cfg, vocabulary_size=len(self.vocabulary))
         self._check_entities(config)
+        mask = mask_of(self.mixture.objectives)
+        if config.mask not in (mask, TransformerConfig.mask):
+            raise UnifiedError(
+                f"--mask {config.mask}: the objectives {self.mixture} decide who sees whom; the option is for tasks of "
+                "understanding"
+            )
         for objective in self.mixture.objectives:
             if getattr(objective, "query_stream", False) and cfg.positions != "relative":
                 raise UnifiedError(
@@ -327,6 +333,7 @@ class UnifiedLMTask(DictionaryTask):
         with open_dict(cfg):
             if cfg.writes == "auto":
                 cfg.writes = self._writes(config)
+            cfg.mask = mask
             # Heads that the objectives need; asked for by hand, one may reach further than they do.
             reach = max(boundary_offsets_of(objective) for objective in self.mixture.objectives)
             cfg.boundary_offsets = max(cfg.boundary_offsets, reach)

@@ -141,6 +141,7 @@ def bert_config(settings: dict) -> TransformerConfig:
             attention_dropout=settings.get("attention_probs_dropout_prob", 0.1),
             norm_epsilon=settings.get("layer_norm_eps", 1e-12),
             initializer_range=settings.get("initializer_range", 0.02),
+            mask="left_to_right" if settings.get("is_decoder") else "bidirectional",
         )
     except KeyError as error:
         raise UnifiedError(f"config.json: no {error.args[0]}; is it a BERT's?") from None

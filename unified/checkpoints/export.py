@@ -17,6 +17,7 @@ from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.data.destination import new_folder
 from unified.data.markers import markers_of
 from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
 from unified.tokenization import Tokenizer
 
@@ -33,7 +34,7 @@ class Source:
         path: the file.
         data: the folder with its dictionary and tokenizer.
         config, parameters, vocabulary: what it holds; of heads those of a language model.
-        left_out: names of heads of tasks, which it was fine-tuned for.
+        left_out: names of parameters of tasks that it was fine-tuned for: heads, and an LSTM below them.
     """
 
     path: Path
@@ -48,15 +49,21 @@ class Source:
         """From a checkpoint file or its folder, of a language model or of a model of tasks.
 
         Raises:
-            UnifiedError: there is none, its dictionary is missing or another, or its parameters do not fit.
+            UnifiedError: there is none, its dictionary is missing or another, or its parameters do not fit; or it reads
+                texts under a mask that models of ``transformers`` would not apply.
         """
         path = find_checkpoint(path)
         content = load_checkpoint(path)
         data = find_data(path, content)
         trained = read(path, content, data)
-        of_tasks = tuple(name for name in trained.parameters if name.startswith("heads."))
+        if trained.config.mask != "bidirectional":
+            raise UnifiedError(
+                f"{path}: the model reads texts under the mask {trained.config.mask!r}; what it would be written as "
+                "reads them in both directions and would give other states"
+            )
+        of_tasks = tuple(name for name in trained.parameters if name.startswith(("heads.", "lstm.")))
         parameters = {name: value for name, value in trained.parameters.items() if name not in of_tasks}
-        config = trained.config
+        config = replace(trained.config, lstm=0)
         if not any(name.startswith("token_head.") for name in parameters):
             config = replace(config, token_head="none")
         load_parameters(LanguageModel(config), parameters, OPTIONAL_HEADS)

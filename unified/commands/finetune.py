@@ -54,6 +54,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         help="a layer's learning rate as a share of the one above's (as published)",
     )
+    parser.add_argument(
+        "--mask",
+        metavar="NAME",
+        help="mask under which texts are read: bidirectional, left_to_right, right_to_left, or seq2seq, which reads "
+        "the second of two texts from left to right (that of the model's pre-training or last fine-tuning)",
+    )
+    parser.add_argument(
+        "--lstm",
+        type=int,
+        metavar="N",
+        help="layers of a bidirectional LSTM between the model and the head, drawn at random (none, or as many as the "
+        "model has)",
+    )
     parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
     parser.add_argument(
         "--auxiliary-masking",
@@ -127,7 +140,7 @@ def _finetune(args: argparse.Namespace) -> int:
         layer_decay=args.layer_decay,
         longest=args.longest,
     )
-    start = Start.of(args.init)
+    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     if args.auxiliary_masking and start.config.token_head == "none":
         raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
     job = job_of(task, training, start, Path(args.output))
@@ -160,6 +173,9 @@ def _entity_source(args: argparse.Namespace, config):
 
 
 def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
+    for option, value in (("--mask", args.mask), ("--lstm", args.lstm)):
+        if value is not None:
+            raise UnifiedError(f"{option} {value}: {name} is a task of writing; the option is for understanding")
     for option, value in (("--head", args.head), ("--head-rate", args.head_rate)):
         if value is not None:
             raise UnifiedError(f"{option} {value}: {name} is a task of writing, which needs no head")

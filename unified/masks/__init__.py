@@ -14,7 +14,7 @@ and key at once obey ``query_rank <= key_rank``; visibility is then transitive, 
 Letters: B rows, T queries, S keys. All vectors are int64.
 """
 
-from unified.masks.builders import bidirectional, left_to_right, permutation, right_to_left, seq2seq
+from unified.masks.builders import TEXT_MASKS, bidirectional, left_to_right, permutation, right_to_left, seq2seq
 from unified.masks.constants import GIVEN, NO_KEY, PADDING
 from unified.masks.mask import AttentionMask, structure_of
 from unified.masks.packing import batch, pack
@@ -26,6 +26,7 @@ __all__ = [
     "GIVEN",
     "NO_KEY",
     "PADDING",
+    "TEXT_MASKS",
     "batch",
     "bidirectional",
     "from_dense",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -49,6 +49,15 @@ def permutation(steps: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMa
     if ranks.size and ranks.min() < GIVEN:
         raise ValueError(f"steps must be GIVEN (-1) or at least 0, got {ranks.min()}")
     return _row(ranks, structure_of(ranks, ranks, np.zeros_like(ranks)))
+
+
+#: Name -> mask of one text, or of a text and a second one behind it, from their lengths in tokens.
+TEXT_MASKS: dict[str, Callable[..., AttentionMask]] = {
+    "bidirectional": lambda *lengths: bidirectional(sum(lengths)),
+    "left_to_right": lambda *lengths: left_to_right(sum(lengths)),
+    "right_to_left": lambda *lengths: right_to_left(sum(lengths)),
+    "seq2seq": lambda source, target=0: seq2seq(source, target),
+}
 
 
 def _row(ranks: np.ndarray, structure: str) -> AttentionMask:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from unified.errors import UnifiedError
+from unified.masks import TEXT_MASKS
 
 NORMS = ("post", "pre")
 POSITIONS = ("learned", "relative")
@@ -50,6 +51,17 @@ class TransformerConfig:
         "bi",
         "with relative positions: 'bi', the mask alone says who sees whom; 'uni', no token sees what stands behind it "
         "either, whatever the mask (XLNet's names)",
+    )
+    mask: str = _option(
+        "bidirectional",
+        "mask under which tasks of understanding read a text or a pair of texts: "
+        f"{', '.join(map(repr, TEXT_MASKS))} (the first text is read in both directions, the second from left to "
+        "right); follows the objectives in pre-training",
+    )
+    lstm: int = _option(
+        0,
+        "layers of a bidirectional LSTM between the Transformer and the heads of tasks of understanding, drawn at "
+        "random where a checkpoint has none (BERT's ablation); 0: no LSTM",
     )
     clamp_len: int = _option(
         0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)"
@@ -102,6 +114,7 @@ class TransformerConfig:
             "activation": ACTIVATIONS,
             "token_head": TOKEN_HEADS,
             "attn_type": ATTN_TYPES,
+            "mask": tuple(TEXT_MASKS),
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:
@@ -111,6 +124,10 @@ class TransformerConfig:
                 raise UnifiedError(f"{name} {getattr(self, name)!r} needs positions 'relative', got {self.positions!r}")
         if self.relative and self.width % 2:
             raise UnifiedError(f"relative positions need an even width, got {self.width}")
+        if self.lstm < 0:
+            raise UnifiedError(f"lstm must be at least 0, got {self.lstm}")
+        if self.lstm and self.width % 2:
+            raise UnifiedError(f"an LSTM of two directions needs an even width, got {self.width}")
         others = set(self.sublayer_kinds) & set(SUBLAYERS[1:-1])
         if self.relative and others:
             raise UnifiedError(f"sublayers of {', '.join(sorted(others))} need positions 'learned', got 'relative'")

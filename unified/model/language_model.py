@@ -36,6 +36,8 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        if config.lstm:
+            raise UnifiedError(f"lstm {config.lstm}: the LSTM is for tasks of understanding; a language model has none")
         self.config = config
         self.transformer = Transformer(config)
         self.token_head = LanguageModelHead(config) if config.token_head != "none" else None

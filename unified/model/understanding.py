@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -12,6 +12,7 @@ from unified.data.example import Batch
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.heads import LanguageModelHead, LossSum, class_loss
+from unified.model.recurrent import SequenceLSTM
 from unified.model.transformer import Transformer
 
 #: Places that are read at the same time where no gradient is wanted, so that long items take little more memory than
@@ -30,6 +31,9 @@ class UnderstandingModel(nn.Module):
             stays as it is: no gradient, no dropout.
         predicts_tokens: whether it has a language model's head too, for masked language modelling beside the tasks.
 
+    With ``config.lstm`` the heads of tasks read what a bidirectional LSTM makes of the last layer's states; the head
+    that predicts tokens reads the states themselves.
+
     Raises:
         UnifiedError: beside a head with ``layers`` there is something else to learn.
     """
@@ -43,6 +47,9 @@ class UnderstandingModel(nn.Module):
             raise UnifiedError("masked language modelling beside tasks needs a model with a token head (token_head)")
         self.token_head = LanguageModelHead(config) if predicts_tokens else None
         self.fixed = any(hasattr(module, "layers") for module in self.heads.values())
+        if self.fixed and config.lstm:
+            raise UnifiedError("a head on the features of a fixed model has an LSTM of its own; leave lstm out")
+        self.lstm = SequenceLSTM(config) if config.lstm else None
         if self.fixed and (len(heads) > 1 or predicts_tokens):
             raise UnifiedError("a head on the features of a fixed model must be the only thing that is learnt")
         if self.fixed:
@@ -51,7 +58,9 @@ class UnderstandingModel(nn.Module):
     def forward(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> object:
         """What ``head`` makes of the states (N, D) of the N places ``batch.predicted``."""
         module = self.heads[head]
-        return module(self._features(batch, module.layers) if self.fixed else self._read(batch), reading)
+        if self.fixed:
+            return module(self._features(batch, module.layers), reading)
+        return module(self._read(batch), reading)
 
     def train(self, mode: bool = True) -> UnderstandingModel:
         super().train(mode)
@@ -61,7 +70,7 @@ class UnderstandingModel(nn.Module):
 
     def token_loss(self, batch: Batch) -> LossSum:
         """Of the tokens ``batch.labels`` at those places, in nats."""
-        logits = self.token_head(self._read(batch), self.transformer.embeddings.tokens)
+        logits = self.token_head(_in_portions(batch, self._states), self.transformer.embeddings.tokens)
         return class_loss(logits, batch.labels)
 
     def idle(self, head: str) -> torch.Tensor:
@@ -69,20 +78,27 @@ class UnderstandingModel(nn.Module):
         others = (p for name, module in self.heads.items() if name != head for p in module.parameters())
         return sum((p.sum() * 0.0 for p in others), self.transformer.embeddings.tokens.weight.new_zeros(()))
 
+    def task_parameters(self) -> Iterator[nn.Parameter]:
+        """Parameters that only the tasks need: those of their heads and of the LSTM."""
+        for module in (self.heads, self.lstm):
+            yield from () if module is None else module.parameters()
+
     def _read(self, batch: Batch) -> torch.Tensor:
-        rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
-        states = [
-            self.transformer(
-                part.tokens,
-                part.positions,
-                part.token_types,
-                part.mask,
-                places=part.predicted,
-                entities=part.entities,
-            )
-            for part in _portions(batch, rows)
-        ]
-        return torch.cat(states)
+        """(N, D), what heads read."""
+        return _in_portions(batch, self._states if self.lstm is None else self._recurrent_states)
+
+    def _states(self, batch: Batch) -> torch.Tensor:
+        """(N, D), the last layer's."""
+        return self._transformed(batch, batch.predicted)
+
+    def _recurrent_states(self, batch: Batch) -> torch.Tensor:
+        """(N, D), the LSTM's."""
+        return self.lstm(self._transformed(batch, None), batch.documents, batch.predicted)
+
+    def _transformed(self, batch: Batch, places: torch.Tensor | None) -> torch.Tensor:
+        return self.transformer(
+            batch.tokens, batch.positions, batch.token_types, batch.mask, places=places, entities=batch.entities
+        )
 
     @torch.no_grad()
     def _features(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
@@ -100,6 +116,12 @@ class UnderstandingModel(nn.Module):
         heads = tuple(f"heads.{name}." for name in self.heads)
         parts = (f"heads.{name}.{part}." for name, head in self.heads.items() for part, _ in head.named_children())
         return heads + tuple(parts)
+
+
+def _in_portions(batch: Batch, states: Callable[[Batch], torch.Tensor]) -> torch.Tensor:
+    """(N, D) ``states`` of a batch; where no gradient is wanted, of some rows at a time."""
+    rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
+    return torch.cat([states(part) for part in _portions(batch, rows)])
 
 
 def _portions(batch: Batch, rows: int) -> Iterator[Batch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -50,6 +50,8 @@ class Objective(Protocol):
         extractive: whether it predicts of source sentences if a summary takes them. False.
         target_sentinels(tokens): how many sentinels the targets of a text of so many tokens hold at most, counted from
             <sentinel_0>. 0, its targets are tokens of the text and separators alone.
+        mask: name of the mask under which a model that learns it alone reads texts, one of
+            :data:`unified.masks.TEXT_MASKS`. "bidirectional".
         writes: how a model that learns it alone generates, see ``--writes``. "left_to_right", "cloze" on pairs.
         paper: where it comes from.
     """
@@ -140,6 +142,12 @@ def examples_of(objective: Objective, texts: Texts, draws: Draws) -> Examples:
 
 def boundary_offsets_of(objective: Objective) -> int:
     return getattr(objective, "boundary_offsets", 0)
+
+
+def mask_of(objectives: Sequence[Objective]) -> str:
+    """The mask under which a model that has learnt these objectives reads texts: theirs if they agree."""
+    masks = {getattr(objective, "mask", "bidirectional") for objective in objectives}
+    return masks.pop() if len(masks) == 1 else "bidirectional"
 
 
 def extractive_of(objective: Objective) -> bool:

@@ -66,6 +66,11 @@ class Bert(MayPredictNext, Batched):
             )
 
     @property
+    def mask(self) -> str:
+        """See :class:`unified.objectives.Objective`."""
+        return "left_to_right" if self.left_to_right else "bidirectional"
+
+    @property
     def planner(self) -> Instances:
         """See :class:`unified.objectives.Objective`."""
         return Instances(self.next_sentence, self.short_share)

@@ -132,6 +132,7 @@ class LeftToRight(_PretrainingCloze):
     """A cloze whose tokens see what stands before them."""
 
     name: ClassVar[str] = "left_to_right"
+    mask: ClassVar[str] = "left_to_right"
     block_types: ClassVar[tuple[int, ...]] = (LEFT_TO_RIGHT,)
 
     def _ranks(self, sequences: Sequences) -> np.ndarray:
@@ -143,6 +144,7 @@ class RightToLeft(_PretrainingCloze):
     """A cloze whose tokens see what follows them."""
 
     name: ClassVar[str] = "right_to_left"
+    mask: ClassVar[str] = "right_to_left"
     block_types: ClassVar[tuple[int, ...]] = (RIGHT_TO_LEFT,)
 
     def _ranks(self, sequences: Sequences) -> np.ndarray:

@@ -18,11 +18,20 @@ from unified.errors import UnifiedError
 from unified.metrics.subsets import score_subsets
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
+from unified.objectives.sequences import FIRST, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SECOND, SOURCE, TARGET
 from unified.tasks.items import read_items
 from unified.tokenization import Tokenizer, original_offsets
 
 #: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
 Reading = Mapping[str, torch.Tensor]
+
+#: Token types of a first and a second text by mask, in models with UniLM's six, which name the objective.
+_UNILM_TYPES = {
+    "bidirectional": (FIRST, SECOND),
+    "left_to_right": (LEFT_TO_RIGHT, LEFT_TO_RIGHT),
+    "right_to_left": (RIGHT_TO_LEFT, RIGHT_TO_LEFT),
+    "seq2seq": (SOURCE, TARGET),
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,8 @@ class Codec:
         longest: places of a sequence, at most.
         cls_last: CLS stands at the end, as XLNet has it, instead of the beginning.
         marks_entities: sequences say which tokens lie within named entities, which the model's attention reads.
+        mask: name of the mask of a sequence, one of :data:`unified.masks.TEXT_MASKS`.
+        token_types: of the first and the second text of a sequence.
     """
 
     tokenizer: Tokenizer
@@ -41,11 +52,31 @@ class Codec:
     longest: int
     cls_last: bool = False
     marks_entities: bool = False
+    mask: str = "bidirectional"
+    token_types: tuple[int, int] = (FIRST, SECOND)
 
     @classmethod
     def for_model(cls, config: TransformerConfig, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Codec:
-        """The codec of a model of this shape."""
-        return cls(tokenizer, vocabulary, longest, cls_last=config.relative, marks_entities=config.reads_entities)
+        """The codec of a model of this shape.
+
+        Raises:
+            UnifiedError: no special symbol would see the whole text.
+        """
+        if config.relative and config.mask == "right_to_left":
+            raise UnifiedError(
+                "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), "
+                "where it would see itself alone"
+            )
+        named = config.token_types > TARGET and not config.relative
+        return cls(
+            tokenizer,
+            vocabulary,
+            longest,
+            cls_last=config.relative,
+            marks_entities=config.reads_entities,
+            mask=config.mask,
+            token_types=_UNILM_TYPES[config.mask] if named else (FIRST, SECOND),
+        )
 
     def encode(self, texts: list[str]) -> list[np.ndarray]:
         """Ids of each text, without special symbols, int64."""

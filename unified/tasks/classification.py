@@ -1,4 +1,7 @@
-"""Classification and regression of one text or two, from the state of CLS (BERT, section 4.1)."""
+"""Classification and regression of one text or two, from the state of CLS (BERT, section 4.1).
+
+Under a mask that hides the text from CLS it is the last SEP, see :func:`unified.tasks.sequences.class_place`.
+"""
 
 from __future__ import annotations
 

@@ -47,8 +47,10 @@ def marked(
 ) -> tuple[list[Example], np.ndarray, list[np.ndarray]]:
     """CLS sentence SEP with a marker before and behind each entity, read at the two that stand before.
 
+    Under a left-to-right mask those see nothing of their entities, and the two that stand behind are read.
+
     Returns:
-        The examples; tokens cut of each, int64; and whether its second entity begins first, int64 (1,).
+        The examples; tokens cut of each, int64; and whether the place of its second entity comes first, int64 (1,).
 
     Raises:
         UnifiedError: the dictionary has too few markers.
@@ -57,11 +59,12 @@ def marked(
     examples, lost, turned = [], [], []
     for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
         parts: list[np.ndarray] = []
-        begins = {}
+        begins, ends = {}, {}
         for i in range(len(words) + 1):
             # Of entities that begin at one word the first opens first, and closes last where they end at one.
             for number in (1, 0):
                 if pair[number].stop == i:
+                    ends[number] = len(parts)
                     parts.append(symbols[2 * number + 1 : 2 * number + 2])
             for number in (0, 1):
                 if pair[number].start == i:
@@ -71,7 +74,8 @@ def marked(
         tokens, kept = _nearest(parts, symbols, codec.longest - 2)
         lost.append(np.count_nonzero(~kept))
         offsets = np.cumsum([0, *map(len, parts)])
-        places = np.cumsum(kept)[offsets[[begins[0], begins[1]]]] - 1 + first_place(codec)
+        read = ends if codec.mask == "left_to_right" else begins
+        places = np.cumsum(kept)[offsets[[read[0], read[1]]]] - 1 + first_place(codec)
         turned.append(np.array([int(places[1] < places[0])]))
         examples.append(sequence((tokens,), codec, np.sort(places)))
     return examples, np.array(lost, dtype=np.int64), turned

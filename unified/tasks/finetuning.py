@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read
@@ -67,6 +67,15 @@ class Start:
         folder = find_data(checkpoint, content)
         config = read(checkpoint, content, folder).config
         return cls(checkpoint, config, Vocabulary.load(dictionary_file(folder)), load_tokenizer(folder))
+
+    def with_changes(self, **changes: Any) -> Start:
+        """The model with other fields of its configuration; None keeps the model's own.
+
+        Raises:
+            UnifiedError: there is no such model; names the field.
+        """
+        given = {name: value for name, value in changes.items() if value is not None}
+        return replace(self, config=replace(self.config, **given))
 
 
 def write_items_folder(

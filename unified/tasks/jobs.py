@@ -171,7 +171,7 @@ class WritingJob(Job):
     @property
     def config(self) -> TransformerConfig:
         needed = max(objective.token_types for objective in parse_objectives(self.training.objective).objectives)
-        config = self.start.config
+        config = replace(self.start.config, lstm=0, mask=TransformerConfig.mask)  # these are of understanding
         if config.token_head == "none":  # its head is new
             config = replace(config, token_head="plain" if config.relative else "transform")
         return replace(

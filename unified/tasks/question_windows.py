@@ -13,7 +13,7 @@ from unified.tasks.base import Codec, Encoded
 from unified.tasks.named_entities import named_entities_of
 from unified.tasks.passages import align, central, token_marks, windows
 from unified.tasks.questions import QuestionItem
-from unified.tasks.sequences import sequence
+from unified.tasks.sequences import class_place, first_place, sequence
 from unified.tasks.span_decoding import Window
 
 #: Target of windows whose question has an answer that cannot be learnt.
@@ -73,7 +73,8 @@ def encode_questions(
 ) -> Encoded:
     """Examples of two segments, the question and a window of its passage, for each window of each passage.
 
-    CLS stands before them, or behind them with ``codec.cls_last``; the first segment has the first token type.
+    CLS stands before them, or behind them with ``codec.cls_last``. "CLS" below is the symbol that is read as the class
+    of the whole sequence, see :func:`unified.tasks.sequences.class_place`.
 
     Args:
         labels: answers outside the passage, in the order of their numbers from 1.
@@ -102,7 +103,7 @@ def encode_questions(
         cut += len(read.windows) > 1
         unread.append(read.lost)
         for (first, size), chosen in zip(read.windows, central(read.windows, len(read.passage)), strict=True):
-            places, passage_place, cls = _places(len(read.query), size, codec.cls_last, passage_first, whole)
+            places, passage_place, cls = _places(len(read.query), size, codec, passage_first, whole)
             window = first, size, passage_first
             examples.append(sequence(read.segments(*window), codec, places, read.marks(*window)))
             owners.append(number)
@@ -186,16 +187,14 @@ def _kind(item: QuestionItem, labels: tuple[str, ...]) -> int:
     return 1 + labels.index(item.label)
 
 
-def _places(query: int, size: int, cls_last: bool, passage_first: bool, whole: bool) -> tuple[np.ndarray, int, int]:
+def _places(query: int, size: int, codec: Codec, passage_first: bool, whole: bool) -> tuple[np.ndarray, int, int]:
     """Places of a sequence that are read; among those the first of the passage's ``size`` tokens, and CLS."""
-    length = query + size + _SPECIAL
-    cls, start = (length - 1, 0) if cls_last else (0, 1)
-    if not passage_first:
-        start += query + 1
+    cls = class_place((size, query) if passage_first else (query, size), codec)
+    start = first_place(codec) + (0 if passage_first else query + 1)
     if whole:
-        return np.arange(length), start, cls
+        return np.arange(query + size + _SPECIAL), start, cls
     passage = start + np.arange(size)
-    return (np.append(passage, cls), 0, size) if cls_last else (np.append(cls, passage), 1, 0)
+    return (np.append(passage, cls), 0, size) if cls > start else (np.append(cls, passage), 1, 0)
 
 
 def _target(

@@ -63,7 +63,7 @@ def settings_of(options: Mapping[str, Any], job: Job, command: Sequence[str]) ->
     if isinstance(task, WritingTask):
         own = {"decoding": {**task.decoding, "may-repeat": list(task.may_repeat)}, "separator": task.separator}
     else:
-        own = {"head": task.head}
+        own = {"head": task.head, "mask": job.config.mask, "lstm": job.config.lstm}
     settings = {name: value for name, value in options.items() if name not in _LEFT_OUT} | asdict(job.training)
     return {
         **{name.replace("_", "-"): value for name, value in settings.items()},

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from unified.data.example import Example
-from unified.masks import GIVEN
-from unified.objectives.sequences import FIRST, SECOND, joined
+from unified.masks import TEXT_MASKS
+from unified.objectives.sequences import joined
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks.base import Codec
 from unified.tasks.items import TextItem
@@ -18,7 +18,7 @@ from unified.tasks.passages import token_marks
 
 
 def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example], np.ndarray]:
-    """An example for each item's text or pair of texts, read at CLS; and how many of its tokens were cut, int64 (n,).
+    """An example for each item's text or pair of texts, read at :func:`class_place`; and how many tokens each lost.
 
     The longer of two texts loses tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
 
@@ -103,20 +103,21 @@ def sequence(
     places: np.ndarray | None = None,
     entities: tuple[np.ndarray, ...] | None = None,
 ) -> Example:
-    """CLS and one or two segments, each followed by SEP; all see all.
+    """CLS and one or two segments, each followed by SEP, under the mask ``codec.mask``.
 
     With ``codec.cls_last`` CLS stands behind them, with a token type of its own (XLNet).
 
     Args:
-        places: int64 (N,), increasing places that are read; None for CLS alone.
+        places: int64 (N,), increasing places that are read; None for :func:`class_place` alone.
         entities: of each segment which tokens lie within named entities, bool; None where nobody says.
     """
     tokens, lengths = joined(segments, codec.vocabulary.special)
-    types = np.repeat((FIRST, SECOND)[: len(segments)], lengths)
+    types = np.repeat(codec.token_types[: len(segments)], lengths)
     if codec.cls_last:
         tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
-    positions, ranks = _shared(len(tokens))
-    places = np.array([len(tokens) - 1 if codec.cls_last else 0]) if places is None else places
+    sizes = tuple(map(len, segments))
+    positions, ranks = _positions_and_ranks(sizes, codec)
+    places = np.array([class_place(sizes, codec)]) if places is None else places
     return Example(
         group="task",
         tokens=tokens,
@@ -139,10 +140,27 @@ def _marks(length: int, entities: tuple[np.ndarray, ...], codec: Codec) -> np.nd
     return marks
 
 
+def class_place(sizes: Sequence[int], codec: Codec) -> int:
+    """Where a :func:`sequence` of segments of these lengths is read as a whole: a special symbol that sees all of it.
+
+    CLS where it does. Under a left-to-right mask a CLS at the front sees itself alone, so the last SEP is read.
+    """
+    _, ranks = _positions_and_ranks(tuple(sizes), codec)
+    cls = len(ranks) - 1 if codec.cls_last else 0
+    return cls if ranks[cls] == ranks.max() else int(ranks.argmax())
+
+
+def _positions_and_ranks(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarray, np.ndarray]:
+    """Of a :func:`sequence` of segments of these lengths, int64 (T,) both; not to be written to."""
+    first, second = sizes[0] + 1, sum(sizes[1:]) + len(sizes[1:])
+    blocks = (first, second + 1) if codec.cls_last and second else (first + 1, second)
+    return _shared(codec.mask, *(blocks if codec.mask == "seq2seq" else (sum(blocks),)))
+
+
 @lru_cache(4096)
-def _shared(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and ranks of every sequence of ``length`` places; they are half of what a data set takes."""
-    arrays = np.arange(length), np.full(length, GIVEN)
+def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and ranks of every sequence of texts of these lengths; they are half of what a data set takes."""
+    arrays = np.arange(sum(lengths)), TEXT_MASKS[mask](*lengths).key_rank.numpy()
     for array in arrays:
         array.flags.writeable = False
     return arrays
