@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,72 @@ TINY = (
     "--no-epoch-checkpoints", "--num-workers", 0, "--cpu", "--seed", 7,
 )  # fmt: skip
 
+# Prints as JSON every flag of fairseq's commands with the plug-ins, and the fields of our configs.
+_ASK = """
+import dataclasses, json, sys
+from fairseq import options
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
+
+folder = sys.argv.pop()
+lm = ["data", "--user-dir", folder, "--task", "unified_lm"]
+tasks = ["data", "--user-dir", folder, "--task", "unified_understanding"]
+model = ["--arch", "unified_lm_tiny", "--max-tokens", "1", "--lr-scheduler", "polynomial_decay"]
+adam, adamax = ["--optimizer", "unified_adam"], ["--optimizer", "unified_adamax"]
+asked = {
+    "fairseq-train": [
+        (options.get_training_parser, [*lm, "--criterion", "unified_lm", "--total-num-update", "1", *model, *adam]),
+        (options.get_training_parser,
+         [*tasks, "--criterion", "unified_understanding", "--total-num-update", "1", *model, *adam]),
+        (options.get_training_parser, [*lm, "--criterion", "unified_lm", "--total-num-update", "1", *model, *adamax]),
+    ],
+    "fairseq-generate": [(options.get_generation_parser, [*lm, "--path", "x"])],
+    "fairseq-interactive": [(lambda: options.get_generation_parser(interactive=True), [*lm, "--path", "x"])],
+    "fairseq-validate": [(options.get_validation_parser, [*lm, "--path", "x"])],
+    "fairseq-preprocess": [(options.get_preprocessing_parser, None)],
+}
+found = {}
+for command, ways in asked.items():
+    flags = set()
+    for make, words in ways:
+        parser = make()
+        if words is not None:
+            options.parse_args_and_arch(parser, words)  # adds what task, model, criterion and optimizer bring along
+        flags.update(flag for action in parser._actions for flag in action.option_strings)
+    found[command] = sorted(flags)
+registries = (TASK_DATACLASS_REGISTRY, MODEL_DATACLASS_REGISTRY, CRITERION_DATACLASS_REGISTRY)
+configs = [registry["unified_lm"] for registry in registries]
+configs += [OPTIMIZER_DATACLASS_REGISTRY[name] for name in ("unified_adam", "unified_adamax")]
+fields = {field.name for config in configs for field in dataclasses.fields(config)} - {"lr"}
+print("ANSWER" + json.dumps({"flags": found, "fields": sorted(fields)}))
+"""
+
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+@cache
+def _asked_of_fairseq() -> dict:
+    result = subprocess.run(
+        [sys.executable, "-c", _ASK, str(ROOT / "fairseq_plugins")],
+        capture_output=True, text=True, cwd=ROOT, env=environment(),
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    line = next(line for line in result.stdout.splitlines() if line.startswith("ANSWER"))
+    return json.loads(line.removeprefix("ANSWER"))
+
+
+def options_of_fairseq() -> dict[str, set[str]]:
+    """Options of fairseq's commands with the plug-ins, asked once in a process of its own."""
+    return {command: set(flags) for command, flags in _asked_of_fairseq()["flags"].items()}
+
+
+def fields_of_plugins() -> set[str]:
+    """Fields of the plug-ins' configurations of task, model, criterion and optimizers."""
+    return set(_asked_of_fairseq()["fields"])
 
 
 def start(command: str, *arguments, **keywords) -> subprocess.Popen:

@@ -323,7 +323,7 @@ def test_what_spacy_cannot_do_is_said_before_the_text_is_read(tmp_path, capsys, 
 
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "spacy", None)
-        assert "--spacy needs the library spaCy, which is not installed: pip install 'unified[spacy]'" in refusal(
+        assert "--spacy needs the library spaCy, which is not installed: pip install '.[spacy]'" in refusal(
             "en_core_web_sm"
         )
     spacy = pytest.importorskip("spacy")

@@ -423,7 +423,7 @@ def test_pairs_wrong_numbers_and_a_missing_library_are_refused(tmp_path, capsys,
     monkeypatch.setitem(sys.modules, "py3langid", None)
     assert run(path, "--clean", "anna", "--destination", tmp_path / "data") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "needs the library py3langid; install it with: pip install 'unified[clean]'" in line
+    assert "needs the library py3langid; install it with: pip install '.[clean]'" in line
 
 
 # Chunks of whole documents

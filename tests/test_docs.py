@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import re
 import shlex
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import fairseq_runs
+from tests import fairseq_runs, named_options
 from unified import UnifiedLM
 from unified.data.vocabulary import Vocabulary
 from unified.model import PRESETS
@@ -25,43 +24,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKED = [*PAGES, *sorted((ROOT / "recipes").rglob("*.md"))]
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-# Prints as JSON every flag of fairseq-train and fairseq-generate with the plug-ins, and the fields of our configs.
-ASK_FAIRSEQ = """
-import dataclasses, json, sys
-from fairseq import options
-from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
-from fairseq.models import MODEL_DATACLASS_REGISTRY
-from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
-from fairseq.tasks import TASK_DATACLASS_REGISTRY
-
-task = ["data", "--user-dir", sys.argv.pop(), "--task", "unified_lm"]
-model = ["--criterion", "unified_lm", "--arch", "unified_lm_tiny"]
-flags = set()
-generation = (options.get_generation_parser, task + ["--path", "x"])
-optimizers = ("unified_adam", "unified_adamax")
-training = [(options.get_training_parser, [*task, *model, "--optimizer", name]) for name in optimizers]
-for make, words in (*training, generation):
-    parser = make()
-    options.parse_args_and_arch(parser, words)  # adds those of task, model, criterion and optimizer to the parser
-    flags.update(flag for action in parser._actions for flag in action.option_strings)
-registries = (TASK_DATACLASS_REGISTRY, MODEL_DATACLASS_REGISTRY, CRITERION_DATACLASS_REGISTRY)
-configs = [registry["unified_lm"] for registry in registries] + [OPTIMIZER_DATACLASS_REGISTRY[o] for o in optimizers]
-fields = {field.name for config in configs for field in dataclasses.fields(config)} - {"lr"}
-print("ANSWER" + json.dumps({"flags": sorted(flags), "fields": sorted(fields)}))
-"""
-
-
-@pytest.fixture(scope="module")
-def fairseq_options() -> dict[str, list[str]]:
-    """Flags and config fields as fairseq has them, asked in a process of its own."""
-    result = subprocess.run(
-        [sys.executable, "-c", ASK_FAIRSEQ, str(ROOT / "fairseq_plugins")],
-        capture_output=True, text=True, cwd=ROOT, env=fairseq_runs.environment(),
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr[-3000:]
-    line = next(line for line in result.stdout.splitlines() if line.startswith("ANSWER"))
-    return json.loads(line.removeprefix("ANSWER"))
 
 
 def name(path: Path) -> str:
@@ -107,16 +69,24 @@ def test_examples_are_quoted_literally(example):
     assert f"```python\n{example.read_text(encoding='utf-8')}```" in page
 
 
-def test_every_flag_in_fairseq_md_exists(fairseq_options):
+def test_every_flag_in_fairseq_md_exists():
     text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
     assert len(named) > 40
-    assert named <= set(fairseq_options["flags"])
+    flags = fairseq_runs.options_of_fairseq()
+    assert named <= flags["fairseq-train"] | flags["fairseq-generate"]
 
 
-def test_fairseq_md_names_every_field_of_the_configs(fairseq_options):
+def test_every_option_that_a_sentence_of_the_library_names_exists():
+    """It belongs to a command that can show the sentence, or to one that the sentence names."""
+    count, wrong = named_options.misnamed()
+    assert count > 200
+    assert wrong == []
+
+
+def test_fairseq_md_names_every_field_of_the_configs():
     text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
-    fields = [field for field in fairseq_options["fields"] if field not in ("_name", "data")]
+    fields = sorted(fairseq_runs.fields_of_plugins() - {"_name", "data"})
     assert len(fields) > 25
     missing = [field for field in fields if f"`--{field.replace('_', '-')}`" not in text and f"`{field}`" not in text]
     assert not missing

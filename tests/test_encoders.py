@@ -104,8 +104,8 @@ def test_what_cannot_be_embedded_is_refused(tmp_path):
         (("the cat",), {}, "texts: expected a list of texts, got one text; put it in a list"),
         (([["the"]],), {}, r"texts\[0\]: expected one text, got list \['the'\]"),
         ((["a"], "max"), {}, "pooling must be one of mean, cls, got 'max'"),
-        ((["a"],), {"max_tokens": -1}, "max_tokens must be 0 .* got -1"),
-        ((["a"],), {"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ((["a"],), {"max_tokens": -1}, "max_tokens must be an integer of at least 0, got -1"),
+        ((["a"],), {"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
         ((["a", long],), {}, r"texts\[1\] has 39 tokens, the model reads 38 beside its special symbols; max_tokens=38"),
         ((3,), {}, "texts: expected a list of texts, got int 3"),
     ):

@@ -223,7 +223,7 @@ def test_of_a_source_the_last_block_gives_keys_and_values_alone(monkeypatch):
         inner = prepared(*arguments)
         for kind, attention in inner.items():
             inner[kind] = lambda *inputs, attention=attention: calls.append(1) or attention(*inputs)
-            inner[kind].blind = attention.blind
+            inner[kind].blind, inner[kind].shape = attention.blind, attention.shape
         return inner
 
     monkeypatch.setattr(writer, "_source_attentions", spied)

@@ -303,7 +303,7 @@ def test_predictions_read_entities_and_refuse_items_without():
         for one, other in zip(found, Predictor(model, "task", task, known).predict(none), strict=True)
     ]
     assert min(differences) > 1e-4
-    with pytest.raises(UnifiedError, match="which no attention of the model reads"):
+    with pytest.raises(UnifiedError, match="no attention of the model reads named entities"):
         Predictor(model, "task", task, codec(marks_entities=False), annotator=Capitals())
 
 
@@ -388,7 +388,9 @@ def test_what_cannot_mark_entities_is_refused_before_work(tmp_path, capsys):
     says = "items of the head tagging cannot say where named entities are"
     assert says in refused("tagging", "--init", tmp_path / "model")
     assert "it does not generate or score texts" in refused("texts", "--init", tmp_path / "model")
-    assert "which no attention of the model reads" in refused("tagging", "--init", tmp_path / "plain", "--spacy", "x")
+    assert "no attention of the model reads named entities" in refused(
+        "tagging", "--init", tmp_path / "plain", "--spacy", "x"
+    )
     assert "give --spacy PIPELINE too" in refused("tagging", "--init", tmp_path / "plain", "--spacy-code", "x")
     assert not (tmp_path / "run").exists()
     model = understanding(Tagging(labels=("O", "B-x")), codec())

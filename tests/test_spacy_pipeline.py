@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-spacy = pytest.importorskip("spacy", reason="spaCy is not installed (pip install 'unified[spacy]')")
+spacy = pytest.importorskip("spacy", reason="spaCy is not installed (pip install '.[spacy]')")
 
 from tests import spacy_pipelines  # noqa: E402
 from tests.annotators import tokens_of_spans  # noqa: E402

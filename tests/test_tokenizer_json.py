@@ -248,7 +248,11 @@ def test_a_model_of_six_token_types_writes_as_it_was_fine_tuned(tmp_path, capsys
 @pytest.mark.parametrize(
     ("kind", "writes", "message"),
     [
-        ("bert", "cloze", "--writes cloze takes 6 token types, the model has 2; fine-tuning with --token-types 6 adds"),
+        (
+            "bert",
+            "cloze",
+            "--writes cloze takes 6 token types, the model has 2; training it by `fairseq-train --token-types 6` adds",
+        ),
         ("roberta", "left_to_right", "--writes left_to_right takes 3 token types, the model has 2"),
         ("unilm", "permutation", "--writes permutation: a model with learned positions cannot write so"),
         ("xlnet", "cloze", "--writes cloze: a model with relative positions cannot write so"),

@@ -421,7 +421,9 @@ def test_settings_of_relative_positions_are_checked():
 def test_a_model_of_learned_positions_refuses_both():
     case = Case()
     plain = LanguageModel(PRESETS["bert_tiny"](vocabulary_size=VOCABULARY, token_types=3)).eval()
-    with pytest.raises(UnifiedError, match="a query stream needs a model with relative positions"):
+    with pytest.raises(
+        UnifiedError, match="a query stream .here 13 positions for 10 tokens. needs a model with relative positions"
+    ):
         case.run(plain)
     with pytest.raises(UnifiedError, match="a memory needs a model with relative positions"):
         case.run(plain, Memory(4, 4))

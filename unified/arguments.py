@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 from unified.errors import UnifiedError
@@ -45,14 +46,24 @@ def require_list(name: str, items: Any) -> list:
         raise UnifiedError(f"{name}: expected a list of texts, got {_described(items)}") from None
 
 
+def require_integer(name: str, value: Any, least: int) -> int:
+    """``value``, which the argument ``name`` must be.
+
+    Raises:
+        UnifiedError: it is no integer, or below ``least``.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise UnifiedError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return int(value)
+
+
 def by_length(rows: Sequence[Sequence[int]], size: int) -> list[list[int]]:
     """Indices of rows, longest first, in batches of at most ``size``.
 
     Raises:
-        UnifiedError: ``size``, which users know as ``batch_size``, is below 1.
+        UnifiedError: ``size``, which users know as ``batch_size``, is no integer of at least 1.
     """
-    if size < 1:
-        raise UnifiedError(f"batch_size must be at least 1, got {size}")
+    require_integer("batch_size", size, 1)
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     return [order[i : i + size] for i in range(0, len(order), size)]
 

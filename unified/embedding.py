@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from unified.arguments import by_length, require_texts
+from unified.arguments import by_length, require_integer, require_texts
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -64,8 +64,7 @@ class Embedding:
         texts = require_texts("texts", texts)
         if pooling not in POOLINGS:
             raise UnifiedError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
-        if max_tokens < 0:
-            raise UnifiedError(f"max_tokens must be 0 (read all) or a number of tokens, got {max_tokens}")
+        require_integer("max_tokens", max_tokens, 0)
         rows = [np.array(self.encode(text)[: max_tokens or None], dtype=np.int64) for text in texts]
         self._require_room(rows)
         weight = self.model.transformer.embeddings.tokens.weight

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
-from unified.arguments import by_length, require_list
+from unified.arguments import by_length, require_integer, require_list, require_text, require_texts
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.found_thresholds import found_thresholds
 from unified.checkpoints.trained import (
@@ -27,6 +27,7 @@ from unified.data.annotate import Annotator
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
 from unified.data.vocabulary import MASK, Vocabulary
+from unified.devices import usable_device
 from unified.embedding import Embedding
 from unified.ensembles import joined, require_alike
 from unified.errors import UnifiedError
@@ -103,13 +104,15 @@ class UnifiedLM(Answering, Composing, Embedding):
                 it on the development set counts.
             data: folder with dictionary and tokenizer; default: the checkpoint's own folder if it has a dictionary,
                 else the data folder it was trained on, or ``data`` beside the checkpoint.
+            device: "cpu", "cuda", "cuda:1", ...
             annotator: finds the named entities of texts, for a model of a task whose attention reads them; items that
                 name theirs need none.
 
         Raises:
             UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together; or there is
-                an annotator, but the model reads no entities.
+                an annotator, but the model reads no entities; or the machine has no such device.
         """
+        device = usable_device(device)
         path = find_checkpoint(path)
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
@@ -172,7 +175,12 @@ class UnifiedLM(Answering, Composing, Embedding):
         return self
 
     def to(self, device: str | torch.device) -> UnifiedLM:
-        """Move the model."""
+        """Move the model.
+
+        Raises:
+            UnifiedError: the machine has no such device.
+        """
+        device = usable_device(device)
         for one in (self, *self.others):
             one.model.to(device)
         return self
@@ -180,11 +188,21 @@ class UnifiedLM(Answering, Composing, Embedding):
     # Text and ids
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a text, without special symbols."""
-        return self.vocabulary.encode(self.tokenizer.encode(text)).tolist()
+        """Ids of a text, without special symbols.
+
+        Raises:
+            UnifiedError: this is no text.
+        """
+        return self.vocabulary.encode(self.tokenizer.encode(require_text("text", text))).tolist()
 
     def encode_source(self, source: str | Sequence[str]) -> list[int]:
-        """Ids of a source; of a list of parts with the separator between them, as `unified prepare` has it."""
+        """Ids of a source; of a list of parts with the separator between them, as `unified prepare` has it.
+
+        Raises:
+            UnifiedError: this is neither a text nor a list of texts.
+        """
+        if not isinstance(source, str):
+            source = require_texts("source", source)
         ids: list[int] = []
         for number, part in enumerate(parts_of(source)):
             ids += [self.special.separator, *self.encode(part)] if number else self.encode(part)
@@ -196,7 +214,15 @@ class UnifiedLM(Answering, Composing, Embedding):
         return [self.vocabulary.symbols[i] for i in map(int, ids) if i not in silent]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text that ids stand for."""
+        """The text that ids stand for.
+
+        Raises:
+            UnifiedError: an id is beyond the vocabulary.
+        """
+        ids = list(map(int, ids))
+        beyond = [i for i in ids if not 0 <= i < len(self.vocabulary)]
+        if beyond:
+            raise UnifiedError(f"ids must be from 0 to {len(self.vocabulary) - 1}, got {beyond[0]}")
         return self.tokenizer.decode(self.pieces(ids))
 
     # Predicting hidden tokens
@@ -210,8 +236,10 @@ class UnifiedLM(Answering, Composing, Embedding):
         stands there.
 
         Raises:
-            UnifiedError: there is no ``<mask>`` in the text, or it is longer than the position table.
+            UnifiedError: this is not one text, there is no ``<mask>`` in it, it is longer than the position table, or
+                ``top`` is below 1.
         """
+        require_text("text", text)
         self._require_one_model("fill_mask")
         self._require_token_head()
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
@@ -227,6 +255,7 @@ class UnifiedLM(Answering, Composing, Embedding):
             UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a run is longer than its reach,
                 or stands at an end of the text.
         """
+        require_text("text", text)
         self._require_one_model("fill_span")
         self._require_language_model()
         batch = self._masked(text, query_stream=False)
@@ -301,6 +330,7 @@ class UnifiedLM(Answering, Composing, Embedding):
 
     def _best(self, logits: torch.Tensor, top: int) -> list[list[tuple[str, float]]]:
         """The ``top`` symbols of each row of (N, V), best first, with their probabilities."""
+        require_integer("top", top, 1)
         scored = int((~self.model.symbols.left_out).sum())
         best = logits.float().softmax(-1).topk(min(top, scored))
         return [

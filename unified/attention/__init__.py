@@ -29,9 +29,11 @@ class Attention(Protocol):
 
     Attributes:
         blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
+        shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
     """
 
     blind: torch.Tensor | None
+    shape: tuple[int, int, int] | None
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
@@ -118,12 +120,18 @@ def prepare(
     Args:
         dtype: of queries, keys and values; on a CPU where no autocast makes them another.
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
+
+    Raises:
+        UnifiedError: ``mask`` is no mask, or as :func:`choose`.
     """
+    if not isinstance(mask, AttentionMask):
+        raise UnifiedError(f"mask must be an AttentionMask of unified.masks, got {type(mask).__name__}")
     if device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         dtype = torch.get_autocast_dtype("cpu")
     prepared = choose(mask, device, dropout, backend, needs, dtype)(mask, dtype)
     # Other masks leave only places without a text blind, whose states nobody reads.
     prepared.blind = mask.blind() if mask.exclude_self else None
+    prepared.shape = (len(mask.query_rank) if mask.batched else 0, mask.query_length, mask.key_length)
     return prepared
 
 
@@ -135,5 +143,37 @@ def attend(
     dropout: float = 0.0,
     bias: ScoreBias | None = None,
 ) -> torch.Tensor:
-    """softmax(query key^T / sqrt(K) + bias) value under the prepared mask: (B, H, T, K)."""
+    """softmax(query key^T / sqrt(K) + bias) value under the prepared mask.
+
+    Args:
+        query: (B, H, T, K).
+        key, value: (B, H, S, K).
+        prepared: what :func:`prepare` made of a mask of T queries and S keys, of B rows or of one that serves all.
+
+    Returns:
+        (B, H, T, K).
+
+    Raises:
+        UnifiedError: these do not fit together; some kernels would compute something all the same.
+    """
+    if prepared.shape is not None:
+        _check_shapes(query, key, value, *prepared.shape)
     return prepared(query, key, value, dropout, bias)
+
+
+def _check_shapes(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, rows: int, queries: int, keys: int
+) -> None:
+    if not query.dim() == key.dim() == value.dim() == 4:
+        axes = ", ".join(str(tensor.dim()) for tensor in (query, key, value))
+        raise UnifiedError(f"query, key and value must be (rows, heads, length, size), got {axes} axes")
+    of_query, of_key = (query.size(0), query.size(1), query.size(3)), (key.size(0), key.size(1), key.size(3))
+    if of_query != of_key or key.shape[:3] != value.shape[:3]:
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (query, key, value))
+        raise UnifiedError(f"query, key and value must agree in rows, heads, keys and size, got {shapes}")
+    if (query.size(2), key.size(2)) != (queries, keys) or rows not in (0, query.size(0)):
+        of_rows = f"{rows} rows of " if rows else ""
+        raise UnifiedError(
+            f"the mask is for {of_rows}{queries} queries and {keys} keys, got {query.size(0)} rows of {query.size(2)} "
+            f"queries and {key.size(2)} keys"
+        )

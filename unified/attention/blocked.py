@@ -47,7 +47,9 @@ class BlockedAttention:
 
     @staticmethod
     def pays(mask: AttentionMask, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
-        """Whether it is faster than one call of torch's own attention."""
+        """Whether it is faster than one call of torch's own attention; a mask of one row does not say for how many."""
+        if not mask.batched:
+            return False
         if dropout or needs == "bias" or _beats_torch(dtype, mask.key_length):
             return True
         return mask.structure == "mixed" and hidden_pairs(mask) >= _SPARED
@@ -56,6 +58,8 @@ class BlockedAttention:
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
         if device.type != "cpu":
             return f"attention in blocks is for the CPU, not for {device.type}; use 'sdpa'"
+        if not mask.batched:
+            return "attention in blocks takes a mask for each row (unified.masks.batch), got one row; use 'sdpa'"
         if needs == "weights":
             return "attention in blocks does not give its weights, which relative values read; use 'dense'"
         return None

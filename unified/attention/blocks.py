@@ -65,6 +65,7 @@ def blocks_of(mask: AttentionMask) -> list[Block]:
         _block(mask, row, slice(*edges), of_key)
         for row, (of_query, of_key, own) in enumerate(rows)
         for edges in pairwise([0, *_edges(of_query, own), len(of_query)])
+        if edges[0] < edges[1]
     ]
 
 

@@ -28,7 +28,10 @@ class FlexAttention:
         if device.type != "cuda":
             return f"FlexAttention has no backward on {device.type}; use 'sdpa'"
         if dropout:
-            return f"FlexAttention has no attention dropout (got {dropout}); set --attention-dropout 0 or use 'sdpa'"
+            return (
+                f"FlexAttention has no attention dropout (got {dropout}); set attention_dropout to 0 "
+                "(fairseq-train --attention-dropout 0) or use 'sdpa'"
+            )
         if mask.last_key is not None:
             return "FlexAttention serves ranks alone, and this mask limits its queries by last_key too; use 'sdpa'"
         if needs == "bias":

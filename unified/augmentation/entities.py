@@ -53,8 +53,11 @@ def entities_by_rules(texts: Sequence[str]) -> list[list[Entity]]:
     return [find_entities(text) for text in texts]
 
 
-def entities_of_spacy(pipeline: str) -> Callable[[Sequence[str]], list[list[Entity]]]:
+def entities_of_spacy(pipeline: str, code: str | None = None) -> Callable[[Sequence[str]], list[list[Entity]]]:
     """The same by a spaCy pipeline, which tells people from places, as far as it was trained to.
+
+    Args:
+        pipeline, code: as for :class:`unified.data.spacy_pipeline.SpacyAnnotator`.
 
     Raises:
         UnifiedError: spaCy is not installed, or the pipeline cannot be loaded or finds no entities.
@@ -62,7 +65,7 @@ def entities_of_spacy(pipeline: str) -> Callable[[Sequence[str]], list[list[Enti
     # Imported here: spaCy is needed by nobody else.
     from unified.data.spacy_pipeline import SpacyAnnotator
 
-    annotator = SpacyAnnotator(("entities",), pipeline)
+    annotator = SpacyAnnotator(("entities",), pipeline, code)
 
     def find(texts: Sequence[str]) -> list[list[Entity]]:
         found = annotator.typed_entities(texts)

@@ -21,7 +21,7 @@ from unified.checkpoints.conversion import (
     with_heads_of,
 )
 from unified.checkpoints.export import Source, write_folder
-from unified.checkpoints.sources import counted, read_parameters, read_settings, required
+from unified.checkpoints.sources import counted, read_parameters, read_settings
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
@@ -99,7 +99,7 @@ def export_bert(source: Path, destination: Path) -> Conversion:
             f"{trained.path}: BERT's blocks are self-attention and feed-forward, post-norm, with learned positions and "
             "a transform before the softmax; this model's are not"
         )
-    tokenizer = WordPieceTokenizer.load(required(trained.data / "vocab.txt"))
+    tokenizer = WordPieceTokenizer.load(trained.tokenizer_file(VOCABULARY_NAME, "a WordPiece tokenizer"))
     tokenizer = tokenizer.with_entries(trained.markers_beyond(tokenizer))
     architecture, found, left_out = to_bert(trained.by_rows_of(tokenizer.native_symbols()), config.layers)
     settings = {

@@ -155,8 +155,8 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
     needed = SCHEMES[writes].token_types
     if config.token_types < needed:
         raise UnifiedError(
-            f"--writes {writes} takes {needed} token types, the model has {config.token_types}; fine-tuning with "
-            "--token-types 6 adds them"
+            f"--writes {writes} takes {needed} token types, the model has {config.token_types}; training it "
+            f"by `fairseq-train --token-types {needed}` adds them"
         )
     return writes, [f"it writes by the scheme {writes!r}"]
 

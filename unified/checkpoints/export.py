@@ -19,7 +19,7 @@ from unified.data.markers import markers_of
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel, TransformerConfig
-from unified.tokenization import Tokenizer
+from unified.tokenization import Tokenizer, tokenizer_files
 
 #: Bias of a symbol that our softmax leaves out, for libraries that have no other way to say so. Not -inf, of which
 #: weight decay makes NaN; half precision can hold it.
@@ -68,6 +68,18 @@ class Source:
             config = replace(config, token_head="none")
         load_parameters(LanguageModel(config), parameters, OPTIONAL_HEADS)
         return cls(path, data, config, parameters, trained.vocabulary, of_tasks)
+
+    def tokenizer_file(self, name: str, what: str) -> Path:
+        """The file ``name`` of the tokenizer that the exported folder needs, ``what`` in words.
+
+        Raises:
+            UnifiedError: the data folder has another tokenizer, or none.
+        """
+        path = self.data / name
+        if not path.is_file():
+            found = " and ".join(tokenizer_files(self.data)) or "no tokenizer"
+            raise UnifiedError(f"{self.data}: holds {found}; an export to that format needs {what} ({name})")
+        return path
 
     def markers_beyond(self, tokenizer: Tokenizer) -> list[str]:
         """Markers of the dictionary that the tokenizer lacks, see :mod:`unified.data.markers`."""

@@ -27,8 +27,9 @@ def read_settings(path: Path) -> dict:
     Raises:
         UnifiedError: the file is missing, or is none.
     """
+    required(path)
     try:
-        settings = json.loads(required(path).read_text(encoding="utf-8"))
+        settings = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         settings = None
     if not isinstance(settings, dict):

@@ -31,7 +31,7 @@ CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: Parts of a language model that a checkpoint may lack: nothing that is asked of a loaded model reads them.
 OPTIONAL_HEADS = ("next_sentence_head.pooler.", "next_sentence_head.classifier.")
 #: What helps where a checkpoint's dictionary is not found.
-_WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of from_pretrained)"
+_WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of UnifiedLM.from_pretrained in Python)"
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
 _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
@@ -45,7 +45,8 @@ def find_checkpoint(path: str | os.PathLike) -> Path:
     for name in (*_scored(path), *CHECKPOINTS):
         if (path / name).is_file():
             return path / name
-    raise UnifiedError(f"{path}: holds neither {' nor '.join(CHECKPOINTS)}")
+    theirs = "; a folder of transformers becomes one by `unified convert`" if (path / "config.json").is_file() else ""
+    raise UnifiedError(f"{path}: holds neither {' nor '.join(CHECKPOINTS)}{theirs}")
 
 
 def _scored(folder: Path) -> list[str]:

@@ -134,7 +134,7 @@ def _check_shared(old: Vocabulary, new: Vocabulary, data: Path) -> None:
     if shared < _LEAST_SHARED * smaller or not shared:
         raise UnifiedError(
             f"{data}: its dictionary shares {shared} of {smaller} symbols with the checkpoint's, too few to go on from "
-            "it; prepare the data with --tokenizer set to the checkpoint's folder, or train anew"
+            "it; make the data with `unified prepare --tokenizer FOLDER`, the checkpoint's folder, or train anew"
         )
 
 

@@ -89,7 +89,7 @@ def export_xlnet(source: Path, destination: Path) -> Conversion:
             f"{trained.path}: XLNet has relative positions, attention and feed-forward in each block, post-norm, and "
             "nothing before the softmax; this model has not"
         )
-    tokenizer = XLNetTokenizer.load(required(trained.data / FILE_NAME))
+    tokenizer = XLNetTokenizer.load(trained.tokenizer_file(FILE_NAME, "XLNet's tokenizer"))
     pieces, markers = tokenizer.native_symbols(), trained.markers_beyond(tokenizer)
     architecture, found, left_out = to_xlnet(trained.by_rows_of([*pieces, *markers]), config.layers)
     settings = {

@@ -8,6 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from unified.commands.annotating.pipeline import require_pipeline
 from unified.errors import UnifiedError
 
 NAME = "augment"
@@ -62,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stages.add_argument(
         "--spacy", metavar="PIPELINE", help="spaCy pipeline that types entities (rules: dates, numbers, names)"
     )
+    stages.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
 
     training = parser.add_argument_group(
         "fine-tuning",
@@ -89,15 +91,18 @@ def run(args: argparse.Namespace) -> int:
     from unified.augmentation.passages import Passage, sample_passages
     from unified.augmentation.pipeline import GENERATED, KEPT, Pipeline
     from unified.augmentation.stages import Stages, claim
+    from unified.devices import usable_device
 
     if args.words[0] > args.words[1]:
         raise UnifiedError(f"--words {args.words[0]} {args.words[1]}: the first must not exceed the second")
+    require_pipeline(args)
+    usable_device(args.device, "--device")
     output = Path(args.output)
     then = _two_stages(args, output)
     if args.threads:
         torch.set_num_threads(args.threads)
     settings = _settings(args)
-    find = entities_of_spacy(args.spacy) if args.spacy else entities_by_rules
+    find = entities_of_spacy(args.spacy, args.spacy_code) if args.spacy else entities_by_rules
     stages = Stages(output, args.block)
     models = None if stages.path(KEPT).exists() else _models(args)
     claim(output, settings)
@@ -149,7 +154,7 @@ def _settings(args: argparse.Namespace) -> dict:
     from unified.data.destination import describe
 
     names = ("text_field", "passages", "words", "top", "beam", "max_length", "max_source", "least_f1", "unanswerable")
-    names += ("spacy", "batch_size", "max_tokens", "block", "seed")
+    names += ("spacy", "spacy_code", "batch_size", "max_tokens", "block", "seed")
     chosen = {name: getattr(args, name) for name in names}
     models = {role: describe(_existing(f"--{role}", find_checkpoint(getattr(args, role)))) for role in _ROLES}
     inputs = [{"name": Path(path).name} | describe(_existing("INPUT", Path(path))) for path in args.inputs]

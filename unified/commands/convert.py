@@ -50,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError("--writes says how an imported model writes; without --from leave it out")
     if args.seed is not None and not args.vocabulary:
         raise UnifiedError("--seed is that of --vocabulary's new rows; leave it out")
+    if args.source_format and not args.input.is_dir():
+        raise UnifiedError(
+            f"{args.input}: no such folder; a model of the Hugging Face hub comes into one by "
+            "`hf download NAME --local-dir FOLDER`"
+        )
     if args.vocabulary:
         _change_vocabulary(args)
     else:

@@ -85,11 +85,13 @@ def run(args: argparse.Namespace) -> int:
     from unified.commands.generation.sentences import FileSentences, FolderSentences
     from unified.commands.generation.spread import ChunkWriter, spread
     from unified.data.vocabulary import Vocabulary
+    from unified.devices import usable_device
 
     if args.data is None and args.input is None:
         raise UnifiedError("nothing to write from: give a prepared folder DATA, or a text file with --input")
     if args.max_source is not None and args.max_source < 0:
         raise UnifiedError(f"--max-source must be 0 or a number of tokens, got {args.max_source}")
+    usable_device(args.device, "--device")
     torch.set_num_threads(args.threads)
     checkpoint, output = find_checkpoint(args.path), Path(args.output)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}

@@ -62,14 +62,16 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     import torch
 
+    from unified.devices import usable_device
     from unified.hub import UnifiedLM
     from unified.tasks.prediction import cut_note
 
     if args.threads:
         torch.set_num_threads(args.threads)
+    device = usable_device(args.device, "--device")
     pipeline = entity_source(args)
     annotator = None if pipeline is None else pipeline.load()
-    handle = UnifiedLM.ensemble(args.model, device=args.device, annotator=annotator)
+    handle = UnifiedLM.ensemble(args.model, device=device, annotator=annotator)
     predictor = replace(_predictor(args, handle), ahead=args.ahead)
     source = Path(args.input)
     if args.input != "-" and not _is_object(args.input) and not source.is_fifo():

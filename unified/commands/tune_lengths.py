@@ -18,7 +18,9 @@ _EXPONENTS = [i / 5 for i in range(11)]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
-    lengths = parser.add_argument_group("lengths", "What to try; FILE holds several hypotheses a sentence (--nbest).")
+    lengths = parser.add_argument_group(
+        "lengths", "What to try; FILE holds several hypotheses a sentence (fairseq-generate --nbest)."
+    )
     lengths.add_argument(
         "--length-penalty", choices=("fairseq", "unilm"), default="unilm", help="form of the penalty (unilm)"
     )

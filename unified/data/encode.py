@@ -173,7 +173,7 @@ class PairEncoder:
             part = "a part of the source" if len(parts_of(pairs[first][1])) > 1 and side == "source" else f"the {side}"
             raise UnifiedError(
                 f"{chunk.place(pairs[first][0], side)}: {part} of a pair is empty; "
-                "mend it, or leave such pairs out with --skip-empty"
+                "mend it, or leave such pairs out, as `unified prepare --skip-empty` does"
             )
         targets = self.encoder.close(_select(target, kept), _NO_SEPARATORS)
         spans = {kind: _select(own, kept) for kind, own in spans.items()}

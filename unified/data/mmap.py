@@ -277,7 +277,9 @@ def _read_header(path: str) -> tuple[np.dtype, int]:
     with open(path, "rb") as stream:
         header = stream.read(_HEADER.size)
     if header[:8] == b"TNTIDX\x00\x00":
-        raise UnifiedError(f"{path}: fairseq's older format; make the folder again with --dataset-impl mmap")
+        raise UnifiedError(
+            f"{path}: fairseq's older format; make the folder again with `fairseq-preprocess --dataset-impl mmap`"
+        )
     if not header.startswith(_MAGIC):
         raise UnifiedError(f"{path}: not an index of token files (it begins with {header[:9]!r}, not {_MAGIC!r})")
     if len(header) < _HEADER.size:

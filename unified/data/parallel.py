@@ -42,7 +42,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
-        raise UnifiedError("a worker process was killed; is there enough memory? Fewer --workers need less") from None
+        raise UnifiedError("a worker process was killed; is there enough memory? Fewer processes need less") from None
     finally:
         executor.shutdown(cancel_futures=True)
 

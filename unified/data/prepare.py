@@ -42,7 +42,8 @@ from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
 from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.source import TokenizerSource
 
-_ADVICE = "give another --destination, or --overwrite to replace the folder"
+#: What to do where the destination is not empty, in the words of ``unified prepare``.
+ADVICE = "give another --destination, or --overwrite to replace the folder"
 Corpus = DocumentCorpus | ParallelCorpus | JsonPairCorpus
 Parts = Mapping[str, DocumentPart | PairPart]
 
@@ -108,24 +109,29 @@ class Settings:
             yield from (CleanedChunk(chunk, self.cleaning) for chunk in corpus.chunks(whole_documents=True))
 
 
-def prepare(settings: Settings, destination: str | Path, workers: int = 1, overwrite: bool = False) -> dict:
+def prepare(
+    settings: Settings, destination: str | Path, workers: int = 1, overwrite: bool = False, advice: str = ADVICE
+) -> dict:
     """Make the folder ``destination``; returns what its manifest says (without ``outputs``).
 
     Progress goes to stderr. Nothing appears at ``destination`` before everything is done.
+
+    Args:
+        overwrite, advice: as for :func:`unified.data.destination.new_folder`.
 
     Raises:
         UnifiedError: the text, the settings or the destination cannot be used; the message says what and where.
     """
     if workers < 1:
         raise UnifiedError(f"--workers must be at least 1, got {workers}")
-    check_destination(Path(destination).resolve(), overwrite, _ADVICE)
+    check_destination(Path(destination).resolve(), overwrite, advice)
     for corpus in settings.corpora.values():
         for path in corpus.paths:
             require_file(path)
     if settings.cleaning:
         settings.cleaning.rules()  # a missing library is told before any work, not within
     annotation = annotating(settings.annotation, Path(destination).resolve())
-    with annotation as annotator, new_folder(destination, overwrite, _ADVICE) as folder:
+    with annotation as annotator, new_folder(destination, overwrite, advice) as folder:
         tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
         encoder = TokenEncoder(tokenizer, vocabulary)
         parts, reports = _encode_all(settings, folder, encoder, annotator, vocabulary, workers)

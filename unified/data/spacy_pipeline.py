@@ -74,7 +74,8 @@ class SpacyAnnotator:
             import spacy
         except ImportError:
             raise UnifiedError(
-                "--spacy needs the library spaCy, which is not installed: pip install 'unified[spacy]'"
+                "--spacy needs the library spaCy, which is not installed: pip install '.[spacy]' in the "
+                "library's folder"
             ) from None
         if self._code is not None:
             try:

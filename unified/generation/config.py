@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from math import isfinite
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from unified.errors import UnifiedError
@@ -41,6 +44,12 @@ class GenerationConfig:
     seed: int = _option(0, "of the draws; what a sentence draws depends on (seed, its index) alone")
 
     def __post_init__(self) -> None:
+        for name in ("length_exponent", "top_p", "temperature"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+                raise UnifiedError(f"{name} must be a number, got {value!r}")
+        if not isinstance(self.sampling, bool):
+            raise UnifiedError(f"sampling must be True or False, got {self.sampling!r}")
         for name, least in (("beam", 1), ("max_length", 1), ("n_best", 1)):
             self._require_integer(name, least)
         for name in ("min_length", "no_repeat_ngram", "top_k", "seed"):
@@ -75,6 +84,8 @@ class GenerationConfig:
         for name in options.keys() - set(known):
             raise UnifiedError(f"unknown option {name!r}; generation knows {', '.join(known)}")
         ignored = options.get("no_repeat_ignore", ())
+        if isinstance(ignored, str) or not isinstance(ignored, Iterable):
+            raise UnifiedError(f"no_repeat_ignore must be a list of symbols or ids, got {ignored!r}")
         for symbol in ignored:
             if isinstance(symbol, str) and symbol not in vocabulary.symbols:
                 raise UnifiedError(f"no_repeat_ignore: {symbol!r} is not a symbol of the dictionary")

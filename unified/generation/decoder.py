@@ -142,7 +142,7 @@ class RecordingAttention:
     """
 
     def __init__(self, inner: Attention, read: bool = True):
-        self.inner, self.blind, self.read = inner, inner.blind, read
+        self.inner, self.blind, self.shape, self.read = inner, inner.blind, inner.shape, read
         self.key = self.value = None
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):
@@ -163,6 +163,7 @@ class CachedAttention:
     """
 
     blind = None
+    shape = None
 
     def __init__(self, state: DecodingState, layer: int, seen: Seen):
         self.state, self.layer, self.seen = state, layer, seen

@@ -127,7 +127,9 @@ def fit_pairs(
         UnifiedError: what the user gives is negative or leaves no token to the other side, or ``room`` is below 2.
     """
     if room < 2:
-        raise UnifiedError("a row has no room for a source and a target; lengthen the rows (--tokens-per-sample)")
+        raise UnifiedError(
+            "a row has no room for a source and a target; lengthen the rows (fairseq-train --tokens-per-sample)"
+        )
     given = PairLengths().overridden(max_source, max_target)
     read = kept_lengths(sources, given.max_source)
     if int((read + kept_lengths(targets, given.max_target)).max(initial=0)) > room:
@@ -152,6 +154,6 @@ def _rest(room: int, lengths: np.ndarray, option: str, value: int | None) -> int
     if rest < 1:
         raise UnifiedError(
             f"{option} {value}: the longest text then has {int(lengths.max()):,} tokens, and a row holds {room:,} of a "
-            f"source and its target together; lower {option}, or lengthen the rows (--tokens-per-sample)"
+            f"source and its target together; lower {option}, or lengthen the rows (fairseq-train --tokens-per-sample)"
         )
     return rest

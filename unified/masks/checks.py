@@ -35,6 +35,14 @@ def check_integers(name: str, values: Sequence[int] | np.ndarray | torch.Tensor)
     return array.astype(np.int64)
 
 
+def check_last_key(name: str, last_key: torch.Tensor, query_rank: torch.Tensor) -> None:
+    """Raise a ValueError unless there is a key for each query; indices are not looked at."""
+    if not isinstance(last_key, torch.Tensor) or (last_key.dtype, last_key.shape) != (torch.int64, query_rank.shape):
+        is_tensor = isinstance(last_key, torch.Tensor)
+        got = f"{last_key.dtype} {tuple(last_key.shape)}" if is_tensor else type(last_key).__name__
+        raise ValueError(f"{name} must be int64 of the shape of query_rank, {tuple(query_rank.shape)}, got {got}")
+
+
 def check_mask(mask: AttentionMask) -> None:
     """Raise a ValueError that names the first field that does not make a mask, and what arrived."""
     _check_shapes(mask)
@@ -62,12 +70,8 @@ def _check_shapes(mask: AttentionMask) -> None:
     if mask.query_rank.shape[:-1] != mask.key_rank.shape[:-1]:
         shapes = f"{tuple(mask.query_rank.shape)} and {tuple(mask.key_rank.shape)}"
         raise ValueError(f"query_rank and key_rank must have the same number of rows, got {shapes}")
-    last = mask.last_key
-    if last is not None and (last.dtype != torch.int64 or last.shape != mask.query_rank.shape):
-        raise ValueError(
-            f"last_key must be int64 of the shape of query_rank, {tuple(mask.query_rank.shape)}, got {last.dtype} "
-            f"{tuple(last.shape)}"
-        )
+    if mask.last_key is not None:
+        check_last_key("last_key", mask.last_key, mask.query_rank)
     if not isinstance(mask.exclude_self, bool):
         raise ValueError(f"exclude_self must be True or False, got {mask.exclude_self!r}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from unified.masks.checks import check_integers, check_length, check_mask
+from unified.masks.checks import check_integers, check_last_key, check_length, check_mask
 from unified.masks.constants import GIVEN, NO_KEY, PADDING
 
 if TYPE_CHECKING:
@@ -181,12 +181,14 @@ class AttentionMask:
                 which every query must have then.
 
         Raises:
-            ValueError: a query has no key of its own, and ``places`` does not say where it stands.
+            ValueError: a query has no key of its own, and ``places`` does not say where it stands; or ``places`` is of
+                another shape or dtype.
         """
         if places is None:
             if bool((self.query_key == NO_KEY).any()):
                 raise ValueError("causal needs places: this mask has queries without a key of their own")
             places = self.query_key
+        check_last_key("places", places, self.query_rank)
         return self._replace(last_key=places, structure="mixed")
 
     def blind(self) -> torch.Tensor:

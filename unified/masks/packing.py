@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -26,8 +26,7 @@ def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None =
     """
     length = check_length("length", length)
     query_length = None if query_length is None else check_length("query_length", query_length)
-    masks = list(masks)
-    _require_rows("pack", masks)
+    masks = _rows("pack", masks)
     query_counts = [mask.query_length for mask in masks]
     key_counts = [mask.key_length for mask in masks]
     _require_fit("length", key_counts, "keys", length)
@@ -71,10 +70,9 @@ def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
     Raises:
         ValueError: no rows, a batch among them, different lengths, or different ``exclude_self``.
     """
-    rows = list(rows)
+    rows = _rows("batch", rows)
     if not rows:
         raise ValueError("batch needs at least one row, got none")
-    _require_rows("batch", rows)
     first = rows[0]
     for i, row in enumerate(rows):
         if (row.query_length, row.key_length) != (first.query_length, first.key_length):
@@ -98,7 +96,16 @@ def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
     )
 
 
-def _require_rows(verb: str, masks: list[AttentionMask]) -> None:
+def _rows(verb: str, masks: Sequence[AttentionMask]) -> list[AttentionMask]:
+    """A list of the masks, which can be joined.
+
+    Raises:
+        ValueError: this is no list of masks, or one of them is a batch, is not on the CPU or differs from the first.
+    """
+    if isinstance(masks, AttentionMask) or not isinstance(masks, Iterable):
+        got = "one mask; put it in a list" if isinstance(masks, AttentionMask) else type(masks).__name__
+        raise ValueError(f"{verb} takes a list of masks, got {got}")
+    masks = list(masks)
     for i, mask in enumerate(masks):
         if not isinstance(mask, AttentionMask):
             raise ValueError(f"{verb} takes masks, got {type(mask).__name__} at {i}")
@@ -113,6 +120,7 @@ def _require_rows(verb: str, masks: list[AttentionMask]) -> None:
                 f"{verb} needs exclude_self to agree, but mask 0 has {masks[0].exclude_self}, mask {i} "
                 f"{mask.exclude_self}; call without_self() on the result"
             )
+    return masks
 
 
 def _require_fit(name: str, counts: list[int], what: str, length: int) -> None:

@@ -17,7 +17,7 @@ from typing import IO
 
 from unified.errors import UnifiedError
 
-_INSTALL = "`pip install 'unified[meteor]'` installs it"
+_INSTALL = "`pip install '.[meteor]'` in the library's folder installs it"
 _SEPARATOR = "|||"
 
 

@@ -63,9 +63,10 @@ def is_generate_output(path: str | Path) -> bool:
 
 
 def read_generate_output(paths: Sequence[str | Path], *, need_references: bool = True) -> tuple[list[str], list[str]]:
-    """Hypotheses (D lines, the best where ``--nbest`` wrote several) and references (T lines), in sentence order.
+    """Hypotheses (D lines) and references (T lines), in sentence order.
 
-    Several files are shards of one run. Lines of other kinds, such as the log's, are passed over.
+    Where ``fairseq-generate --nbest`` wrote several hypotheses, the best counts. Several files are shards of one run.
+    Lines of other kinds, such as the log's, are passed over.
 
     Raises:
         UnifiedError: a sentence occurs twice or is missing, or lacks a hypothesis or a needed reference.
@@ -167,7 +168,7 @@ def _in_order(
     if missing:
         raise UnifiedError(
             f"{files}: {len(missing)} of {count} sentences missing, the first is number {missing[0]}; "
-            "pass every shard, and generate without --skip-invalid-size-inputs-valid-test"
+            "pass every shard, and run fairseq-generate without --skip-invalid-size-inputs-valid-test"
         )
     without = [i for i in range(count) if i not in references]
     if need_references and without:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from numbers import Integral, Real
 
 from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
@@ -18,6 +19,9 @@ TOKEN_HEADS = ("transform", "plain", "none")
 #: "neighbor" is ANNA's attention, in which no place sees itself; those after it are what its table 8 compares with.
 SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "feed_forward")
 
+#: Type of a field's default -> what its values must be, in words and as a class.
+_KINDS = {int: ("an integer", Integral), float: ("a number", Real), bool: ("True or False", bool), str: ("a text", str)}
+
 
 def _option(default, sentence: str):
     return field(default=default, metadata={"help": sentence})
@@ -28,7 +32,7 @@ class TransformerConfig:
     """Shape and regularization of one Transformer; the defaults are UniLM's base size (S3, section 2.2).
 
     Raises:
-        UnifiedError: two fields contradict each other; the message names both values.
+        UnifiedError: a field has another type or is out of range, or two fields contradict each other.
     """
 
     vocabulary_size: int = _option(0, "number of symbols; taken from the data folder when training with fairseq")
@@ -94,6 +98,14 @@ class TransformerConfig:
     )
 
     def __post_init__(self) -> None:
+        for option in fields(self):
+            words, kind = _KINDS[type(option.default)]
+            value = getattr(self, option.name)
+            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+                raise UnifiedError(f"{option.name} must be {words}, got {value!r}")
+        for name in ("vocabulary_size", "norm_epsilon", "initializer_range"):
+            if getattr(self, name) < 0:
+                raise UnifiedError(f"{name} must be at least 0, got {getattr(self, name)}")
         if self.feed_forward == 0:
             object.__setattr__(self, "feed_forward", 4 * self.width)
         for name in ("layers", "width", "heads", "feed_forward", "max_positions", "token_types", "clip_distance"):

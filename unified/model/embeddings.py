@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from unified.dropout import Dropout
+from unified.errors import UnifiedError
 from unified.linear import linear
 from unified.model.config import TransformerConfig
 
@@ -60,7 +61,9 @@ class Embeddings(nn.Module):
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T) three times -> (B, T, D)."""
-        summed = self.tokens(tokens) + self.positions(positions) + self.token_types(token_types)
+        summed = _rows("tokens", self.tokens, tokens)
+        summed = summed + _rows("positions", self.positions, positions)
+        summed = summed + _rows("token_types", self.token_types, token_types)
         return self.dropout(self.norm(summed))
 
 
@@ -83,7 +86,17 @@ class TokenEmbeddings(nn.Module):
         """
         # Joined even where there are none: every parameter gets a gradient in every batch.
         queries = self.query.expand(len(tokens), positions.size(1) - tokens.size(1), -1)
-        return self.dropout(torch.cat([self.tokens(tokens), queries], dim=1))
+        return self.dropout(torch.cat([_rows("tokens", self.tokens, tokens), queries], dim=1))
+
+
+def _rows(name: str, table: nn.Embedding, ids: torch.Tensor) -> torch.Tensor:
+    """The rows of a table, int64 (...) -> (..., D); an id beyond it is named, on a CPU, where torch tells at once."""
+    try:
+        return table(ids)
+    except IndexError:
+        raise UnifiedError(
+            f"{name} must be from 0 to {table.num_embeddings - 1}, got {int(ids.min())} to {int(ids.max())}"
+        ) from None
 
 
 def extend_positions(table: torch.Tensor, rows: int) -> torch.Tensor:

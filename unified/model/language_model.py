@@ -17,6 +17,7 @@ from unified.model.heads import (
     SpanBoundaryHead,
     classification_losses,
 )
+from unified.model.inputs import require_config
 from unified.model.relative import Memory
 from unified.model.transformer import Transformer
 
@@ -36,6 +37,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        require_config(config)
         if config.lstm:
             raise UnifiedError(f"lstm {config.lstm}: the LSTM is for tasks of understanding; a language model has none")
         self.config = config

@@ -14,6 +14,7 @@ from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import Embeddings, TokenEmbeddings
+from unified.model.inputs import check_inputs, require_config
 from unified.model.layers import Block, attention_of
 from unified.model.relations import DistanceTable, Relations, sinusoids
 from unified.model.relative import Memory, TransformerXLAttention
@@ -24,6 +25,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        require_config(config)
         if config.vocabulary_size < 1:
             raise UnifiedError(f"vocabulary_size must be at least 1, got {config.vocabulary_size}")
         self.config = config
@@ -55,27 +57,32 @@ class Transformer(nn.Module):
         Args:
             tokens: int64 (B, T).
             positions, token_types: int64 (B, Q); places beyond the T tokens are those of a query stream.
-            mask: Q queries, T keys.
+            mask: Q queries, T keys; of B rows, or of one row that serves all.
             memory: read, and advanced by this text; its rows' first documents see it.
             entering: receives the states (B, Q, D) that enter each block, the embeddings first.
             places: int64 (N,) among B x Q, those that somebody reads; the last block does less for the others.
             entities: bool (B, T), tokens within named entities; None where that is not known.
 
         Raises:
-            UnifiedError: a query stream or a memory where positions are not relative; or entity-aware attention is not
-                told where entities are; or compiled blocks are to attend in blocks on a CPU.
+            UnifiedError: lengths, shapes or dtypes do not fit together; on a CPU, an id is beyond its table; a query
+                stream or a memory where positions are not relative; or entity-aware attention is not told where
+                entities are; or compiled blocks are to attend in blocks on a CPU.
         """
+        check_inputs(tokens, positions, token_types, mask, places, entities)
         if self.config.reads_entities and entities is None:
             raise UnifiedError(
                 "the model has entity-aware attention ('entity' among its sublayers), and this input does not say "
                 "which tokens lie within named entities"
             )
         if not self.config.relative and (memory is not None or positions.size(1) != tokens.size(1)):
-            missing = "memory" if memory is not None else "query stream"
-            raise UnifiedError(f"a {missing} needs a model with relative positions (positions 'relative', XLNet)")
+            stream = f"a query stream (here {positions.size(1)} positions for {tokens.size(1)} tokens)"
+            missing = "a memory" if memory is not None else stream
+            raise UnifiedError(f"{missing} needs a model with relative positions (positions 'relative', XLNet)")
         dropout = self.config.attention_dropout if self.training else 0.0
         weight, backend = self.embeddings.tokens.weight, self.config.attention_backend
         filled = 0 if memory is None else memory.filled
+        if filled and len(memory.states[0]) != len(tokens):
+            raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
         mask = self.directed(mask, positions)
         prepared = {
             kind: prepare(seen, weight.dtype, weight.device, dropout, backend, self.needs(kind))

@@ -122,5 +122,8 @@ class Answering:
             return next(iter(suited.values()))
         wanted = head or " or ".join(kinds) or "one task"
         if suited:
-            raise UnifiedError(f"the model has several heads, {', '.join(suited)}; name one of them (head=, --head)")
+            raise UnifiedError(
+                f"the model has several heads, {', '.join(suited)}; name one of them (head= in Python, "
+                "`unified predict --head`)"
+            )
         raise UnifiedError(f"the model was fine-tuned for {', '.join(self.predictors)}, not for {wanted}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from unified.arguments import require_text
 from unified.data.windows import TokenCounter, Words
 from unified.generation.lengths import PairLengths
 from unified.tasks.question_generation import MAX_SOURCE, find_answer, question_source
@@ -51,6 +52,8 @@ class Composing:
         Raises:
             UnifiedError: the answer does not stand there or is too long, or the model does not write.
         """
+        require_text("passage", passage)
+        require_text("answer", answer)
         options = {"beam": 3, "max_length": usual_question(self.lengths)} | options
         if max_source is None:
             max_source = usual_window(self.lengths, self.room(options["max_length"]))

@@ -185,7 +185,13 @@ class WritingJob(Job):
         train, valid = (JsonPairCorpus((str(self.items / f"{name}.jsonl"),), "source", "target") for name in _SPLITS)
         marked = splits["train"][0].oracle is not None
         settings = Settings(train, valid, tokenizer=TokenizerSource(str(self.items)), oracle=marked)
-        prepare(settings, self.data, available_cores(), overwrite=(self.data / MANIFEST).is_file())
+        prepare(
+            settings,
+            self.data,
+            available_cores(),
+            overwrite=(self.data / MANIFEST).is_file(),
+            advice="give another --output",
+        )
         return splits
 
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:

@@ -20,8 +20,8 @@ KIND = "entities"
 _TEXTS_AT_ONCE = 1000
 #: Why a pipeline that finds entities is refused.
 NOTHING_TO_MARK = (
-    "--spacy finds named entities, which no attention of the model reads ('entity' is not among its sublayers); leave "
-    "it out"
+    "no attention of the model reads named entities ('entity' is not among its sublayers); leave out what finds them "
+    "(annotator in Python, --spacy of `unified finetune` and `unified predict`)"
 )
 
 

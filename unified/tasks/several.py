@@ -60,7 +60,7 @@ class SeveralTasks:
 
     @property
     def head(self) -> str:
-        """As ``--head`` of ``--task unified_understanding`` takes it."""
+        """As ``fairseq-train --task unified_understanding --head`` takes it."""
         return ", ".join(f"{share.name}={share.task.head}{_behind(share.weight)}" for share in self.shares)
 
     def as_in(self, system: str) -> SeveralTasks:

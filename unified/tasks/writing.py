@@ -56,7 +56,7 @@ class WritingTraining(Training):
     Attributes:
         max_source: tokens of a source, the first ones; what is cut is counted.
         max_target: tokens of a target, and most tokens to write.
-        objective: as ``--objectives`` takes it.
+        objective: as ``fairseq-train --objectives`` takes it.
         smoothing: of labels.
     """
 

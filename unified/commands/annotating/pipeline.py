@@ -26,8 +26,14 @@ def entity_source(args: argparse.Namespace):
     from unified.data.annotate import AnnotationSource
     from unified.tasks.named_entities import KIND
 
-    if args.spacy is None:
-        if args.spacy_code is not None:
-            raise UnifiedError(f"--spacy-code {args.spacy_code} belongs to a pipeline; give --spacy PIPELINE too")
-        return None
-    return AnnotationSource((KIND,), args.spacy, args.spacy_code)
+    require_pipeline(args)
+    return None if args.spacy is None else AnnotationSource((KIND,), args.spacy, args.spacy_code)
+
+
+def require_pipeline(args: argparse.Namespace) -> None:
+    """
+    Raises:
+        UnifiedError: --spacy-code stands without --spacy.
+    """
+    if args.spacy is None and args.spacy_code is not None:
+        raise UnifiedError(f"--spacy-code {args.spacy_code} belongs to a pipeline; give --spacy PIPELINE too")

@@ -40,7 +40,7 @@ def add_kinds(kinds) -> None:
         help="the same for hypotheses that a model with BERT's vocabulary wrote, by the rules of UniLM's program",
     )
     questions.add_argument(
-        "--meteor", action="store_true", help="METEOR 1.5 too, by its Java program (pip install 'unified[meteor]')"
+        "--meteor", action="store_true", help="METEOR 1.5 too, by its Java program (pip install '.[meteor]')"
     )
 
 

@@ -33,6 +33,7 @@ def _py3langid():
         import py3langid
     except ImportError:
         raise UnifiedError(
-            "--clean language=… needs the library py3langid; install it with: pip install 'unified[clean]'"
+            "--clean language=… needs the library py3langid; install it with: pip install '.[clean]' in the "
+            "library's folder"
         ) from None
     return py3langid

@@ -1,0 +1,88 @@
+"""Checks of what a Transformer is given: on a GPU of shapes and dtypes alone, so that it never waits for them."""
+
+from __future__ import annotations
+
+import torch
+
+from unified.errors import UnifiedError
+from unified.masks import AttentionMask
+from unified.model.config import TransformerConfig
+
+
+def check_inputs(
+    tokens: torch.Tensor,
+    positions: torch.Tensor,
+    token_types: torch.Tensor,
+    mask: AttentionMask,
+    places: torch.Tensor | None = None,
+    entities: torch.Tensor | None = None,
+) -> None:
+    """Check the arguments of :meth:`unified.model.Transformer.forward`.
+
+    Raises:
+        UnifiedError: one has another type, dtype or length than the others ask for.
+    """
+    _require("tokens", tokens, torch.int64, 2)
+    rows, length = tokens.shape
+    _require("positions", positions, torch.int64, 2)
+    if positions.size(0) != rows or positions.size(1) < length:
+        raise UnifiedError(
+            f"positions must be (rows, length) of the {rows} rows of at least {length} tokens, got "
+            f"{tuple(positions.shape)}"
+        )
+    _require("token_types", token_types, torch.int64, 2)
+    if token_types.shape != positions.shape:
+        raise UnifiedError(
+            f"token_types must have the shape of positions, {tuple(positions.shape)}, got {tuple(token_types.shape)}"
+        )
+    if not isinstance(mask, AttentionMask):
+        raise UnifiedError(
+            f"mask must be an AttentionMask of unified.masks, got {described(mask)}; from_dense makes one of a matrix"
+        )
+    if (mask.query_length, mask.key_length) != (positions.size(1), length):
+        raise UnifiedError(
+            f"mask must have a query for each of {positions.size(1)} positions and a key for each of {length} tokens, "
+            f"got {mask.query_length} queries and {mask.key_length} keys"
+        )
+    if mask.batched and len(mask.query_rank) != rows:
+        raise UnifiedError(f"mask must have the {rows} rows of tokens, got {len(mask.query_rank)}")
+    if places is not None:
+        _require("places", places, torch.int64, 1)
+        if places.numel() and places.device.type == "cpu":
+            least, most = int(places.min()), int(places.max())
+            if not 0 <= least <= most < positions.numel():
+                raise UnifiedError(
+                    f"places must be from 0 to {positions.numel() - 1}, indices of rows and positions together, got "
+                    f"{least} to {most}"
+                )
+    if entities is not None:
+        _require("entities", entities, torch.bool, 2)
+        if entities.shape != tokens.shape:
+            raise UnifiedError(
+                f"entities must have the shape of tokens, {tuple(tokens.shape)}, got {tuple(entities.shape)}"
+            )
+
+
+def require_config(config: TransformerConfig) -> None:
+    """
+    Raises:
+        UnifiedError: a model is to be made of something else.
+    """
+    if not isinstance(config, TransformerConfig):
+        raise UnifiedError(f"config must be a TransformerConfig, got {described(config)}")
+
+
+_SHAPES = {1: "(length,)", 2: "(rows, length)"}
+
+
+def _require(name: str, value: torch.Tensor, dtype: torch.dtype, axes: int) -> None:
+    if not isinstance(value, torch.Tensor) or value.dtype != dtype or value.dim() != axes:
+        wanted = str(dtype).removeprefix("torch.")
+        raise UnifiedError(f"{name} must be an {wanted} tensor {_SHAPES[axes]}, got {described(value)}")
+
+
+def described(value: object) -> str:
+    """Dtype and shape of a tensor, or the type of anything else."""
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
