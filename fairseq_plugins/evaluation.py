@@ -11,6 +11,32 @@ METRICS = {"rouge": ("rouge", "rouge1", "rouge2", "rougeL"), "bleu": ("bleu",)}
 _ORDERS = 4
 
 
+class GeneratedTexts:
+    """ROUGE or BLEU of what fairseq's generator writes from the validation sources.
+
+    Args:
+        metric: "rouge" or "bleu".
+        task: that makes texts of tokens.
+        model: that writes, with its ``generator``.
+    """
+
+    def __init__(self, metric: str, task, model, generator):
+        self.metric, self.task, self.model, self.generator = metric, task, model, generator
+
+    def begin(self) -> None:
+        """Forget the last validation; its sums were in the logs."""
+
+    def add(self, sample: dict) -> dict[str, float]:
+        """What to log of a batch."""
+        results = self.task.inference_step(self.generator, [self.model], sample)
+        hypotheses = [self.task.text(beams[0]["tokens"]) for beams in results]
+        return statistics(self.metric, hypotheses, [self.task.text(row) for row in sample["target"]])
+
+    def log(self, logs: list[dict]) -> None:
+        """Log the metric of the whole split."""
+        log_metrics(self.metric, logs)
+
+
 def statistics(metric: str, hypotheses: list[str], references: list[str]) -> dict[str, float]:
     """Sufficient statistics of one batch under log keys that begin with ``_``."""
     if metric == "rouge":

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from fairseq.distributed import utils as distributed
 from fairseq.logging import metrics
 
-from unified.tasks import Understanding
-
 _SHARE = "_share"
+
+
+class Judge(Protocol):
+    """What scores predictions; heads do, and tasks of writing."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the scores worth logging."""
+
+    def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Scores of predictions for labelled items."""
 
 
 class Predictions:
@@ -24,7 +33,7 @@ class Predictions:
         items: of every split and head.
     """
 
-    def __init__(self, tasks: Mapping[str, Understanding], items: Mapping[str, Mapping[str, list]]):
+    def __init__(self, tasks: Mapping[str, Judge], items: Mapping[str, Mapping[str, list]]):
         self.tasks, self.items = tasks, items
         self.clear()
 
@@ -46,10 +55,11 @@ class Predictions:
         Of several heads the measures have the head's name before them, and ``average`` is the mean of the first ones.
         """
         metrics.log_scalar_sum(_SHARE, share)
-        for name in self._names():
+        for name in self.names():
             metrics.log_derived(name, lambda meters, name=name: self._score(meters[_SHARE].sum, name))
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """What is logged."""
         if len(self.tasks) == 1:
             return [measure for task in self.tasks.values() for measure in task.measures]
         return ["average", *(f"{head}_{measure}" for head, task in self.tasks.items() for measure in task.measures)]

@@ -44,7 +44,8 @@ def test_settings_are_berts_and_spanberts():
     unilm, spanbert = (task_named("squad2.0").as_in(name) for name in ("unilm", "spanbert"))
     assert parse_head(unilm.head).task_of([]).design == "unilm" and unilm.training.batch_size == 24
     assert unilm.training.epochs == 3 and unilm.training.longest == 384
-    assert spanbert.training == Training(4, 32, 2e-5, 512) == task_named("squad1.1").as_in("spanbert").training
+    kept = {"select": "best", "validations": 10}  # of checkpoints the best of ten validations an epoch
+    assert spanbert.training == Training(4, 32, 2e-5, 512, **kept) == task_named("squad1.1").as_in("spanbert").training
     for name, epochs in (("squad1.1", 4), ("squad2.0", 3)):
         xlnet = task_named(name).as_in("xlnet")
         task, training = parse_head(xlnet.head).task_of([]), xlnet.training

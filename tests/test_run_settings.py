@@ -41,7 +41,7 @@ def planned(folder, words: str = ""):
     args = parser.parse_args(["classification", *map(str, paths), "--init", str(folder / "model"), *shlex.split(words)])
     task = task_named(args.task)
     task = task if args.head is None else with_head(task, args.head)
-    names = ("epochs", "batch_size", "learning_rate", "head_rate", "layer_decay", "longest")
+    names = ("epochs", "batch_size", "learning_rate", "head_rate", "layer_decay", "longest", "select", "validations")
     training = with_changes(task.training, **{name: getattr(args, name) for name in names})
     start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     job = job_of(task, training, start, folder / "run")
@@ -64,7 +64,8 @@ def same(folder, words: str, tmp_path) -> bool:
 
 @pytest.mark.parametrize(
     "words",
-    ["--epochs 4", "--batch-size 4", "--learning-rate 1e-4", "--head-rate 1e-3", "--layer-decay 0.9", "--longest 64",
+    ["--validations 2", "--hold-out 0.1",
+     "--epochs 4", "--batch-size 4", "--learning-rate 1e-4", "--head-rate 1e-3", "--layer-decay 0.9", "--longest 64",
      "--auxiliary-masking 0.5", "--select best", "--head 'classification(dropout=0.2)'", "--fairseq '--dropout 0.2'",
      "--fairseq=--fp16", "--mask left_to_right", "--lstm 1", "--init {folder}/deeper", "--init {folder}/words"],
 )  # fmt: skip
@@ -74,7 +75,8 @@ def test_what_decides_scores_makes_another_run(folder, tmp_path, words):
 
 @pytest.mark.parametrize(
     "words",
-    ["--seed 7", "--init {folder}/copy", "--epochs 3", "--head classification", "--micro-batch 2 --batch-size 32",
+    ["--select last",
+     "--seed 7", "--init {folder}/copy", "--epochs 3", "--head classification", "--micro-batch 2 --batch-size 32",
      "--fairseq '--log-format json --num-workers=0'", "--output {folder}/elsewhere", "--mask bidirectional --lstm 0"],
 )  # fmt: skip
 def test_what_decides_none_makes_the_same_run(folder, tmp_path, words):

@@ -3,23 +3,23 @@
 import json
 import logging
 from argparse import Namespace
-from dataclasses import dataclass, field
-from typing import Optional
 
 import numpy as np
 from fairseq import utils
 from fairseq.data import encoders
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import register_task
-from omegaconf import II, MISSING, open_dict
+from omegaconf import open_dict
 
 from fairseq_plugins import evaluation
 from fairseq_plugins.config import restore
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Side, StreamFairseqDataset, cut_item
+from fairseq_plugins.evaluation import GeneratedTexts
 from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
+from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.lengths import TaskLengths
 from fairseq_plugins.memory import StreamMemory
+from fairseq_plugins.official_scores import OfficialScores, task_of_writing
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
@@ -42,63 +42,6 @@ from unified.objectives.base import boundary_offsets_of, extractive_of, loss_nam
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class UnifiedLMTaskConfig(FairseqDataclass):
-    data: str = field(default=MISSING, metadata={"help": "folder of `unified prepare` or fairseq-preprocess"})
-    objectives: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "weighted list such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; default: UniLM's mixture "
-            f"({DEFAULT_PRETRAINING}) on documents, {DEFAULT_FINETUNING} on pairs"
-        },
-    )
-    source_lang: Optional[str] = field(
-        default=None, metadata={"help": "source side of pairs; inferred when absent", "argparse_alias": "-s"}
-    )
-    target_lang: Optional[str] = field(
-        default=None, metadata={"help": "target side of pairs; inferred when absent", "argparse_alias": "-t"}
-    )
-    tokens_per_sample: int = field(default=512, metadata={"help": "row length in tokens, special symbols included"})
-    memory: int = field(
-        default=0,
-        metadata={
-            "help": "places that attention remembers of the text before each row; rows are parallel streams then "
-            "(Transformer-XL, XLNet), as many as a batch of all processes has; 0: no memory"
-        },
-    )
-    padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
-    max_source: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "first tokens of each source that are read, 0: all; default: all where pairs fit into rows, else "
-            "what a row leaves beside the targets; with a trained model, as in its training"
-        },
-    )
-    max_target: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "first tokens of each target that are learned, and most to write, 0: all; default: all where "
-            "pairs fit into rows, else about what 99 of 100 targets need; with a trained model, as in its training"
-        },
-    )
-    eval_generate: Optional[ChoiceEnum(["rouge", "bleu"])] = field(
-        default=None, metadata={"help": "generate from the validation sources and log this metric"}
-    )
-    eval_generate_args: str = field(
-        default='{"beam": 1}', metadata={"help": "generation options as JSON, fairseq-generate's names"}
-    )
-    length_penalty: ChoiceEnum(["fairseq", "unilm"]) = field(
-        default="fairseq", metadata={"help": "score / length^lenpen, or score / ((5 + length) / 6)^lenpen"}
-    )
-    no_repeat_ngram_ignore: str = field(
-        default="", metadata={"help": "symbols, separated by blanks, that --no-repeat-ngram-size never blocks"}
-    )
-    seed: int = II("common.seed")
-    max_tokens: Optional[int] = II("dataset.max_tokens")
-    best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
-    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
-
-
 @register_task("unified_lm", dataclass=UnifiedLMTaskConfig)
 class UnifiedLMTask(DictionaryTask):
     """Data folder -> rows -> losses by objective; sources -> generated targets."""
@@ -113,7 +56,8 @@ class UnifiedLMTask(DictionaryTask):
         self.lengths = TaskLengths(cfg.max_source, cfg.max_target)
         self.continues = False  #: whether the model of a checkpoint continues prompts
         self._said_what_is_cut = False
-        self.eval_generator = None
+        self.official: OfficialScores | None = None
+        self.generated: list[GeneratedTexts | OfficialScores] = []
         self.stream_memory = None
         self.token_files: set[str] = set()  # prefixes of those that have been loaded
 
@@ -152,15 +96,19 @@ class UnifiedLMTask(DictionaryTask):
         metric = cfg.best_checkpoint_metric
         measured = {"loss", *(f"{name}_{kind}" for name in self.loss_names for kind in ("loss", "ppl", "accuracy"))}
         generated = evaluation.METRICS.get(str(cfg.eval_generate), ()) if cfg.eval_generate else ()
+        if cfg.eval_task:
+            generated += task_of_writing(cfg.eval_task).measures
         if metric not in measured | set(generated):
             raise UnifiedError(
-                f"--best-checkpoint-metric {metric} is not measured in this run "
-                f"(known: {', '.join(sorted(measured | set(generated)))}); --eval-generate adds rouge or bleu"
+                f"--best-checkpoint-metric {metric} is not measured in this run (known: "
+                f"{', '.join(sorted(measured | set(generated)))}); --eval-generate and --eval-task add others"
             )
         grows = metric in generated or metric.endswith("_accuracy")
         if grows != bool(cfg.maximize_best_checkpoint_metric):
             word = "needs" if grows else "cannot go with"
             raise UnifiedError(f"--best-checkpoint-metric {metric} {word} --maximize-best-checkpoint-metric")
+        if cfg.eval_task and not self.of_checkpoint:
+            self.official = OfficialScores(cfg.eval_task, cfg.eval_items)
 
     # Names and symbols
 
@@ -215,6 +163,8 @@ class UnifiedLMTask(DictionaryTask):
             # References stay whole: what is generated is compared with them, whatever training cuts.
             sides = Side(files[0], lengths.max_source), Side(files[1], 0)
             self.datasets[split] = PairFairseqDataset(*sides, self.special, losses=rows)
+            if self.official:
+                self.official.require(len(files[0]))
 
     def _to_generate(self, split: str, source: TokenFile, target: TokenFile) -> PairFairseqDataset:
         """Sources, cut as in training, with their whole references."""
@@ -283,9 +233,14 @@ class UnifiedLMTask(DictionaryTask):
             self.continues = model.decoder is not None and model.decoder.cached[0].scheme.prompt
         else:
             model.target_symbols = lambda symbols: self.target_symbols(symbols)
+        self.generated = []
         if self.cfg.eval_generate:
-            options = Namespace(**json.loads(self.cfg.eval_generate_args))
-            self.eval_generator = self.build_generator([model], options)
+            generator = self.build_generator([model], Namespace(**json.loads(self.cfg.eval_generate_args)))
+            self.generated.append(GeneratedTexts(str(self.cfg.eval_generate), self, model, generator))
+        if self.official:
+            own = self.vocabulary, cfg.writes, self.folder.path, self.lengths.trained
+            self.official.write_with(model.core, *own)
+            self.generated.append(self.official)
         return model
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
@@ -389,16 +344,17 @@ class UnifiedLMTask(DictionaryTask):
         if self.stream_memory is not None and "memory" in state:
             self.stream_memory.load(state["memory"])
 
+    def begin_valid_epoch(self, epoch, model):
+        super().begin_valid_epoch(epoch, model)
+        for scores in self.generated:
+            scores.begin()
+
     def valid_step(self, sample, model, criterion):
         loss, sample_size, log = super().valid_step(sample, model, criterion)
-        if self.eval_generator is not None and sample.get("target") is not None:
-            hypotheses, references = self._generate_texts(sample, model)
-            log.update(evaluation.statistics(str(self.cfg.eval_generate), hypotheses, references))
+        if sample.get("target") is not None:
+            for scores in self.generated:
+                log.update(scores.add(sample))
         return loss, sample_size, log
-
-    def _generate_texts(self, sample, model) -> tuple[list[str], list[str]]:
-        results = self.inference_step(self.eval_generator, [model], sample)
-        return [self.text(beams[0]["tokens"]) for beams in results], [self.text(row) for row in sample["target"]]
 
     def text(self, tokens) -> str:
         """Plain text of a row of ids; symbols joined by blanks where the folder has no tokenizer."""
@@ -407,8 +363,8 @@ class UnifiedLMTask(DictionaryTask):
 
     def reduce_metrics(self, logging_outputs, criterion):
         super().reduce_metrics(logging_outputs, criterion)
-        if self.eval_generator is not None:
-            evaluation.log_metrics(str(self.cfg.eval_generate), logging_outputs)
+        for scores in self.generated:
+            scores.log(logging_outputs)
 
     # Generation
 

@@ -10,6 +10,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
 
+from fairseq_plugins.criterions.unified_understanding import MASKED
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.scores import Predictions
@@ -57,6 +58,8 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
     padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
     seed: int = II("common.seed")
     max_valid_steps: int | None = II("dataset.max_valid_steps")
+    best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
+    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
 
 
 @register_task("unified_understanding", dataclass=UnifiedUnderstandingTaskConfig)
@@ -72,6 +75,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         self.tokenizer = load_tokenizer(cfg.data)
         self.items: dict[str, dict[str, list]] = {}
         self.predictions = Predictions(self.understandings, self.items)
+        self._check_metric(cfg.best_checkpoint_metric, cfg.maximize_best_checkpoint_metric)
 
     @classmethod
     @refusing()
@@ -84,6 +88,19 @@ class UnifiedUnderstandingTask(DictionaryTask):
         task = cls(cfg, Vocabulary.load(folder / "dict.txt"), parse_heads(cfg.head))
         task.of_checkpoint = kwargs.get("from_checkpoint", False)
         return task
+
+    def _check_metric(self, metric: str, maximize: bool) -> None:
+        """Refuse to choose checkpoints by what no validation logs, or by the worst of it."""
+        scores, losses = self.predictions.names(), ["loss"]
+        losses += [f"{head}_loss" for head in self.entries] if len(self.entries) > 1 else []
+        losses += [f"{MASKED}_loss"] if self.masked else []
+        if metric not in (*scores, *losses):
+            raise UnifiedError(
+                f"--best-checkpoint-metric {metric} is not measured in this run (known: {', '.join(scores + losses)})"
+            )
+        if (metric in scores) != maximize:
+            word = "needs" if metric in scores else "cannot go with"
+            raise UnifiedError(f"--best-checkpoint-metric {metric} {word} --maximize-best-checkpoint-metric")
 
     @property
     def masked(self) -> bool:

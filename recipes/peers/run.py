@@ -110,7 +110,7 @@ class Work:
         words = [sys.executable, HERE / script, pair.task, "--data", folder / "plan" / data, "--model"]
         words += [self.model, "--output", peer, *pair.options, "--seed", seed, "--run", PEER]
         words += ["--updates", planned_updates(self.run.log(f"{pair.task} plan"))]
-        more = ["--seed", seed, "--run", OURS, "--fairseq", FAIRSEQ]
+        more = ["--seed", seed, "--run", OURS, "--select", "last", "--fairseq", FAIRSEQ]
         return [(OURS, ours, [*self.ours(pair, ours), *more]), (PEER, peer, words)]
 
     def ours(self, pair: Pair, output: Path) -> list:

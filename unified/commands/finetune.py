@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.commands.finetuning.selection import add_selection_arguments, check_selection
 from unified.errors import UnifiedError
 from unified.processes import run_module
 
@@ -76,12 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="weight of masked language modelling on the task's texts beside its loss, against forgetting (0)",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the head's weights, dropout, order (1)")
-    parser.add_argument(
-        "--select",
-        choices=("last", "best"),
-        default="last",
-        help="score the last checkpoint, or the one best on validation (last)",
-    )
+    add_selection_arguments(parser)
     add_pipeline_arguments(parser)
     parser.add_argument(
         "--threshold",
@@ -116,6 +112,7 @@ def _finetune(args: argparse.Namespace) -> int:
     from unified.tasks.catalogue import with_changes, with_head
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
+    from unified.tasks.selection import with_held_out
     from unified.tasks.several import SeveralTasks, tasks_named
     from unified.tasks.thresholds import parse_threshold, require_abstaining
     from unified.tasks.writing import WritingTask
@@ -131,8 +128,11 @@ def _finetune(args: argparse.Namespace) -> int:
         if isinstance(task, SeveralTasks):
             raise UnifiedError(f"--head {args.head}: there are several tasks; it is for one")
         task = with_head(task, args.head)
+    task = task if args.hold_out is None else with_held_out(task, args.hold_out)
     training = with_changes(
         task.training,
+        select=args.select,
+        validations=args.validations,
         epochs=args.epochs,
         batch_size=args.batch_size,
         learning_rate=args.learning_rate,
@@ -140,6 +140,7 @@ def _finetune(args: argparse.Namespace) -> int:
         layer_decay=args.layer_decay,
         longest=args.longest,
     )
+    check_selection(task, training.select, args.fairseq)
     start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     if args.auxiliary_masking and start.config.token_head == "none":
         raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
@@ -202,7 +203,7 @@ def _report(
     from unified.tasks.run_settings import model_of, settings_of
 
     model, settings = model_of(args.init, job), settings_of(vars(args), job, words)
-    handle, scores = UnifiedLM.from_pretrained(job.folder / f"checkpoint_{args.select}.pt", job.data), {}
+    handle, scores = UnifiedLM.from_pretrained(job.folder / f"checkpoint_{job.training.select}.pt", job.data), {}
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)
         scores[learnt.task.name], found = _scores(learnt, threshold)
@@ -217,7 +218,7 @@ def _report(
             settings=settings,
             data=learnt.data,
             published=learnt.task.published,
-            checkpoint=args.select,
+            checkpoint=job.training.select,
             seconds=round(seconds, 1),
             **({"null_threshold": asdict(found)} if found else {}),
             **({"together": learnt.together} if learnt.together else {}),

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read
@@ -147,13 +147,15 @@ class Job(ABC):
         folder: everything goes here.
     """
 
-    #: Options of ``fairseq-train`` without a value.
-    flags: ClassVar[tuple[str, ...]] = ()
-
     task: Task | WritingTask | SeveralTasks
     training: Training
     start: Start
     folder: Path
+
+    @property
+    @abstractmethod
+    def flags(self) -> tuple[str, ...]:
+        """Options of ``fairseq-train`` without a value."""
 
     @property
     def data(self) -> Path:
@@ -234,6 +236,10 @@ class Job(ABC):
             "--seed": seed,
             "--save-dir": self.folder,
         }
+        if self.training.select == "best" and self.training.validations > 1:
+            # fairseq validates within an epoch where it saves there.
+            interval = math.ceil(total / self.training.epochs / self.training.validations)
+            options |= {"--save-interval-updates": interval, "--keep-interval-updates": 1}
         # With --fp16 fairseq would hand the optimizer all parameters as one; none could be left out of the decay.
         flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", "--fp16-no-flatten-grads"]
         flags += [] if cards else ["--cpu"]

@@ -52,7 +52,6 @@ class UnderstandingJob(Job):
     """
 
     task: Task
-    flags = ("--maximize-best-checkpoint-metric",)
 
     def __post_init__(self):
         longest, room = self.training.longest, self.start.config.position_limit
@@ -61,6 +60,10 @@ class UnderstandingJob(Job):
         if self.start.config.reads_entities:
             for entry in parse_heads(self.task.head):
                 require_markable(entry.kind)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("--maximize-best-checkpoint-metric",)
 
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
         return [Learnt(self.task, self.folder, splits, data_hash(self.data), handle.predictor())]
@@ -90,7 +93,13 @@ class UnderstandingJob(Job):
 
     def _measure(self, splits: Mapping[str, Sequence]) -> str:
         """What chooses a checkpoint."""
-        return self.task.measure or self.understandings(splits)[0].measures[0]
+        measured = self.understandings(splits)[0].measures
+        if self.task.measure not in (None, *measured):
+            raise UnifiedError(
+                f"{self.task.name} is judged by {self.task.measure}, which the head {self.task.head} does not measure "
+                f"(it has {', '.join(measured)}); give --head all settings of the published head, or leave it out"
+            )
+        return self.task.measure or measured[0]
 
 
 @dataclass(frozen=True)
@@ -150,8 +159,6 @@ class WritingJob(Job):
 
     task: WritingTask
     training: WritingTraining
-    #: One pair a row, so that batches are as published.
-    flags = ("--padded",)
 
     def __post_init__(self):
         if self.start.config.reads_entities:
@@ -163,6 +170,11 @@ class WritingJob(Job):
             )
         if self.task.separator is not None:
             require_symbol(self.start.tokenizer, self.start.vocabulary, self.task.separator)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        # One pair a row, so that batches are as published.
+        return ("--padded", *(("--maximize-best-checkpoint-metric",) if self.training.select == "best" else ()))
 
     @property
     def items(self) -> Path:
@@ -215,6 +227,15 @@ class WritingJob(Job):
             "--label-smoothing": self.training.smoothing,
             "--max-source": self.training.source_room,
             "--max-target": self.training.max_target,
+            **(self._choosing() if self.training.select == "best" else {}),
+        }
+
+    def _choosing(self) -> dict[str, object]:
+        """Options that choose a checkpoint by what it writes for the development set."""
+        return {
+            "--eval-task": self.task.name,
+            "--eval-items": self.items / "valid.jsonl",
+            "--best-checkpoint-metric": self.task.measures[0],
         }
 
 

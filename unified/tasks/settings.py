@@ -30,6 +30,8 @@ class Training:
         head_rate: learning rate of the head at its peak; None for that of all.
         head_weight_decay: of the head; None for that of all.
         layer_decay: a layer's rate as a share of that of the layer above.
+        select: which checkpoint is scored: "last", or "best" on the development set by the task's own measure.
+        validations: how often an epoch scores the development set, where the best checkpoint is wanted.
 
     Raises:
         UnifiedError: a number is not positive, or a share is above 1.
@@ -46,9 +48,11 @@ class Training:
     head_rate: float | None = None
     head_weight_decay: float | None = None
     layer_decay: float = 1.0
+    select: str = "last"
+    validations: int = 1
 
     def __post_init__(self):
-        for name in ("epochs", "batch_size", "learning_rate", "longest", "head_rate"):
+        for name in ("epochs", "batch_size", "learning_rate", "longest", "head_rate", "validations"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")
@@ -68,6 +72,7 @@ class Task:
         published: split -> system -> measure -> figure in percent, with full training data.
         source: where settings and figures are published.
         measure: score that chooses a checkpoint; None for the head's first.
+        validates_on_test: whether the validation split is the test set, so that nothing may be chosen on it.
         unlabelled: splits without labels, which are predicted and not scored.
         systems: head and settings of other papers, by the name of their system.
         submit: writes the files that a server takes, of a folder with predictions into another, and returns them.
@@ -80,6 +85,7 @@ class Task:
     published: Published = field(default_factory=dict)
     source: str = ""
     measure: str | None = None
+    validates_on_test: bool = False
     unlabelled: tuple[str, ...] = ()
     systems: Mapping[str, tuple[str, Training]] = field(default_factory=dict)
     submit: Callable[[Path, Path], list[Path]] | None = None

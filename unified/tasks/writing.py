@@ -108,6 +108,7 @@ class WritingTask:
         unlabelled: splits without targets.
         official: items and predictions as an official program reads them, text or JSON by file name; None where there
             is no such program.
+        measures: scores worth watching, the one that chooses a checkpoint first.
     """
 
     name: str
@@ -122,6 +123,7 @@ class WritingTask:
     source: str = ""
     unlabelled: tuple[str, ...] = ()
     official: Callable[[Sequence[WritingItem], Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None
+    measures: tuple[str, ...] = ("rougeL", "rouge1", "rouge2")
 
     def as_in(self, system: str) -> WritingTask:
         """

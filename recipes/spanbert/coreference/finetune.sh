@@ -14,7 +14,7 @@ bert_base | bert_large | spanbert_large) set -- --system "$size" "$@" ;;
 debug)
     set -- --epochs 3 --longest 32 --learning-rate 5e-3 --head-rate 1e-2 \
         --head 'coreference(max_segments=2,hidden=64,features=8,dropout=0.0,max_width=2,spans_per_word=0.8)' \
-        "${DEBUG_FAIRSEQ[@]}" "$@"
+        "${DEBUG_TRAINING[@]}" "$@"
     ;;
 *) usage "finetune.sh $sizes DATA CHECKPOINT OUTPUT [options of unified finetune], got '$size'" ;;
 esac

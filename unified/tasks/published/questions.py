@@ -18,7 +18,7 @@ from unified.tasks.settings import Task, Training
 _BERT = "Devlin et al. 2019, appendix A.3"
 #: Heads and settings of other papers.
 _UNILM = ("span(design='unilm')", Training(epochs=3, batch_size=24, learning_rate=3e-5, longest=384))
-_SPANBERT = ("span", Training(epochs=4, batch_size=32, learning_rate=2e-5, longest=512))
+_SPANBERT = ("span", Training(4, batch_size=32, learning_rate=2e-5, longest=512, select="best", validations=10))
 
 
 def _xlnet(epochs: int) -> tuple[str, Training]:

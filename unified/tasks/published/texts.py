@@ -53,7 +53,7 @@ def _questions(split: str, name: str, beam: int, published: dict[str, dict[str, 
     source = f"{_PAPER}, section 3.3; rates and {split} split of the released code{more}"
     return WritingTask(
         name, read, question_item, score_questions, _QUESTIONS, decoding, published={"test": published}, source=source,
-        official=question_files,
+        official=question_files, measures=("bleu4", "rougeL"),
     )  # fmt: skip
 
 
@@ -138,6 +138,7 @@ TASKS = (
         published={"valid": {"UniLM large, generative": {"f1": 82.5}}},
         source=f"{_PAPER}, section 3.2.2",
         official=_coqa_files,
+        measures=("f1", "em"),
     ),
     WritingTask(
         "texts",

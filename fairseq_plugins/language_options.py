@@ -1,0 +1,70 @@
+"""Options of ``--task unified_lm``."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from omegaconf import II, MISSING
+
+from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING
+
+
+@dataclass
+class UnifiedLMTaskConfig(FairseqDataclass):
+    data: str = field(default=MISSING, metadata={"help": "folder of `unified prepare` or fairseq-preprocess"})
+    objectives: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "weighted list such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; default: UniLM's mixture "
+            f"({DEFAULT_PRETRAINING}) on documents, {DEFAULT_FINETUNING} on pairs"
+        },
+    )
+    source_lang: Optional[str] = field(
+        default=None, metadata={"help": "source side of pairs; inferred when absent", "argparse_alias": "-s"}
+    )
+    target_lang: Optional[str] = field(
+        default=None, metadata={"help": "target side of pairs; inferred when absent", "argparse_alias": "-t"}
+    )
+    tokens_per_sample: int = field(default=512, metadata={"help": "row length in tokens, special symbols included"})
+    memory: int = field(
+        default=0,
+        metadata={
+            "help": "places that attention remembers of the text before each row; rows are parallel streams then "
+            "(Transformer-XL, XLNet), as many as a batch of all processes has; 0: no memory"
+        },
+    )
+    padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
+    max_source: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "first tokens of each source that are read, 0: all; default: all where pairs fit into rows, else "
+            "what a row leaves beside the targets; with a trained model, as in its training"
+        },
+    )
+    max_target: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "first tokens of each target that are learned, and most to write, 0: all; default: all where "
+            "pairs fit into rows, else about what 99 of 100 targets need; with a trained model, as in its training"
+        },
+    )
+    eval_generate: Optional[ChoiceEnum(["rouge", "bleu"])] = field(
+        default=None, metadata={"help": "generate from the validation sources and log this metric"}
+    )
+    eval_task: Optional[str] = field(
+        default=None, metadata={"help": "task of writing whose official scores of generated texts are logged"}
+    )
+    eval_items: Optional[str] = field(default=None, metadata={"help": "file of its validation items (JSON lines)"})
+    eval_generate_args: str = field(
+        default='{"beam": 1}', metadata={"help": "generation options as JSON, fairseq-generate's names"}
+    )
+    length_penalty: ChoiceEnum(["fairseq", "unilm"]) = field(
+        default="fairseq", metadata={"help": "score / length^lenpen, or score / ((5 + length) / 6)^lenpen"}
+    )
+    no_repeat_ngram_ignore: str = field(
+        default="", metadata={"help": "symbols, separated by blanks, that --no-repeat-ngram-size never blocks"}
+    )
+    seed: int = II("common.seed")
+    max_tokens: Optional[int] = II("dataset.max_tokens")
+    best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
+    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")

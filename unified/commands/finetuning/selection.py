@@ -1,0 +1,57 @@
+"""Options of ``unified finetune`` that say which checkpoint is scored, and on what it is chosen."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import TYPE_CHECKING
+
+from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.tasks.settings import Task
+    from unified.tasks.several import SeveralTasks
+    from unified.tasks.writing import WritingTask
+
+#: Options of ``fairseq-train`` without which there is no such checkpoint.
+_NEEDED = {"best": ("--disable-validation", "--no-save"), "last": ("--no-last-checkpoints", "--no-save")}
+
+
+def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--select",
+        choices=("last", "best"),
+        help="score the last checkpoint, or the best one on the development set by the task's own measure, of tasks of "
+        "writing by what it writes (as published, mostly last)",
+    )
+    parser.add_argument(
+        "--validations",
+        type=int,
+        metavar="N",
+        help="with --select best, how often an epoch scores the development set (as published, mostly 1)",
+    )
+    parser.add_argument(
+        "--hold-out",
+        type=float,
+        metavar="SHARE",
+        help="of tasks whose test set validates: choose on that share of the training items instead",
+    )
+
+
+def check_selection(task: Task | WritingTask | SeveralTasks, select: str, fairseq: str) -> None:
+    """Refuse to choose on a test set, and options under which the checkpoint to be scored is never written.
+
+    Args:
+        select: "best" or "last".
+        fairseq: options of ``fairseq-train``, by the user.
+
+    Raises:
+        UnifiedError: names the option.
+    """
+    from unified.tasks.selection import require_development_set
+
+    if select == "best":
+        require_development_set(task, "--select best")
+    for word in shlex.split(fairseq):
+        if word in _NEEDED[select]:
+            raise UnifiedError(f"--fairseq {word}: then there is no {select} checkpoint to score; leave it out")

@@ -1,0 +1,78 @@
+"""What a checkpoint or a setting is chosen on: a development set, never the test set."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from unified.errors import UnifiedError
+from unified.tasks.settings import Task
+from unified.tasks.several import SeveralTasks
+from unified.tasks.writing import WritingTask
+
+_AnyTask = TypeVar("_AnyTask", Task, WritingTask, SeveralTasks)
+
+
+def require_development_set(task: Task | WritingTask | SeveralTasks, option: str) -> None:
+    """Refuse to choose on a test set.
+
+    Args:
+        option: that would choose, as the user wrote it.
+
+    Raises:
+        UnifiedError: the task, or one of several, has its test set for validation.
+    """
+    for one in _parts(task):
+        if one.validates_on_test:
+            raise UnifiedError(
+                f"{option}: the validation files of {one.name} are its test set, on which nothing may be chosen; "
+                "--hold-out 0.1 chooses on a tenth of its training items instead"
+            )
+
+
+def with_held_out(task: _AnyTask, share: float) -> _AnyTask:
+    """The task with a development set made of training items; what validated before becomes the split ``test``.
+
+    Args:
+        share: of the training items, those whose ids have the lowest SHA-256.
+
+    Raises:
+        UnifiedError: the share is not between 0 and 1, or the task has a development set of its own.
+    """
+    if not 0 < share < 1:
+        raise UnifiedError(f"--hold-out must be above 0 and below 1, got {share}")
+    if not any(one.validates_on_test for one in _parts(task)):
+        raise UnifiedError(f"--hold-out {share}: {task.name} has a development set of its own; leave it out")
+    if isinstance(task, SeveralTasks):
+        changed = [replace(one, task=_held_out(one.task, share)) for one in task.shares]
+        return replace(task, shares=tuple(changed))
+    return _held_out(task, share)
+
+
+def _parts(task: Task | WritingTask | SeveralTasks) -> list[Task]:
+    """The tasks of understanding among one or several; all tasks of writing have a development set."""
+    if isinstance(task, SeveralTasks):
+        return [share.task for share in task.shares]
+    return [task] if isinstance(task, Task) else []
+
+
+def _held_out(task: Task, share: float) -> Task:
+    if not task.validates_on_test:
+        return task
+    published = {"test" if split == "valid" else split: figures for split, figures in task.published.items()}
+    return replace(task, read=partial(_read, task.read, share), published=published, validates_on_test=False)
+
+
+def _read(read: Callable[[Path], Mapping[str, Sequence]], share: float, folder: Path) -> dict[str, Sequence]:
+    splits = read(folder)
+    items = splits["train"]
+    order = sorted(range(len(items)), key=lambda i: hashlib.sha256(str(items[i].id).encode()).digest())
+    chosen = set(order[: round(share * len(items))])
+    divided = [[item for i, item in enumerate(items) if (i in chosen) == held] for held in (False, True)]
+    if not all(divided):
+        raise UnifiedError(f"--hold-out {share}: leaves nothing to train or to choose on, of {len(items):,} items")
+    return {**splits, "train": divided[0], "valid": divided[1], "test": splits["valid"]}
