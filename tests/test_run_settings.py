@@ -91,7 +91,20 @@ def test_every_option_of_finetune_is_a_setting_or_left_out_on_purpose(folder):
     options = {action.dest for action in parser._actions} - {"help"}
     _, settings = planned(folder)
     known = {name.replace("-", "_") for name in settings}
-    assert options - known == {"task", "data", "init", "output", "run_name", "system", "seed", "micro_batch", "dry_run"}
+    left_out = {
+        "task",
+        "data",
+        "init",
+        "output",
+        "run_name",
+        "system",
+        "seed",
+        "grid",
+        "seeds",
+        "micro_batch",
+        "dry_run",
+    }
+    assert options - known == left_out
 
 
 def test_size_and_name_of_the_model_can_be_read(folder):

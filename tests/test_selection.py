@@ -57,7 +57,7 @@ def test_the_best_checkpoint_is_scored_and_not_the_last(start, tmp_path):
     assert len(scores) == 4 and max(scores) > 30 > 15 > scores[-1]
     content = json.loads((tmp_path / "run" / "results.json").read_text())
     assert round(content["scores"]["valid"]["accuracy"], 2) == max(scores)
-    assert content["checkpoint"] == content["settings"]["select"] == "best"
+    assert content["checkpoint"] == content["settings"]["select"] == "best" and content["measure"] == "accuracy"
     valid = [json.loads(line) for line in (start / "data" / "valid.jsonl").read_text().splitlines()]
     for name, score in (("best", max(scores)), ("last", scores[-1])):
         handle = UnifiedLM.from_pretrained(tmp_path / "run" / f"checkpoint_{name}.pt")
@@ -99,6 +99,7 @@ def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
     scores = logged(result, "rougeL")
     assert len(scores) == 3 and max(scores) > 30 > 15 > scores[-1]
     (content,) = read_results([tmp_path / "run"])
+    assert content["measure"] == "rougeL"
     assert round(content["scores"]["valid"]["rougeL"], 2) == max(scores)
     for measure in ("rouge1", "rouge2"):
         best = logged(result, measure)[len(scores) - 1 - scores[::-1].index(max(scores))]

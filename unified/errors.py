@@ -13,6 +13,10 @@ class UnifiedError(ValueError):
     """
 
 
+class TrainingFailed(UnifiedError):
+    """``fairseq-train`` has ended with an error, which it printed; other trainings may succeed."""
+
+
 #: Problems that a message names before it only counts; places that are named of equal ones; fields of a record.
 SHOWN = 10
 _PLACES = 3

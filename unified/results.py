@@ -79,22 +79,38 @@ def write_result(
         "published": published,
         **more,
     }
-    path = folder / FILE_NAME
+    return write_whole(folder / FILE_NAME, content)
+
+
+def write_whole(path: Path, content: Mapping[str, Any]) -> Path:
+    """Write a file of JSON, whole or not at all."""
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     os.replace(partial, path)
     return path
 
 
+def chosen_run(path: Path) -> Path | None:
+    """The folder of the run that a grid has chosen, of the grid's ``results.json``; None where it is another file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    chosen = content.get("chosen") if isinstance(content, dict) else None
+    return path.parent / chosen["folder"] if chosen else None
+
+
 def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
-    """The results files that ``paths`` are, or hold at any depth.
+    """The results files that ``paths`` are, or hold at any depth; of a grid those of its runs.
 
     Raises:
         UnifiedError: there is none, or a file is something else.
     """
     files: list[Path] = []
     for path in map(Path, paths):
-        files += sorted(path.rglob(FILE_NAME)) if path.is_dir() else [path]
+        folder = path.parent if chosen_run(path) else path
+        own = sorted(folder.rglob(FILE_NAME)) if folder.is_dir() else [folder]
+        files += [file for file in own if not chosen_run(file)]
     if not files:
         raise UnifiedError(f"no {FILE_NAME} in {', '.join(map(str, paths))}; `unified finetune` writes them")
     return [_read(path) for path in files]

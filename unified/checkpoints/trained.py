@@ -23,7 +23,7 @@ from unified.generation.decoder import SCHEMES
 from unified.generation.lengths import PairLengths
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel
-from unified.results import FILE_NAME, read_results
+from unified.results import FILE_NAME, chosen_run, read_results
 from unified.tasks import HEADS, Understanding
 
 #: Looked for in this order where a folder is given instead of a file.
@@ -38,8 +38,12 @@ _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
 
 
 def find_checkpoint(path: str | os.PathLike) -> Path:
-    """The checkpoint file that ``path`` is, or holds: of a folder with results the one whose scores these are."""
+    """The checkpoint file that ``path`` is, or holds: of a folder with results the one whose scores these are.
+
+    Of the folder of a grid it is that of the chosen run.
+    """
     path = Path(path)
+    path = chosen_run(path / FILE_NAME) or path
     if not path.is_dir():
         return path
     for name in (*_scored(path), *CHECKPOINTS):

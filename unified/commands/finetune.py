@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.commands.annotating.pipeline import add_pipeline_arguments, entity_source
-from unified.commands.finetuning.selection import add_selection_arguments, check_selection
-from unified.errors import UnifiedError
+from unified.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
+from unified.errors import TrainingFailed, UnifiedError
 from unified.processes import run_module
 
 if TYPE_CHECKING:
+    from unified.tasks.settings import Task
+    from unified.tasks.several import SeveralTasks
     from unified.tasks.thresholds import FoundThreshold
+    from unified.tasks.writing import WritingTask
 
 NAME = "finetune"
 HELP = "fine-tune a model for a task with fairseq-train, then score it; prints the command"
@@ -77,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="weight of masked language modelling on the task's texts beside its loss, against forgetting (0)",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the head's weights, dropout, order (1)")
+    add_grid_arguments(parser)
     add_selection_arguments(parser)
     add_pipeline_arguments(parser)
     parser.add_argument(
@@ -95,31 +99,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from unified.commands.finetuning.grid import finetune_grid
     from unified.commands.finetuning.groups import finetune_each
     from unified.tasks.catalogue import GROUPS
 
     if args.task in GROUPS:
+        for option, value in (("--grid", args.grid), ("--seeds", args.seeds)):
+            if value is not None:
+                members = ", ".join(GROUPS[args.task].members.values())
+                raise UnifiedError(f"{option}: {args.task} stands for several tasks; run it for each of {members}")
         return finetune_each(args, GROUPS[args.task], _finetune)
+    if args.grid is not None or args.seeds is not None:
+        return finetune_grid(args, _task_of(args), _finetune)
     return _finetune(args)
 
 
-def _finetune(args: argparse.Namespace) -> int:
-    """Fine-tune for one task, or for several at once."""
-    import torch
-
-    from unified.commands import plugin_dir
-    from unified.data.annotate import annotating
-    from unified.tasks.catalogue import with_changes, with_head
-    from unified.tasks.finetuning import Start
-    from unified.tasks.jobs import job_of
+def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
+    """The task that the options name, with the head and the data that they choose."""
+    from unified.tasks.catalogue import with_head
     from unified.tasks.selection import with_held_out
     from unified.tasks.several import SeveralTasks, tasks_named
-    from unified.tasks.thresholds import parse_threshold, require_abstaining
     from unified.tasks.writing import WritingTask
 
-    threshold = None if args.threshold is None else parse_threshold(args.threshold)
-    if args.micro_batch is not None and args.micro_batch < 1:
-        raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
     task = tasks_named(args.task)
     task = task if args.system is None else task.as_in(args.system)
     if isinstance(task, WritingTask):
@@ -128,7 +129,24 @@ def _finetune(args: argparse.Namespace) -> int:
         if isinstance(task, SeveralTasks):
             raise UnifiedError(f"--head {args.head}: there are several tasks; it is for one")
         task = with_head(task, args.head)
-    task = task if args.hold_out is None else with_held_out(task, args.hold_out)
+    return task if args.hold_out is None else with_held_out(task, args.hold_out)
+
+
+def _finetune(args: argparse.Namespace) -> int:
+    """Fine-tune for one task, or for several at once."""
+    import torch
+
+    from unified.commands import plugin_dir
+    from unified.data.annotate import annotating
+    from unified.tasks.catalogue import with_changes
+    from unified.tasks.finetuning import Start
+    from unified.tasks.jobs import job_of
+    from unified.tasks.thresholds import parse_threshold, require_abstaining
+
+    threshold = None if args.threshold is None else parse_threshold(args.threshold)
+    if args.micro_batch is not None and args.micro_batch < 1:
+        raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
+    task = _task_of(args)
     training = with_changes(
         task.training,
         select=args.select,
@@ -158,7 +176,7 @@ def _finetune(args: argparse.Namespace) -> int:
         return 0
     began = time.monotonic()
     if run_module("fairseq_cli.train", words[1:]):
-        raise UnifiedError("fairseq-train has failed; what it printed says why")
+        raise TrainingFailed("fairseq-train has failed; what it printed says why")
     _report(args, job, splits, words, time.monotonic() - began, threshold)
     return 0
 
@@ -219,6 +237,7 @@ def _report(
             data=learnt.data,
             published=learnt.task.published,
             checkpoint=job.training.select,
+            measure=learnt.measure,
             seconds=round(seconds, 1),
             **({"null_threshold": asdict(found)} if found else {}),
             **({"together": learnt.together} if learnt.together else {}),

@@ -125,6 +125,7 @@ class Learnt:
         splits: its items.
         data: SHA-256 of their files.
         predictor: what answers.
+        measure: score of the development set that chooses among checkpoints and settings.
         together: names of all tasks, where the model has learnt several.
     """
 
@@ -133,6 +134,7 @@ class Learnt:
     splits: Mapping[str, Sequence]
     data: Mapping[str, str]
     predictor: Predictor | Writer
+    measure: str
     together: tuple[str, ...] = ()
 
 

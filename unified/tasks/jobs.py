@@ -66,7 +66,8 @@ class UnderstandingJob(Job):
         return ("--maximize-best-checkpoint-metric",)
 
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
-        return [Learnt(self.task, self.folder, splits, data_hash(self.data), handle.predictor())]
+        hashes, measure = data_hash(self.data), self._measure(splits)
+        return [Learnt(self.task, self.folder, splits, hashes, handle.predictor(), measure)]
 
     def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
         return [parse_head(self.task.head).task_of(splits["train"])]
@@ -116,9 +117,10 @@ class SeveralJob(UnderstandingJob):
                 _within(share, splits),
                 data_hash(self.data, f"{share.name}/"),
                 handle.predictor(head=share.name),
+                share.task.measure or understanding.measures[0],
                 tuple(one.task.name for one in self.task.shares),
             )
-            for share in self.task.shares
+            for share, understanding in zip(self.task.shares, self.understandings(splits), strict=True)
         ]
 
     def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
@@ -207,7 +209,8 @@ class WritingJob(Job):
         return splits
 
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
-        return [Learnt(self.task, self.folder, splits, data_hash(self.items), Writer(handle, self.task))]
+        writer, measure = Writer(handle, self.task), self.task.measures[0]
+        return [Learnt(self.task, self.folder, splits, data_hash(self.items), writer, measure)]
 
     def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
         return []

@@ -26,6 +26,8 @@ _LEFT_OUT = frozenset(
         "run_name",
         "system",
         "seed",
+        "grid",
+        "seeds",
         "micro_batch",
         "dry_run",
         "overwrite",

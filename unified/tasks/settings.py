@@ -9,6 +9,7 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.notation import nearest
+from unified.tasks.grids import Grid
 
 #: Figures of others: split -> system -> measure -> figure in percent.
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -75,6 +76,8 @@ class Task:
         validates_on_test: whether the validation split is the test set, so that nothing may be chosen on it.
         unlabelled: splits without labels, which are predicted and not scored.
         systems: head and settings of other papers, by the name of their system.
+        grid: settings that the paper chose among on the development set; None where it names one.
+        grids: those of other papers, by the name of their system.
         submit: writes the files that a server takes, of a folder with predictions into another, and returns them.
     """
 
@@ -88,6 +91,8 @@ class Task:
     validates_on_test: bool = False
     unlabelled: tuple[str, ...] = ()
     systems: Mapping[str, tuple[str, Training]] = field(default_factory=dict)
+    grid: Grid | None = None
+    grids: Mapping[str, Grid] = field(default_factory=dict)
     submit: Callable[[Path, Path], list[Path]] | None = None
 
     def as_in(self, system: str) -> Task:
@@ -100,4 +105,4 @@ class Task:
             known = f"known are {', '.join(self.systems)}" if self.systems else "only one paper's are known"
             raise UnifiedError(f"no settings of {system!r} for {self.name}{nearest(system, self.systems)}; {known}")
         head, training = self.systems[system]
-        return replace(self, head=head, training=training)
+        return replace(self, head=head, training=training, grid=self.grids.get(system))

@@ -13,6 +13,7 @@ import numpy as np
 from unified.errors import UnifiedError
 from unified.notation import split_entries
 from unified.tasks.catalogue import task_named
+from unified.tasks.grids import Grid
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
@@ -49,10 +50,12 @@ class SeveralTasks:
     Attributes:
         shares: at least two tasks.
         training: settings of all.
+        grid: settings to choose among; none is published.
     """
 
     shares: tuple[Share, ...]
     training: Training = MT_DNN
+    grid: Grid | None = None
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
+from unified.tasks.grids import Grid
 from unified.tasks.settings import Published, Training
 from unified.tokenization.symbols import symbol_pieces
 from unified.tokenization.wordpiece import WordPieceTokenizer
@@ -109,6 +110,7 @@ class WritingTask:
         official: items and predictions as an official program reads them, text or JSON by file name; None where there
             is no such program.
         measures: scores worth watching, the one that chooses a checkpoint first.
+        grid: settings that the paper chose among; none is published for such tasks.
     """
 
     name: str
@@ -124,6 +126,7 @@ class WritingTask:
     unlabelled: tuple[str, ...] = ()
     official: Callable[[Sequence[WritingItem], Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None
     measures: tuple[str, ...] = ("rougeL", "rouge1", "rouge2")
+    grid: Grid | None = None
 
     def as_in(self, system: str) -> WritingTask:
         """

@@ -1,4 +1,4 @@
-"""Options of ``unified finetune`` that say which checkpoint is scored, and on what it is chosen."""
+"""Options of ``unified finetune`` that say which checkpoint and which settings are chosen, and on what."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ if TYPE_CHECKING:
 
 #: Options of ``fairseq-train`` without which there is no such checkpoint.
 _NEEDED = {"best": ("--disable-validation", "--no-save"), "last": ("--no-last-checkpoints", "--no-save")}
+
+
+def add_grid_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--grid",
+        nargs="*",
+        metavar="SETTING=VALUES",
+        help="fine-tune with every combination of settings, each in a folder of its own, and choose the one with the "
+        "highest mean on the development set: 'learning-rate=1e-5,2e-5 batch-size=16,32', or nothing for the grid that "
+        "is published",
+    )
+    parser.add_argument(
+        "--seeds", metavar="N,N,...", help="fine-tune with each of these seeds, in place of --seed, and report the mean"
+    )
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser) -> None:

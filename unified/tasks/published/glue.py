@@ -7,6 +7,7 @@ from functools import partial
 
 from unified.tasks.formats.glue import GLUE, GlueTask, glue_splits
 from unified.tasks.formats.glue_submission import write_submissions
+from unified.tasks.grids import SPANBERT_GRID, Grid
 from unified.tasks.settings import Task, Training
 
 _BERT = Training(epochs=3, batch_size=32, learning_rate=2e-5, longest=128)
@@ -15,6 +16,8 @@ _UNILM = Training(epochs=5, batch_size=32, learning_rate=5e-5, longest=512, opti
 _UNILM_DROPOUT = {"MNLI": 0.3, "CoLA": 0.05, "SST-2": 0.05}
 #: Settings of the published script, which has STS-B only: 1,200 updates, of whose checkpoints the best one is taken.
 _XLNET = {"STS-B": Training(epochs=7, batch_size=32, learning_rate=5e-5, longest=128, weight_decay=0.0, select="best")}
+#: What the papers chose among on each development set.
+_BERT_GRID = Grid({"learning_rate": (5e-5, 4e-5, 3e-5, 2e-5)}, "Devlin et al. 2019, section 4.1")
 _SOURCE = (
     "Devlin et al. 2019, appendix A.3; "
     "figures of Devlin et al. 2019, Dong et al. 2019, Joshi et al. 2020, Yang et al. 2019, Jun et al. 2022, "
@@ -135,6 +138,8 @@ def _task(task: GlueTask) -> Task:
             "spanbert": (head, spanbert),
             **xlnet,
         },
+        grid=None if task.name == "SICK" else _BERT_GRID,
+        grids={} if task.name == "SICK" else {"spanbert": SPANBERT_GRID},
     )
 
 

@@ -12,6 +12,7 @@ from unified.tasks.formats.questions import (
     read_squad,
     read_squad_answers,
 )
+from unified.tasks.grids import SPANBERT_GRID
 from unified.tasks.groups import TaskGroup
 from unified.tasks.settings import Task, Training
 
@@ -56,7 +57,8 @@ def _mrqa(name: str) -> Task:
     if name in _AVERAGED:
         column = _AVERAGED.index(name)
         published = {"test": {system: {"f1": figures[column]} for system, figures in _MRQA_FIGURES.items()}}
-    return Task(task, "span", partial(read_mrqa, names=files), _SPANBERT[1], published, _MRQA_SOURCE)
+    reader = partial(read_mrqa, names=files)
+    return Task(task, "span", reader, _SPANBERT[1], published, _MRQA_SOURCE, grid=SPANBERT_GRID)
 
 
 def _has_mrqa(folder: Path, name: str) -> bool:
@@ -96,6 +98,7 @@ TASKS = (
         },
         f"{_BERT}; Joshi et al. 2020; Yang et al. 2019 and their script; Jun et al. 2022",
         systems={"spanbert": _SPANBERT, "xlnet": _xlnet(epochs=4)},
+        grids={"spanbert": SPANBERT_GRID},
     ),
     Task(
         "squad2.0",
@@ -114,6 +117,7 @@ TASKS = (
         f"{_BERT}; Dong et al. 2019, who name no rate (3e-5 here); Joshi et al. 2020; "
         "Yang et al. 2019 and their script; Jun et al. 2022; Wang et al. 2020 (MiniLM, 6 layers)",
         systems={"unilm": _UNILM, "spanbert": _SPANBERT, "xlnet": _xlnet(epochs=3)},
+        grids={"spanbert": SPANBERT_GRID},
     ),
     Task(
         "squad-answers",

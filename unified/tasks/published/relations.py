@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unified.tasks.formats.files import read_splits
 from unified.tasks.formats.relations import read_semeval2010, read_tacred
+from unified.tasks.grids import SPANBERT_GRID
 from unified.tasks.relation import RelationItem
 from unified.tasks.settings import Task, Training
 
@@ -42,6 +43,7 @@ TASKS = (
         },
         "Joshi et al. 2020, section 4.2 and its published script",
         systems={"markers": ("relation(design='markers')", _MARKERS_TRAINING)},
+        grid=SPANBERT_GRID,
     ),
     Task(
         "semeval2010",

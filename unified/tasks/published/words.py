@@ -6,6 +6,7 @@ from functools import partial
 
 from unified.tasks.formats.files import read_splits
 from unified.tasks.formats.words import read_conll2003, read_wnut17
+from unified.tasks.grids import Grid
 from unified.tasks.settings import Task, Training
 
 _CONLL_FILES = {
@@ -31,6 +32,10 @@ TASKS = (
             "test": {"BERT base": {"f1": 92.4}, "BERT large": {"f1": 92.8}},
         },
         "Devlin et al. 2019, section 5.3 and appendix A.3",
+        grid=Grid(
+            {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)},
+            "Devlin et al. 2019, appendix A.3",
+        ),
     ),
     Task(
         "wnut17",
