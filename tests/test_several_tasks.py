@@ -134,7 +134,7 @@ def test_two_processes_train_and_score_several_tasks(folders, tmp_path):
     data, model = folders
     shared = (
         data, *TRAINING, "--head", HEADS, "--max-update", 6, "--validate-interval-updates", 3, "--log-interval", 1,
-        "--auxiliary-masking", 0.3, "--best-checkpoint-metric", "average",
+        "--auxiliary-masking", 0.3, "--best-checkpoint-metric", "average", "--maximize-best-checkpoint-metric",
     )  # fmt: skip
     one = fairseq.run("train", *shared, "--update-freq", 2, "--save-dir", tmp_path / "one")
     two = fairseq.in_two_processes(*shared, "--save-dir", tmp_path / "two")
