@@ -16,6 +16,7 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.cli import main
 from unified.commands.predict import _predictor
+from unified.errors import UnifiedError
 from unified.hub import UnifiedLM
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Classification
@@ -93,3 +94,21 @@ def test_tokens_are_read_together_as_the_option_says(model, capsys):
         assert predictor.most_places == expected
     words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--max-tokens", 0)
     assert "--max-tokens must be at least 1, got 0" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda lm: lm.classify(None), "texts: expected a list of texts, got NoneType None"),
+        (lambda lm: lm.classify([3]), r"texts\[0\]: expected one text, got int 3"),
+        # One second text is no list of its letters.
+        (lambda lm: lm.classify(["w1", "w2"], "w3"), "seconds: expected a list of texts, got one text"),
+        (lambda lm: lm.predict({"text": "w1"}), "items: expected a list of dictionaries, got dict"),
+        (lambda lm: lm.predict("w1"), "items: expected a list of dictionaries, got str"),
+        (lambda lm: lm.predict(None), "items: expected a list of dictionaries, got NoneType"),
+        (lambda lm: lm.predict([{"text": "w1"}, ["text"]]), "item 2: expected a dictionary, got list"),
+    ],
+)
+def test_what_is_no_item_is_refused_in_python(model, ask, message):
+    with pytest.raises(UnifiedError, match=message):
+        list(ask(UnifiedLM.from_pretrained(model)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
+from unified.arguments import require_list, require_texts
 from unified.errors import UnifiedError
 from unified.tasks.prediction import Predictor
 
@@ -32,7 +34,9 @@ class Answering:
         return self._predictions(self.predictor(head=head), items)
 
     def _predictions(self, predictor: Predictor, items: Iterable[dict]) -> Iterator[dict[str, Any]]:
-        read = (predictor.task.item(fields, number, labelled=False) for number, fields in enumerate(items, 1))
+        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
+            raise UnifiedError(f"items: expected a list of dictionaries, got {type(items).__name__}")
+        read = (predictor.task.item(_fields(item, i), i, labelled=False) for i, item in enumerate(items, 1))
         return predictor.predict(read)
 
     def classify(
@@ -43,8 +47,8 @@ class Answering:
         Raises:
             UnifiedError: the model was fine-tuned for something else, or there are other numbers of texts and seconds.
         """
-        if isinstance(texts, str):
-            raise UnifiedError("texts: expected a list of texts, got one text; put it in a list")
+        texts = require_texts("texts", texts)
+        seconds = None if seconds is None else require_list("seconds", seconds)
         if seconds is not None and len(seconds) != len(texts):
             raise UnifiedError(f"{len(texts)} texts but {len(seconds)} second texts; they must pair one to one")
         predictor = self.predictor("classification", "regression", head=head)
@@ -58,7 +62,7 @@ class Answering:
             UnifiedError: the model was fine-tuned for something else.
         """
         predictor = self.predictor("tagging", head=head)
-        words = words.split() if isinstance(words, str) else list(words)
+        words = words.split() if isinstance(words, str) else require_texts("words", words)
         (found,) = self._predictions(predictor, [{"words": words}])
         return list(zip(words, found["tags"], strict=True))
 
@@ -85,6 +89,8 @@ class Answering:
         """
         predictor = self.predictor("span", head=head)
         if threshold is not None:
+            if isinstance(threshold, bool) or not isinstance(threshold, Real):
+                raise UnifiedError(f"threshold must be a probability, got {threshold!r}")
             predictor = replace(predictor, task=predictor.task.with_threshold(threshold))
         (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
         return {name: value for name, value in found.items() if name != "id"}
@@ -97,10 +103,12 @@ class Answering:
         Raises:
             UnifiedError: the model was fine-tuned for something else, or a sentence has no words.
         """
-        if isinstance(sentences, str):
-            raise UnifiedError("sentences: expected a list of sentences, got one text; put it in a list")
+        sentences = require_list("sentences", sentences)
         predictor = self.predictor("coreference", head=head)
-        divided = [one.split() if isinstance(one, str) else list(one) for one in sentences]
+        divided = [
+            one.split() if isinstance(one, str) else require_texts(f"sentences[{i}]", one)
+            for i, one in enumerate(sentences)
+        ]
         words = [word for sentence in divided for word in sentence]
         (found,) = self._predictions(predictor, [{"sentences": divided}])
         return [[" ".join(words[first : last + 1]) for first, last in chain] for chain in found["chains"]]
@@ -127,3 +135,9 @@ class Answering:
                 "`unified predict --head`)"
             )
         raise UnifiedError(f"the model was fine-tuned for {', '.join(self.predictors)}, not for {wanted}")
+
+
+def _fields(item: Any, number: int) -> dict[str, Any]:
+    if not isinstance(item, Mapping):
+        raise UnifiedError(f"item {number}: expected a dictionary, got {type(item).__name__}")
+    return dict(item)
