@@ -11,6 +11,7 @@ import pytest
 
 from tests.checkpoint_samples import TEXT, checkpoint, data_folder
 from unified import UnifiedLM
+from unified.claims import Claim, claimed_folder
 from unified.cli import main
 from unified.commands.generation.output import lines
 from unified.generation import GenerationConfig
@@ -129,21 +130,39 @@ def one_line(capsys) -> str:
 
 
 def test_parts_of_other_settings_or_files_are_not_mixed(samples, tmp_path, capsys):
-    output, source = tmp_path / "out.txt", tmp_path / "input.txt"
-    source.write_text("a\nb\n" + "a" * 200 + "\n", encoding="utf-8")
-    same = ["--input", str(source), "--chunk", "1", "--max-source", "0"]
-    assert generate(samples, output, *same) == 2  # stops at the third sentence
-    parts = tmp_path / "out.txt.parts"
-    chunks = {path: path.read_bytes() for path in parts.iterdir()}
-    assert {path.name for path in chunks} == {"settings.json", "000000.txt", "000001.txt"}
-    for options in (["--beam", "2"], ["--chunk", "2"], ["--prompt"], ["--max-source", "9"]):
+    output = tmp_path / "out.txt"
+    parts = killed_in_the_middle(samples, output)
+    left = {path: path.read_bytes() for path in parts.iterdir()}
+    assert {path.name for path in left} == {"claim.json", *(f"{number:06d}.txt" for number in range(5))}
+    for options, difference in (
+        (["--beam", "2"], "--beam 3, now 2"),
+        (["--chunk", "2"], "--chunk 1, now 2"),
+        (["--prompt"], "no --prompt, now true"),
+        (["--max-source", "9"], "--max-source"),
+    ):
         capsys.readouterr()
-        assert generate(samples, output, *same, *options) == 2
-        assert "holds chunks made with other settings or files" in one_line(capsys)
-    source.write_text("a\nb\nc\n", encoding="utf-8")
-    assert generate(samples, output, *same) == 2
-    assert "holds chunks made with other settings or files" in one_line(capsys)
-    assert {path: path.read_bytes() for path in parts.iterdir()} == chunks and not output.exists()
+        assert plain(samples, output, *(["--chunk", "1"] if "--chunk" not in options else []), *options) == 2
+        assert f"out.txt.parts: was begun with {difference}" in one_line(capsys)
+    (tmp_path / "input.txt").write_text("a\nb\nc\n", encoding="utf-8")
+    assert generate(samples, output, "--input", str(tmp_path / "input.txt"), "--chunk", "1") == 2
+    assert "was begun with other contents of the sources (input.txt); remove it, or" in one_line(capsys)
+    assert {path: path.read_bytes() for path in parts.iterdir()} == left and not output.exists()
+
+
+def test_a_refused_command_does_not_stand_in_the_way_of_the_corrected_one(samples, tmp_path, capsys):
+    """It stops at the third sentence, which is too long."""
+    (tmp_path / "input.txt").write_text("a\nb\n" + "a" * 200 + "\n", encoding="utf-8")
+    words = ["--input", str(tmp_path / "input.txt"), "--chunk", "1"]
+    assert generate(samples, tmp_path / "out.txt", *words, "--max-source", "0") == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["input.txt"]
+    assert generate(samples, tmp_path / "out.txt", *words, "--max-source", "9") == 0
+
+
+def test_two_at_once_are_refused(samples, tmp_path, capsys):
+    with claimed_folder(tmp_path / "out.txt.parts", Claim({}), ""):
+        assert plain(samples, tmp_path / "out.txt") == 2
+        assert "out.txt.parts: a command is at work on it" in one_line(capsys)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_existing_output_is_left_alone(samples, tmp_path, capsys):

@@ -186,6 +186,13 @@ def test_the_average_is_that_of_spanberts_table(folder, capsys):
     assert "### newsqa, test" in alone and alone.count("(published)") == 0  # these files name none
 
 
+def test_a_finished_group_stays_as_it_is(folder):
+    assert finetune_each(arguments_of(folder, folder / "run"), MRQA, finetuned) == 0
+    before = {path: path.stat().st_mtime_ns for path in (folder / "run").rglob("*")}
+    assert finetune_each(arguments_of(folder, folder / "run"), MRQA, lambda args: 0) == 0
+    assert {path: path.stat().st_mtime_ns for path in (folder / "run").rglob("*")} == before
+
+
 def test_without_a_data_set_there_is_no_average(folder, capsys):
     (folder / "mrqa" / "train" / "SearchQA.jsonl.gz").unlink()
     assert finetune_each(arguments_of(folder, folder / "run"), MRQA, finetuned) == 0

@@ -9,11 +9,13 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS, language_model
 from unified import UnifiedLM
 from unified.checkpoints.trained import find_checkpoint, find_data
+from unified.claims import Claim, claimed_file
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.metrics import score_classification
@@ -46,13 +48,17 @@ def finetuned(tmp_path_factory):
     for split, count in (("train", 900), ("valid", 101), ("test", 40)):
         write_items(folder / "data" / f"{split}.jsonl", items(count, rng))
     language_model(folder / "model")
-    result = finetune(
-        "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output",
-        folder / "run", "--head", "classification(dropout=0.0)", "--epochs", 12, "--learning-rate", 4e-3,
-        "--longest", 16, "--seed", 2, "--fairseq", "--log-format json",
-    )  # fmt: skip
+    result = finetune(*finetuning(folder, folder / "run"))
     assert result.returncode == 0, result.stderr[-3000:]
     return folder, result
+
+
+def finetuning(folder, output) -> tuple:
+    return (
+        "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output", output,
+        "--head", "classification(dropout=0.0)", "--epochs", 12, "--learning-rate", 4e-3, "--longest", 16, "--seed", 2,
+        "--fairseq", "--log-format json",
+    )  # fmt: skip
 
 
 def finetune(*arguments) -> subprocess.CompletedProcess:
@@ -107,6 +113,60 @@ def test_a_task_is_learnt_scored_and_written_down(finetuned):
     assert float(logged["valid_matthews"]) == pytest.approx(content["scores"]["valid"]["matthews"], abs=0.0051)
 
 
+def test_a_finished_folder_is_not_trained_anew(finetuned, tmp_path, capsys):
+    """The same settings change nothing; others are refused, and the results say what was trained."""
+    folder, _ = finetuned
+    before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
+    words = (*finetuning(folder, folder / "run"), "--micro-batch", 3)
+    assert main(list(map(str, words))) == 0
+    assert "run: trained with these settings before; nothing is changed" in capsys.readouterr().err
+    (tmp_path / "data").mkdir()
+    for split in ("train", "valid", "test"):
+        shutil.copy(folder / "data" / f"{split}.jsonl", tmp_path / "data")
+    (tmp_path / "data" / "valid.jsonl").write_text((folder / "data" / "test.jsonl").read_text())
+    language_model(tmp_path / "model", initializer_range=0.3)
+    for options, difference in (
+        (("--seed", 3), "--seed 2, now 3"),
+        (("--learning-rate", 1e-3), "--learning-rate 0.004, now 0.001"),
+        (("--data", tmp_path / "data"), "other contents of --data (valid.jsonl)"),
+        (("--init", tmp_path / "model"), "other contents of --init (checkpoint_last.pt)"),
+        (("--run", "another"), "--run ours, now another"),
+        (("--fairseq", "--clip-norm 2"), '--fairseq {}, now {"--clip-norm": "2"}'),
+        (
+            ("--head", "classification(dropout=0.1)"),
+            "--head classification(dropout=0.0), now classification(dropout=0.1)",
+        ),
+    ):
+        said = refused(capsys, *finetuning(folder, folder / "run"), *options)
+        assert f"run: was begun with {difference}; give another --output, or remove the folder" in said
+    assert {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()} == before
+
+
+def test_an_unfinished_folder_goes_on_with_its_own_settings_alone(finetuned, tmp_path, capsys, monkeypatch):
+    folder, ran, leaves = finetuned[0], [], []
+
+    def broken(module, words):
+        ran.append(module)
+        for name in leaves:
+            (tmp_path / "run" / name).touch()
+        return 1
+
+    monkeypatch.setattr("unified.commands.finetune.run_module", broken)
+    words = finetuning(folder, tmp_path / "run")
+    assert "fairseq-train has failed" in refused(capsys, *words)
+    leaves.append("checkpoint_last.pt")
+    assert "fairseq-train has failed" in refused(capsys, *words, "--seed", 4)  # no checkpoint was there
+    assert "was begun with --seed 4, now 2" in refused(capsys, *words)
+    assert len(ran) == 2
+    assert "fairseq-train has failed" in refused(capsys, *words, "--seed", 4) and len(ran) == 3
+
+
+def test_a_refused_fine_tuning_leaves_nothing(finetuned, tmp_path, capsys):
+    words = finetuning(finetuned[0], tmp_path / "made" / "run")
+    assert "no such file" in refused(capsys, *words, "--data", tmp_path / "nothing")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_printed_command_says_what_was_trained(finetuned):
     """900 items in batches of 32, 12 epochs: 348 updates; the shape and the start are the model's."""
     folder, result = finetuned
@@ -124,15 +184,82 @@ def test_prediction_streams_and_goes_on_where_it_stopped(finetuned, monkeypatch,
     arguments = ["predict", "classification", "--model", folder / "run"]
     text = (folder / "data" / "test.jsonl").read_text(encoding="utf-8")
     output = tmp_path / "out.jsonl"
+    broken_run(monkeypatch, *arguments, folder / "data" / "test.jsonl", "--output", output)
     given = [json.dumps(one) for one in expected]
     (tmp_path / "out.jsonl.partial").write_text("\n".join(given[:7]) + "\n" + given[7][:9], encoding="utf-8")
     assert said(capsys, *arguments, folder / "data" / "test.jsonl", "--output", output, "--ahead", 6) == []
-    assert not (tmp_path / "out.jsonl.partial").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
     assert_same_predictions(lines(output), expected)
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert_same_predictions([json.loads(line) for line in said(capsys, *arguments, "-")], expected)
     one = said(capsys, *arguments, '{"text": "w3 w0 w4", "id": "mine"}')
     assert json.loads(one[0])["id"] == "mine" and json.loads(one[0])["label"] == "yes"
+
+
+def broken_run(monkeypatch, *words) -> None:
+    """A command that is interrupted when all is predicted, before its file gets its name."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("unified.commands.predict.Path.replace", stop)
+        assert main(list(map(str, words))) == 130
+
+
+def test_predictions_of_another_run_are_not_taken_over(finetuned, monkeypatch, tmp_path, capsys):
+    """Of another model, other items, other settings, without a claim, junk, or more than there are items."""
+    folder, _ = finetuned
+    items, output, partial = tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
+    shutil.copy(folder / "data" / "test.jsonl", items)
+    words = ["predict", "classification", items, "--model", folder / "run", "--output", output]
+    partial.write_text("{}\n")
+    assert "out.jsonl.partial: is there already, and no claim beside it says what" in refused(capsys, *words)
+    assert partial.read_text() == "{}\n" and len(list(tmp_path.iterdir())) == 2
+    partial.unlink()
+    broken_run(monkeypatch, *words)
+    left = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert [path.name for path in sorted(left)] == ["in.jsonl", "out.jsonl.partial", "out.jsonl.partial.claim"]
+    shutil.copytree(folder / "run", tmp_path / "model")
+    content = torch.load(tmp_path / "model" / "checkpoint_last.pt", weights_only=True)
+    content["model"]["core.transformer.embeddings.tokens.weight"] += 1
+    torch.save(content, tmp_path / "model" / "checkpoint_last.pt")
+    shutil.copy(folder / "data" / "valid.jsonl", tmp_path / "others.jsonl")
+    for other, difference in (
+        ([*words[:4], tmp_path / "model", *words[5:]], "other contents of --model (checkpoint_last.pt)"),
+        ([*words[:2], tmp_path / "others.jsonl", *words[3:]], "other contents of INPUT (in.jsonl)"),
+        ([*words, "--max-tokens", 99], "no --max-tokens, now 99"),
+        ([*words[:2], "-", *words[3:]], "other contents of INPUT (in.jsonl)"),
+    ):
+        assert f"out.jsonl.partial: was begun with {difference}; remove it, or give" in refused(capsys, *other)
+    assert {path: path.read_bytes() for path in left} == left and not output.exists()
+    given = partial.read_text().splitlines(keepends=True)
+    for content, problem in (
+        ([given[0], "junk\n"], "line 2: not the prediction of item 'item 1'"),
+        ([given[1]], "line 1: not the prediction of item 'item 0'"),
+        ([*given, given[0]], "line 41: INPUT has fewer items"),
+    ):
+        partial.write_text("".join(content))
+        assert problem in refused(capsys, *words)
+    partial.write_text("".join(given[:3]))
+    assert main(list(map(str, words))) == 0 and len(output.read_text().splitlines()) == len(given)
+    assert not partial.exists() and not partial.with_name("out.jsonl.partial.claim").exists()
+
+
+def test_an_unfinished_run_of_a_stream_is_not_gone_on_with(finetuned, monkeypatch, tmp_path, capsys):
+    """Nobody can say whether another stream holds the same."""
+    words = ["predict", "classification", "-", "--model", finetuned[0] / "run", "--output", tmp_path / "out"]
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"text": "w1"}\n'))
+    broken_run(monkeypatch, *words)
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"text": "w2"}\n'))
+    assert "was begun with other contents of INPUT (standard input)" in refused(capsys, *words)
+
+
+def test_two_predictions_into_one_file_are_refused(finetuned, tmp_path, capsys):
+    words = ["predict", "classification", '{"text": "w1"}', "--model", finetuned[0] / "run", "--output", tmp_path / "a"]
+    with claimed_file(tmp_path / "a.partial", Claim({}), ""):
+        assert "a.partial: a command is at work on it" in refused(capsys, *words)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_text_that_is_not_read_to_its_end_says_so(finetuned, capsys):

@@ -13,6 +13,7 @@ import pytest
 
 from tests import fairseq_runs as fairseq
 from tests.task_folders import language_model, tokenizer, vocabulary
+from tests.test_task_commands import broken_run
 from unified import UnifiedLM
 from unified.cli import main
 from unified.data.squad import read_squad_file
@@ -100,7 +101,7 @@ def test_questions_are_learnt_from_one_command(asker):
     }  # fmt: skip
 
 
-def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path):
+def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path, monkeypatch):
     folder, _ = asker
     dev = read_squad_file(folder / "squad" / "dev-v1.1.json")
     asked = [(p.context, q.answers[0]) for p in dev[:5] for q in p.questions]
@@ -115,6 +116,7 @@ def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path):
     assert [one["text"] for one in found] == [lm.ask(c, a.text, start=a.start) for c, a in asked]
     # A broken run goes on where it stopped.
     complete = output.read_text()
+    broken_run(monkeypatch, *words)
     partial = Path(f"{output}.partial")
     partial.write_text("".join(complete.splitlines(keepends=True)[:7]) + '{"id": "br')
     output.unlink()

@@ -17,6 +17,10 @@ class TrainingFailed(UnifiedError):
     """``fairseq-train`` has ended with an error, which it printed; other trainings may succeed."""
 
 
+class Interrupted(UnifiedError):
+    """Work that stopped although nothing is wrong with what arrived: the same command goes on with it."""
+
+
 #: Problems that a message names before it only counts; places that are named of equal ones; fields of a record.
 SHOWN = 10
 _PLACES = 3

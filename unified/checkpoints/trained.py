@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import torch
 
 from unified.checkpoints.files import fingerprint, save
 from unified.checkpoints.parameters import load_parameters
+from unified.claims import hashes
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
@@ -25,6 +28,7 @@ from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.results import FILE_NAME, chosen_run, read_results
 from unified.tasks import HEADS, Understanding
+from unified.tokenization import Tokenizer
 
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -168,6 +172,15 @@ def heads_of(content: dict) -> dict[str, dict]:
 def sequence_length(content: dict) -> int:
     """Places of the longest sequences that a checkpoint was trained on."""
     return int(_plain(_plain(content.get("cfg")).get("task"))["tokens_per_sample"])
+
+
+def contents(checkpoints: Sequence[Path], vocabulary: Vocabulary, tokenizer: Tokenizer | None) -> dict[str, str]:
+    """SHA-256 of checkpoints, their dictionary and their tokenizer, by the names of their files."""
+    with tempfile.TemporaryDirectory() as name:
+        vocabulary.save(Path(name) / "dict.txt")
+        if tokenizer is not None:
+            tokenizer.save(Path(name))
+        return hashes([*checkpoints, *sorted(Path(name).iterdir())])
 
 
 def pair_lengths(content: dict) -> PairLengths:

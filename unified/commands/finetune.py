@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from unified.tasks.writing import WritingTask
 
 NAME = "finetune"
+#: What to do with a folder of another fine-tuning.
+_ANOTHER = "give another --output, or remove the folder"
 HELP = "fine-tune a model for a task with fairseq-train, then score it; prints the command"
 
 
@@ -134,13 +136,12 @@ def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
 
 def _finetune(args: argparse.Namespace) -> int:
     """Fine-tune for one task, or for several at once."""
-    import torch
-
-    from unified.commands import plugin_dir
+    from unified.claims import claimed_folder
     from unified.data.annotate import annotating
     from unified.tasks.catalogue import with_changes
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
+    from unified.tasks.run_settings import claim_of
     from unified.tasks.thresholds import parse_threshold, require_abstaining
 
     threshold = None if args.threshold is None else parse_threshold(args.threshold)
@@ -164,8 +165,21 @@ def _finetune(args: argparse.Namespace) -> int:
         raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
     job = job_of(task, training, start, Path(args.output))
     with annotating(_entity_source(args, job.start.config), job.data) as annotator:
-        splits = job.read(Path(args.data), annotator)
+        splits = job.items_of(Path(args.data), annotator)
     require_abstaining(job.understandings(splits), threshold, task.name)
+    with claimed_folder(job.folder, claim_of(vars(args), job, splits), _ANOTHER, job.begun):
+        if all(path.is_file() for path in job.results) and not args.dry_run:
+            print(f"{job.folder}: trained with these settings before; nothing is changed", file=sys.stderr)
+            return 0
+        job.write(splits, annotator)
+        return _train(args, job, splits, threshold)
+
+
+def _train(args: argparse.Namespace, job, splits, threshold: float | str | None) -> int:
+    import torch
+
+    from unified.commands import plugin_dir
+
     options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
     options[1:1] = ["--user-dir", str(plugin_dir.folder())]
     if args.auxiliary_masking:

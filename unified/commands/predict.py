@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,6 +17,8 @@ from unified.commands.annotating.pipeline import add_pipeline_arguments, entity_
 from unified.errors import Problems, UnifiedError
 
 NAME = "predict"
+#: What to do with predictions of another run.
+_REMOVE = "remove it, or give another --output"
 HELP = "answer with a model of a task: JSON lines in, JSON lines out, in the same order"
 
 
@@ -77,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
     if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
         _check(source, predictor)
     count = cut = 0
-    with _destination(args.output) as (stream, done):
-        items = islice(_items(args.input, predictor), done, None)
+    items = _items(args.input, predictor)
+    with _destination(args, handle, predictor, items) as stream:
         for prediction in predictor.predict(items):
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
             count, cut = count + 1, cut + ("cut" in prediction)
@@ -206,24 +209,75 @@ def _called(source: str) -> str:
 
 
 @contextmanager
-def _destination(path: str | None) -> Iterator[tuple[TextIO, int]]:
-    """Where to write, and how many predictions an earlier run has left there; the file gets its name when complete."""
-    if path is None:
-        yield sys.stdout, 0
+def _destination(args: argparse.Namespace, handle, predictor, items: Iterator[Any]) -> Iterator[TextIO]:
+    """Where to write; the file gets its name when complete. Takes the items whose predictions an earlier run has left
+    there.
+
+    Raises:
+        UnifiedError: what is left there is not of this model, these settings and these items, or another command is at
+            work on it.
+    """
+    from unified.claims import claimed_file
+
+    if args.output is None:
+        yield sys.stdout
         return
-    partial = Path(path + ".partial")
-    kept = _whole_lines(partial)
-    with partial.open("a", encoding="utf-8") as stream:
-        yield stream, kept
-    partial.replace(path)
+    partial = Path(args.output + ".partial")
+    with claimed_file(partial, _claim(args, handle, predictor), _REMOVE):
+        _pass_over(partial, items)
+        with partial.open("a", encoding="utf-8") as stream:
+            yield stream
+        partial.replace(args.output)
 
 
-def _whole_lines(path: Path) -> int:
-    """Lines of a file, whose last one is taken away where it is not whole."""
-    if not path.exists():
-        return 0
-    content = path.read_bytes()
+def _claim(args: argparse.Namespace, handle, predictor):
+    """What decides the predictions. Nobody can say whether two streams are equal: each is another."""
+    from unified.checkpoints.trained import contents, find_checkpoint
+    from unified.claims import Claim, hashes
+    from unified.tasks.thresholds import abstains
+
+    path = Path(args.input)
+    if _is_object(args.input):
+        read = {"the item": hashlib.sha256(args.input.encode()).hexdigest()}
+    elif args.input == "-" or path.is_fifo():
+        read = {_called(args.input): f"stream {uuid.uuid4()}"}
+    else:
+        read = hashes([path])
+    settings = {
+        "the task": args.task,
+        "--head": args.head,
+        "--max-tokens": args.max_tokens,
+        "--threshold": predictor.task.threshold if abstains(predictor.task) else None,
+        "--spacy": args.spacy,
+        "--spacy-code": args.spacy_code,
+    }
+    checkpoints = [find_checkpoint(model) for model in args.model]
+    return Claim(settings, {"--model": contents(checkpoints, handle.vocabulary, handle.tokenizer), "INPUT": read})
+
+
+def _pass_over(partial: Path, items: Iterator[Any]) -> None:
+    """Take the items of a file's predictions; a last line that is not whole is taken away.
+
+    Raises:
+        UnifiedError: a line is not the prediction of its item.
+    """
+    if not partial.exists():
+        return
+    content = partial.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
-    with path.open("r+b") as stream:
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+        item = next(items, None)
+        if item is None:
+            raise UnifiedError(f"{partial}, line {number}: INPUT has fewer items; {_REMOVE}")
+        if not _is_of(line, item.id):
+            raise UnifiedError(f"{partial}, line {number}: not the prediction of item {item.id!r}; {_REMOVE}")
+    with partial.open("r+b") as stream:
         stream.truncate(len(whole))
-    return whole.count(b"\n")
+
+
+def _is_of(line: bytes, item: str) -> bool:
+    try:
+        prediction = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(prediction, dict) and prediction.get("id") == item

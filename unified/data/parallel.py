@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, parent_process
 from typing import TypeVar
 
-from unified.errors import UnifiedError
+from unified.errors import Interrupted
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,7 +27,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
     ``function`` reaches each process once. No more than three items per worker are under way.
 
     Raises:
-        UnifiedError: a process was killed.
+        Interrupted: a process was killed.
     """
     if workers == 1:
         yield from map(function, items)
@@ -42,7 +42,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
-        raise UnifiedError("a worker process was killed; is there enough memory? Fewer processes need less") from None
+        raise Interrupted("a worker process was killed; is there enough memory? Fewer processes need less") from None
     finally:
         executor.shutdown(cancel_futures=True)
 

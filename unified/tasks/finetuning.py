@@ -21,6 +21,7 @@ from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
+from unified.results import FILE_NAME
 from unified.tasks.base import Understanding
 from unified.tasks.items import write_items
 from unified.tasks.named_entities import annotated, named_entities_of
@@ -174,17 +175,30 @@ class Job(ABC):
         """The folder that items are written to."""
         return self.data
 
-    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
-        """Items of all splits, written to :attr:`items`, and made ready in :attr:`data`.
+    @property
+    def results(self) -> list[Path]:
+        """The files that are there when everything is done."""
+        return [self.folder / FILE_NAME]
 
-        Splits of several tasks have names such as ``rte/train``.
+    def begun(self) -> bool:
+        """Whether there are a checkpoint or results."""
+        return any(self.folder.glob("checkpoint*.pt")) or any(path.is_file() for path in self.results)
+
+    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
+        """Items of all splits, written down, see :meth:`items_of` and :meth:`write`."""
+        splits = self.items_of(source, annotator)
+        self.write(splits, annotator)
+        return splits
+
+    def items_of(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
+        """Items of all splits; splits of several tasks have names such as ``rte/train``.
 
         Args:
             annotator: finds the named entities of the items' texts, for a model whose attention reads them.
 
         Raises:
             UnifiedError: the source cannot be read or has no training or validation items; an item does not name the
-                entities that the model's attention reads; or a folder holds other things.
+                entities that the model's attention reads.
         """
         if not source.exists():
             raise UnifiedError(f"--data {source}: no such file or folder")
@@ -194,9 +208,16 @@ class Job(ABC):
         if self.start.config.reads_entities:
             for items in splits.values():
                 list(map(named_entities_of, items))
+        return splits
+
+    def write(self, splits: Mapping[str, Sequence], annotator: Annotator | None = None) -> None:
+        """Write items to :attr:`items` and make them ready in :attr:`data`.
+
+        Raises:
+            UnifiedError: one of these folders holds other things.
+        """
         start = replace(self.start, vocabulary=self.vocabulary(splits))
         write_items_folder(self.items, self.task.name, splits, start, annotator)
-        return splits
 
     def vocabulary(self, splits: Mapping[str, Sequence]) -> Vocabulary:
         """The dictionary of the model that is trained: that of :attr:`start`, and markers that its heads need.

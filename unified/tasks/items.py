@@ -57,8 +57,12 @@ class WordsItem:
 
 def write_items(path: str | Path, items: Sequence) -> None:
     """The file that the readers here read, of dataclasses; fields that are None are left out."""
-    lines = (json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    Path(path).write_text(items_text(items), encoding="utf-8")
+
+
+def items_text(items: Sequence) -> str:
+    """What :func:`write_items` writes."""
+    return "".join(json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
 
 
 def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:

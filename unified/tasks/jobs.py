@@ -19,6 +19,7 @@ from unified.errors import UnifiedError
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
+from unified.results import FILE_NAME
 from unified.tasks.base import Codec, Understanding, require_markable
 from unified.tasks.batches import drawn, units_of
 from unified.tasks.finetuning import Job, Learnt, Start, data_hash, with_both
@@ -109,6 +110,10 @@ class SeveralJob(UnderstandingJob):
 
     task: SeveralTasks
 
+    @property
+    def results(self) -> list[Path]:
+        return [self.folder / share.name / FILE_NAME for share in self.task.shares]
+
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
         return [
             Learnt(
@@ -194,8 +199,8 @@ class WritingJob(Job):
             max_positions=max(config.max_positions, self.training.longest),
         )
 
-    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
-        splits = super().read(source, annotator)
+    def write(self, splits: Mapping[str, Sequence], annotator: Annotator | None = None) -> None:
+        super().write(splits, annotator)
         train, valid = (JsonPairCorpus((str(self.items / f"{name}.jsonl"),), "source", "target") for name in _SPLITS)
         marked = splits["train"][0].oracle is not None
         settings = Settings(train, valid, tokenizer=TokenizerSource(str(self.items)), oracle=marked)
@@ -206,7 +211,6 @@ class WritingJob(Job):
             overwrite=(self.data / MANIFEST).is_file(),
             advice="give another --output",
         )
-        return splits
 
     def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
         writer, measure = Writer(handle, self.task), self.task.measures[0]

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from unified.checkpoints.trained import contents
+from unified.claims import Claim
 from unified.data.destination import MANIFEST
 from unified.tasks.finetuning import Job
+from unified.tasks.items import items_text
 from unified.tasks.writing import WritingTask
 
 #: Options of ``unified finetune`` that decide no score, whose contents are compared instead, or whose effect is named
@@ -61,6 +64,27 @@ def settings_of(options: Mapping[str, Any], job: Job, command: Sequence[str]) ->
         options: of ``unified finetune``, by their names in Python; what an option leaves to the task is None.
         command: of ``fairseq-train``.
     """
+    return {**_decisive(options, job), "updates": int(command[command.index("--max-update") + 1])}
+
+
+def claim_of(options: Mapping[str, Any], job: Job, splits: Mapping[str, Sequence]) -> Claim:
+    """What another fine-tuning in the same folder must agree with.
+
+    Args:
+        options: as of :func:`settings_of`.
+        splits: items that are learnt and judged.
+    """
+    chosen = {"task": options["task"], "seed": options["seed"], "run": options["run_name"], **_decisive(options, job)}
+    names = {name.replace("_", "-") for name in options} | {"run"}
+    settings = {f"--{name}" if name in names - {"task"} else name: value for name, value in chosen.items()}
+    files = {f"{name}.jsonl": items_text(items) for name, items in splits.items()}
+    items = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in files.items()}
+    start = contents([job.start.checkpoint], job.start.vocabulary, job.start.tokenizer)
+    return Claim(settings, {"--init": start, "--data": items})
+
+
+def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
+    """Settings that decide the scores, but seed, data and the updates that follow from these."""
     task = job.task
     if isinstance(task, WritingTask):
         own = {"decoding": {**task.decoding, "may-repeat": list(task.may_repeat)}, "separator": task.separator}
@@ -70,7 +94,6 @@ def settings_of(options: Mapping[str, Any], job: Job, command: Sequence[str]) ->
     return {
         **{name.replace("_", "-"): value for name, value in settings.items()},
         **own,
-        "updates": int(command[command.index("--max-update") + 1]),
         "fairseq": _grouped(shlex.split(options["fairseq"])),
     }
 

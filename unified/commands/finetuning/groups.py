@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from unified.results import read_results, write_result
+from unified.results import FILE_NAME, read_results, write_result
 from unified.tasks.groups import TaskGroup
 
 
@@ -35,7 +35,15 @@ def finetune_each(args: argparse.Namespace, group: TaskGroup, finetune: Callable
         print(f"{group.name}: no average, as {args.data} has no files of {', '.join(missing)}", file=sys.stderr)
         return 0
     result = group.result({name: read_results([output / task])[0] for name, task in members.items()})
-    path = write_result(output, **result)
+    path = output / FILE_NAME
+    if not (path.is_file() and _says(path, result)):
+        write_result(output, **result)
     print(json.dumps(result["scores"], indent=2))
     print(f"written to {path}; `unified results {output}` makes tables of it", file=sys.stderr)
     return 0
+
+
+def _says(path: Path, result: dict) -> bool:
+    """Whether a file of results holds these already."""
+    (before,) = read_results([path])
+    return {name: before.get(name) for name in result} == json.loads(json.dumps(result))

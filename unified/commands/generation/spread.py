@@ -1,25 +1,23 @@
 """A long list of sentences over several processes, chunk by chunk, so that a rerun goes on where a crash stopped it.
 
-Beside the output stands a folder ``OUTPUT.parts``: ``settings.json`` says what decides the output, ``000007.txt`` is a
-finished chunk. At the end the chunks are joined in order and the folder goes.
+Beside the output stands a folder ``OUTPUT.parts``: its claim says what decides the output, ``000007.txt`` is a finished
+chunk. At the end the chunks are joined in order and the folder goes, as after a refusal, which would come again.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
+from unified.claims import Claim, claimed_folder, hashes
 from unified.commands.generation.output import lines
 from unified.commands.generation.sentences import FileSentences, FolderSentences
 from unified.data.parallel import ordered_map
-from unified.errors import UnifiedError
+from unified.errors import Interrupted, UnifiedError
 from unified.generation import SCHEMES, GenerationConfig
 from unified.hub import UnifiedLM
 from unified.tokenization import FILES
@@ -87,18 +85,15 @@ class ChunkWriter:
         return -(-len(self.sentences) // self.chunk)
 
     @property
-    def settings(self) -> dict:
-        """All that decides what a chunk holds; files by the hash of their content."""
-        vocabulary = [file for name in ("dict*.txt", *FILES) for file in self.data.glob(name)]
-        files = [self.checkpoint, *self.sentences.files, *sorted(vocabulary)]
+    def claim(self) -> Claim:
+        """All that decides what a chunk holds."""
         config = {**asdict(self.config), "no_repeat_ignore": sorted(self.config.no_repeat_ignore)}
-        return {
-            "files": [[file.name, _hash(file)] for file in files],
-            "generation": config,
-            "prompt": self.prompt,
-            "max_source": self.max_source,
-            "chunk": self.chunk,
-        }
+        config |= {"prompt": self.prompt, "max_source": self.max_source, "chunk": self.chunk}
+        vocabulary = sorted(file for name in ("dict*.txt", *FILES) for file in self.data.glob(name))
+        return Claim(
+            {f"--{name.replace('_', '-')}": value for name, value in config.items()},
+            {"--path": hashes([self.checkpoint, *vocabulary]), "the sources": hashes(self.sentences.files)},
+        )
 
 
 _models: dict[tuple, UnifiedLM] = {}
@@ -118,11 +113,24 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
     """Generate what is missing of ``output`` and put it together.
 
     Raises:
-        UnifiedError: ``output`` exists, its parts come from other settings, or a process was killed (run it again).
+        UnifiedError: ``output`` exists, its parts come from other settings, or sentences cannot be written from.
+        Interrupted: a process was killed; the same call goes on.
     """
     if output.exists():
         raise UnifiedError(f"{output}: exists already; move it away or give another --output")
-    _open_parts(job)
+    with claimed_folder(job.parts, job.claim, "remove it, or give another --output"):
+        try:
+            _write_chunks(job, processes, say)
+        except Interrupted:
+            raise
+        except UnifiedError:
+            _remove_chunks(job)
+            raise
+        write_atomically(output, (job.path(number).read_bytes() for number in range(job.chunks)))
+        _remove_chunks(job)
+
+
+def _write_chunks(job: ChunkWriter, processes: int, say: Callable[[str], None]) -> None:
     missing = [number for number in range(job.chunks) if not job.path(number).exists()]
     if len(missing) < job.chunks:
         say(f"{job.parts}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
@@ -132,20 +140,13 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
         say(f"{done:,} of {len(job.sentences):,} sentences written")
     if cut:
         say(f"{cut:,} of these {done:,} sources were cut to their first {job.max_source} tokens")
-    write_atomically(output, (job.path(number).read_bytes() for number in range(job.chunks)))
-    shutil.rmtree(job.parts)
 
 
-def _open_parts(job: ChunkWriter) -> None:
-    settings = json.dumps(job.settings, indent=1)
-    file = job.parts / "settings.json"
-    if file.exists() and file.read_text(encoding="utf-8") != settings:
-        raise UnifiedError(
-            f"{job.parts}: holds chunks made with other settings or files; remove it or give another --output"
-        )
-    if not file.exists():
-        job.parts.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, [settings.encode("utf-8")])
+def _remove_chunks(job: ChunkWriter) -> None:
+    """All but the claim, what killed processes have left included."""
+    for pattern in ("[0-9]*.txt", ".*.partial"):
+        for path in job.parts.glob(pattern):
+            path.unlink()
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
@@ -156,8 +157,3 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(partial, path)
-
-
-def _hash(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
