@@ -77,7 +77,7 @@ def test_tables_are_known_by_their_names(tmp_path, capsys, name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"text"), "compressed by gzip, which a name with .gz says"),
+        (gzip.compress(b"text", mtime=0), "compressed by gzip, which a name with .gz says"),
         (lzma.compress(b"text"), "compressed by xz, which a name with .xz says"),
         (b"PK\x03\x04 and so on", "a zip archive, such as an .xlsx"),
         (b"PAR1 and so on", "a Parquet file"),
