@@ -184,7 +184,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(work, stage):
     for cut in rng.integers(0, len(whole[OUTPUTS[stage]]), 2):
         shutil.rmtree(work / "again", ignore_errors=True)
         (work / "again").mkdir()
-        shutil.copy(work / "out" / "settings.json", work / "again")
+        shutil.copy(work / "out" / "claim.json", work / "again")
         for name in OUTPUTS[:stage]:
             shutil.copy(work / "out" / name, work / "again")
         (work / "again" / f"{OUTPUTS[stage]}.partial").write_bytes(whole[OUTPUTS[stage]][:cut])
@@ -226,13 +226,12 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
         "--seed", "3", "--epochs", "3",
     ]  # fmt: skip
     # Both commands are accepted, and mask tokens in training; what is given to a stage overrides.
-    (done / "first").mkdir()
-    shutil.copy(work / "asks" / "checkpoint_last.pt", done / "first")
     for words, epochs in ((first, 1), (second, 3)):
         data = shlex.split(dry_run(capsys, *words[1:], "--longest", 64))
         assert data[0] == "fairseq-train" and data[data.index("--auxiliary-masking") + 1] == "0.3"
         updates = int(data[data.index("--max-update") + 1])
         assert updates % epochs == 0 and updates > epochs
+        shutil.copy(work / "asks" / "checkpoint_last.pt", done / "first")  # what the second starts from
     words = dry_run(capsys, *second[1:], "--longest", 64, "--auxiliary-masking", 0)
     assert "--auxiliary-masking" not in words
     splits = task_named("squad2.0").read(done / "generated")
@@ -240,8 +239,10 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
 
 
 def test_what_cannot_be_done_is_refused_before_any_work(work, capsys):
-    assert "begun with another top: 12, now 7" in refused(capsys, work, "out", "--top", 7)
-    assert "begun with another models" in refused(capsys, work, "out", reads=work / "answers")
+    assert "begun with --top 12, now 7" in refused(capsys, work, "out", "--top", 7)
+    assert "begun with other contents of --reads (checkpoint_last.pt)" in refused(
+        capsys, work, "out", reads=work / "answers"
+    )
     assert "needs both --squad and --init" in refused(capsys, work, "new", "--finetune")
     assert "no file train-v2.0" in refused(capsys, work, "new", "--squad", work, "--init", work / "asks")
     assert "--asks" in refused(capsys, work, "new", asks=work / "reads")

@@ -87,10 +87,9 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     import torch
 
-    from unified.augmentation.entities import entities_by_rules, entities_of_spacy
-    from unified.augmentation.passages import Passage, sample_passages
-    from unified.augmentation.pipeline import GENERATED, KEPT, Pipeline
-    from unified.augmentation.stages import Stages, claim
+    from unified.augmentation.pipeline import KEPT
+    from unified.augmentation.stages import Stages
+    from unified.claims import claimed_folder
     from unified.devices import usable_device
 
     if args.words[0] > args.words[1]:
@@ -101,11 +100,31 @@ def run(args: argparse.Namespace) -> int:
     then = _two_stages(args, output)
     if args.threads:
         torch.set_num_threads(args.threads)
-    settings = _settings(args)
+    claim = _claim(args)
+    models = None if Stages(output, args.block).path(KEPT).exists() else _models(args)
+    with claimed_folder(output, claim, "name another folder"):
+        _run_stages(args, output, models)
+        if then is not None:
+            then.prepare()
+            if args.finetune:
+                then.run()
+            else:
+                print("\n".join(map(shlex.join, then.commands().values())))
+    return 0
+
+
+def _run_stages(args: argparse.Namespace, output: Path, models) -> None:
+    """From passages to questions; says what was made.
+
+    Raises:
+        UnifiedError: nothing can be made of the corpus, or no question was kept.
+    """
+    from unified.augmentation.entities import entities_by_rules, entities_of_spacy
+    from unified.augmentation.passages import Passage, sample_passages
+    from unified.augmentation.pipeline import GENERATED, Pipeline
+    from unified.augmentation.stages import Stages
+
     find = entities_of_spacy(args.spacy, args.spacy_code) if args.spacy else entities_by_rules
-    stages = Stages(output, args.block)
-    models = None if stages.path(KEPT).exists() else _models(args)
-    claim(output, settings)
 
     def passages() -> list[Passage]:
         found = sample_passages(args.inputs, args.text_field, args.passages, tuple(args.words), args.seed)
@@ -114,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
         return found
 
     pipeline = Pipeline(args.top, args.least_f1, args.unanswerable, find, args.seed)
-    counts = pipeline.run(stages, passages, models)
+    counts = pipeline.run(Stages(output, args.block), passages, models)
     print(json.dumps(counts, indent=2), flush=True)
     if not counts["kept"]:
         raise UnifiedError(
@@ -122,13 +141,6 @@ def run(args: argparse.Namespace) -> int:
             "questions.jsonl: do --answers, --asks and --reads suit the corpus?"
         )
     print(f"written to {output / GENERATED}", file=sys.stderr, flush=True)
-    if then is not None:
-        then.prepare()
-        if args.finetune:
-            then.run()
-        else:
-            print("\n".join(map(shlex.join, then.commands().values())))
-    return 0
 
 
 def _two_stages(args: argparse.Namespace, output: Path):
@@ -148,17 +160,17 @@ def _two_stages(args: argparse.Namespace, output: Path):
     return then
 
 
-def _settings(args: argparse.Namespace) -> dict:
+def _claim(args: argparse.Namespace):
     """What decides the files of all stages; folders may move, contents may not change."""
     from unified.checkpoints.trained import find_checkpoint
-    from unified.data.destination import describe
+    from unified.claims import Claim, hashes
 
     names = ("text_field", "passages", "words", "top", "beam", "max_length", "max_source", "least_f1", "unanswerable")
     names += ("spacy", "spacy_code", "batch_size", "max_tokens", "block", "seed")
-    chosen = {name: getattr(args, name) for name in names}
-    models = {role: describe(_existing(f"--{role}", find_checkpoint(getattr(args, role)))) for role in _ROLES}
-    inputs = [{"name": Path(path).name} | describe(_existing("INPUT", Path(path))) for path in args.inputs]
-    return chosen | {"words": list(args.words), "inputs": inputs, "models": models}
+    inputs = {"the corpus": hashes(_existing("INPUT", Path(path)) for path in args.inputs)}
+    for role in _ROLES:
+        inputs[f"--{role}"] = hashes([_existing(f"--{role}", find_checkpoint(getattr(args, role)))])
+    return Claim({f"--{name.replace('_', '-')}": getattr(args, name) for name in names}, inputs)
 
 
 def _existing(what: str, path: Path) -> Path:
