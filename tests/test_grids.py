@@ -189,10 +189,12 @@ def test_only_what_is_missing_is_run(args, tmp_path, capsys):
     assert finetune_grid(Namespace(**{**vars(args), "seeds": "1,3,5"}), task_named("rte"), more) == 0
     assert more.called == [f"learning-rate-{rate:g}_seed-5" for rate in SCORES]
     (tmp_path / "data" / "train.tsv").write_text("b")
-    with pytest.raises(UnifiedError, match="was begun with another data"):
+    with pytest.raises(
+        UnifiedError, match=r"was begun with other contents of --data .train.tsv.; give"
+    ):
         finetune_grid(args, task_named("rte"), Finetune())
     (tmp_path / "data" / "train.tsv").write_text("a")
-    with pytest.raises(UnifiedError, match="was begun with another epochs: None, now 5"):
+    with pytest.raises(UnifiedError, match="was begun with no --epochs, now 5; give another --output"):
         finetune_grid(Namespace(**{**vars(args), "epochs": 5}), task_named("rte"), Finetune())
     everything = Finetune(broken=FOLDERS)
     with pytest.raises(UnifiedError, match="no setting has a score for each of its seeds: fairseq-train has failed"):
@@ -270,7 +272,7 @@ def test_a_grid_has_a_folder_of_its_own(args, tmp_path):
     write_items(tmp_path / "items.jsonl", [TextItem("1", WORDS[1], None, "a")])
     single = Namespace(**{**vars(args), "output": str(tmp_path / "single"), "learning_rate": 1e-5})
     Finetune()(single)
-    with pytest.raises(UnifiedError, match="is there, and holds no settings.json of this command; name another folder"):
+    with pytest.raises(UnifiedError, match="is there already, and no claim beside it says what made it"):
         finetune_grid(
             args.__class__(**{**vars(args), "output": str(tmp_path / "single")}), task_named("rte"), Finetune()
         )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified.augmentation.stages import claim
+from unified.claims import Claim, claimed_folder, hashes
 from unified.errors import TrainingFailed, UnifiedError
 from unified.results import FILE_NAME, read_results, write_whole
 from unified.tasks.grids import (
@@ -55,7 +54,19 @@ def finetune_grid(
     require_development_set(task, "--grid" if args.grid is not None else "--seeds")
     grid, seeds = _grid_of(args, task), (args.seed,) if args.seeds is None else parse_seeds(args.seeds)
     output = Path(args.output)
-    claim(output, _claimed(args))
+    with claimed_folder(output, _claim(args), "give another --output, or remove the folder"):
+        _run(args, task, grid, seeds, finetune)
+    return 0
+
+
+def _run(
+    args: argparse.Namespace,
+    task: Task | WritingTask | SeveralTasks,
+    grid: Grid,
+    seeds: Sequence[int],
+    finetune: Callable[[argparse.Namespace], int],
+) -> None:
+    output = Path(args.output)
     tried = [Tried(setting) for setting in grid.settings]
     runs = [(one, seed) for one in tried for seed in seeds]
     measure = ""
@@ -78,7 +89,6 @@ def finetune_grid(
             one.add(seed, score)
     if not args.dry_run:
         _report(args, task.name, grid, seeds, tried, measure)
-    return 0
 
 
 def _grid_of(args: argparse.Namespace, task: Task | WritingTask | SeveralTasks) -> Grid:
@@ -98,35 +108,19 @@ def _grid_of(args: argparse.Namespace, task: Task | WritingTask | SeveralTasks) 
     return grid
 
 
-def _claimed(args: argparse.Namespace) -> dict[str, Any]:
+def _claim(args: argparse.Namespace) -> Claim:
     """What all runs of a folder have in common; further settings and seeds may be tried in it later."""
     from unified.checkpoints.trained import find_checkpoint
 
+    data, output, start = Path(args.data), Path(args.output).resolve(), find_checkpoint(args.init)
+    for name, path in (("--data", data), ("--init", start)):
+        if not path.exists():
+            raise UnifiedError(f"{name} {path}: no such file or folder")
+    files = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
+    files = [path for path in files if not path.resolve().is_relative_to(output)]
     options = {name: value for name, value in vars(args).items() if name not in _FREE}
-    return {**options, "init": _digest([find_checkpoint(args.init)]), "data": _digest(_files(args))}
-
-
-def _files(args: argparse.Namespace) -> list[Path]:
-    """The files of ``--data``, but for what is in ``--output``."""
-    data, output = Path(args.data), Path(args.output).resolve()
-    found = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
-    return [path for path in found if not path.resolve().is_relative_to(output)]
-
-
-def _digest(paths: Sequence[Path]) -> str:
-    """One SHA-256 for the contents of several files.
-
-    Raises:
-        UnifiedError: one cannot be read.
-    """
-    digest = hashlib.sha256()
-    for path in paths:
-        try:
-            with path.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-        except OSError as error:
-            raise UnifiedError(f"{path}: cannot be read ({error.strerror})") from None
-    return digest.hexdigest()
+    settings = {name if name == "task" else f"--{option(name)}": value for name, value in options.items()}
+    return Claim(settings, {"--init": hashes([start]), "--data": hashes(files)})
 
 
 def _result_files(task: Task | WritingTask | SeveralTasks, folder: Path) -> list[Path]:
