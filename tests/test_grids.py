@@ -189,9 +189,7 @@ def test_only_what_is_missing_is_run(args, tmp_path, capsys):
     assert finetune_grid(Namespace(**{**vars(args), "seeds": "1,3,5"}), task_named("rte"), more) == 0
     assert more.called == [f"learning-rate-{rate:g}_seed-5" for rate in SCORES]
     (tmp_path / "data" / "train.tsv").write_text("b")
-    with pytest.raises(
-        UnifiedError, match=r"was begun with other contents of --data .train.tsv.; give"
-    ):
+    with pytest.raises(UnifiedError, match=r"was begun with other contents of --data .train.tsv.; give"):
         finetune_grid(args, task_named("rte"), Finetune())
     (tmp_path / "data" / "train.tsv").write_text("a")
     with pytest.raises(UnifiedError, match="was begun with no --epochs, now 5; give another --output"):
