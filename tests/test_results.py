@@ -20,10 +20,17 @@ DATA = {"train.jsonl": "1" * 64, "valid.jsonl": "2" * 64, "test.jsonl": "3" * 64
 PUBLISHED = {"valid": {"BERT": {"accuracy": 93.5}}}
 
 
-def written(folder: Path, seed: int = 1, accuracy: float = 90.0, versions: dict | None = None, **changes) -> Path:
+def written(
+    folder: Path,
+    seed: int = 1,
+    accuracy: float = 90.0,
+    versions: dict | None = None,
+    signs: dict | None = None,
+    **changes,
+) -> Path:
     """A file of results whose fields are the above ones, but for the changes."""
     folder.mkdir(exist_ok=True)
-    scores = {"valid": {"accuracy": accuracy, "matthews": 50.0, "total": 10}}
+    scores = {"valid": {"accuracy": accuracy, "matthews": 50.0, "total": 10} | (signs or {})}
     fields = {"task": "sst2", "run": "ours", "scores": scores, "model": MODEL, "settings": SETTINGS, "data": DATA}
     path = write_result(folder, **fields | {"published": PUBLISHED, "command": ["x"]} | changes, seed=seed)
     if versions:
@@ -79,6 +86,7 @@ CHANGES = {
     "selection": ({"settings": SETTINGS | {"select": "best"}}, "no select", "select best"),
     "training items": ({"data": DATA | {"train.jsonl": "4" * 64}}, "train.jsonl 111111", "train.jsonl 444444"),
     "scored items": ({"data": DATA | {"valid.jsonl": "4" * 64}}, "valid.jsonl 222222", "valid.jsonl 444444"),
+    "signature": ({"signs": {"signature": "rules:other"}}, "no signature", "signature rules:other"),
     "versions": ({"versions": {"torch": "1.0"}}, None, "torch 1.0"),
 }  # fmt: skip
 

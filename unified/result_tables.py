@@ -83,12 +83,16 @@ def runs_of(results: Sequence[Result], split: str) -> list[Run]:
 
 
 def _identity(result: Result, split: str, model: str) -> dict[str, Any]:
-    """What all results of a run have in common."""
+    """What all results of a run have in common.
+
+    The texts among its scores are signatures, which say how it was scored.
+    """
     files = [_file(name) for name in dict.fromkeys((*_DECIDING, split))]
     return {
         "model": model,
         **flat(result["settings"]),
         **{name: Digest(result["data"][name]) for name in files if name in result["data"]},
+        **{name: value for name, value in result["scores"][split].items() if isinstance(value, str)},
         **flat(result["versions"]),
     }
 
