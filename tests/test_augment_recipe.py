@@ -67,7 +67,7 @@ def test_what_is_done_is_not_repeated(done):
     assert {path: path.stat().st_mtime_ns for path in done.rglob("*.pt")} == before
     words = [sys.executable, str(FOLDER / "run.py"), str(done), "--size", "debug", "--seed", "2"]
     refused = subprocess.run(words, capture_output=True, text=True)
-    assert refused.returncode == 1 and "begun with another seed" in refused.stderr
+    assert refused.returncode == 1 and "begun with --seed 1, now 2; name another folder" in refused.stderr
 
 
 def test_a_larger_draw_holds_a_smaller_one_and_keeps_all_else(tmp_path):

@@ -15,7 +15,7 @@ from tests.spacy_pipelines import trained
 from unified.augmentation.entities import Entity, entities_of_spacy, find_entities
 from unified.augmentation.negatives import AUXILIARIES, negated, negatives, swaps
 from unified.augmentation.passages import Passage, sample_passages
-from unified.augmentation.stages import Stages, claim
+from unified.augmentation.stages import Stages
 from unified.errors import UnifiedError
 
 # Passages
@@ -262,18 +262,3 @@ def test_stages_that_do_not_belong_together_are_refused(tmp_path):
     stages.path("numbers").write_text('{"id": "0", "n": 0}\n')
     with pytest.raises(UnifiedError, match="damaged"):
         list(stages.rows("numbers", "doubled"))
-
-
-def test_a_folder_keeps_its_settings(tmp_path):
-    claim(tmp_path / "a", {"x": 1, "y": [1]})
-    claim(tmp_path / "a", {"x": 2, "y": [1]})  # nothing was made yet
-    (tmp_path / "a" / "made").touch()
-    claim(tmp_path / "a", {"x": 2, "y": [1]})
-    with pytest.raises(UnifiedError, match="begun with another y: .1., now .2."):
-        claim(tmp_path / "a", {"x": 2, "y": [2]})
-    (tmp_path / "b").mkdir()
-    claim(tmp_path / "b", {})
-    (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "mine.txt").touch()
-    with pytest.raises(UnifiedError, match="holds no settings.json"):
-        claim(tmp_path / "c", {})

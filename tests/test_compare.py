@@ -122,7 +122,7 @@ def test_a_second_call_repeats_nothing(work, compare, monkeypatch):
 
 
 def test_other_settings_in_the_same_folder_are_refused(work, compare, monkeypatch):
-    with pytest.raises(UnifiedError, match="begun with other settings; name another folder"):
+    with pytest.raises(UnifiedError, match="begun with --seed 1, now 2; name another folder"):
         again(compare, work, monkeypatch, "--seed", "2")
 
 

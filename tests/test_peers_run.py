@@ -103,7 +103,7 @@ def test_a_second_call_repeats_nothing(compared, runner, monkeypatch, capsys):
     before = (compared / "tables.md").read_text(encoding="utf-8")
     runner.main([str(compared), "--size", "debug"])
     assert (compared / "tables.md").read_text(encoding="utf-8") == before
-    with pytest.raises(UnifiedError, match="begun with another size or model"):
+    with pytest.raises(UnifiedError, match="begun with --model .*; name another folder"):
         runner.main([str(compared), "--size", "debug", "--model", str(compared)])
 
 

@@ -13,8 +13,10 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "recipes" / "quickstart"))  # steps and logs
@@ -50,20 +52,11 @@ class Work:
     def data(self) -> Path:
         return self.run.folder / "data"
 
-    def claim(self) -> None:
-        """Note the settings at the first call.
-
-        Raises:
-            UnifiedError: the folder was begun with others, so that its runs could not be compared.
-        """
-        settings = {**asdict(self.size), "seed": self.seed, "train": self.inputs, "valid": self.valid}
-        settings = json.loads(json.dumps(settings | {"spacy": self.spacy}))
-        path = self.run.folder / "settings.json"
-        if not path.exists():
-            self.run.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(settings, indent=2) + "\n")
-        elif json.loads(path.read_text(encoding="utf-8")) != settings:
-            raise UnifiedError(f"{path}: the folder was begun with other settings; name another folder")
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What all runs have in common, by the names of options and of :class:`Size`."""
+        own = {"--seed": self.seed, "--input": self.inputs, "--valid": self.valid, "--spacy": self.spacy}
+        return {**asdict(self.size), **own}
 
     def prepare(self) -> None:
         """The corpus, once: a part of the text, sentence by sentence as BERT's instances want it, with word starts."""
@@ -97,6 +90,14 @@ class Work:
             "--keep-interval-updates", 1, "--save-interval", updates, "--log-format", "json",
             "--log-interval", max(1, updates // 40), "--num-workers", 0, "--seed", self.seed, *size.machine, *more,
         ], save / "checkpoint_last.pt")  # fmt: skip
+
+    def compare_all(self, comparisons: Sequence[Comparison]) -> list[dict]:
+        """The facts of each, in order."""
+        results = []
+        for number, comparison in enumerate(comparisons, 1):
+            print(f"\n==== {number} of {len(comparisons)}: {comparison.name}", flush=True)
+            results.append(self.compare(comparison))
+        return results
 
     def compare(self, comparison: Comparison) -> dict:
         """Pre-train unless from scratch, go on with the yardstick, and gather what the logs say; once."""
@@ -195,15 +196,12 @@ def main(words: list[str] | None = None) -> None:
     size = replace(SIZES[arguments.size], **{key: value for key, value in changes.items() if value is not None})
     work = Work(Run(arguments.output.resolve()), size, arguments.seed, inputs, valid, arguments.spacy)
     listed = chosen(arguments.only, comparisons(annotated=bool(arguments.spacy)))
-    work.claim()
-    work.prepare()
-    results = []
-    for number, comparison in enumerate(listed, 1):
-        print(f"\n==== {number} of {len(listed)}: {comparison.name}", flush=True)
-        results.append(work.compare(comparison))
-    unigram = folder_unigram_entropy(work.data, "valid").bits
-    write_atomically(work.run.folder / "tables.md", tables(results))
-    write_atomically(work.run.folder / "curves.svg", picture(results, unigram))
+    with work.run.claimed(work.settings):
+        work.prepare()
+        results = work.compare_all(listed)
+        unigram = folder_unigram_entropy(work.data, "valid").bits
+        write_atomically(work.run.folder / "tables.md", tables(results))
+        write_atomically(work.run.folder / "curves.svg", picture(results, unigram))
     print(f"\n{tables(results)}\nunigram entropy of the validation text: {unigram:.2f} bits", flush=True)
     print(f"wrote {work.run.folder / 'tables.md'} and curves.svg")
 

@@ -57,19 +57,6 @@ class Work:
         """The model as ours reads it."""
         return self.run.folder / "start"
 
-    def claim(self, size: str) -> None:
-        """Note size and model at the first call.
-
-        Raises:
-            UnifiedError: the folder was begun with others, so that its runs could not be compared.
-        """
-        settings, path = {"size": size, "model": str(self.model)}, self.run.folder / "settings.json"
-        if not path.exists():
-            self.run.folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-        elif json.loads(path.read_text(encoding="utf-8")) != settings:
-            raise UnifiedError(f"{path}: the folder was begun with another size or model; name another folder")
-
     def import_model(self) -> None:
         convert = [TOOLS / "unified", "convert", "--from", "bert", self.model, self.start]
         self.run.run(Step("start", convert, self.start))
@@ -197,15 +184,15 @@ def main(words: list[str] | None = None) -> None:
     folder = arguments.output.resolve()
     model = arguments.model or (folder / "model" if size.model else minilm())
     work = Work(Run(folder), model.resolve(), real and Path(real), arguments.together)
-    work.claim(arguments.size)
-    if size.model and not model.exists():
-        make_whole(model, size.model)
-    work.import_model()
-    for pair in pairs:
-        work.compare(pair, seeds)
-    results = [folder / pair.task / f"{name}-{seed}" for pair in pairs for name in (OURS, PEER) for seed in seeds]
-    text = f"{tables(read_results(results))}\n\n### Costs\n\n{work.costs(pairs, seeds)}\n"
-    (folder / "tables.md").write_text(text, encoding="utf-8")
+    with work.run.claimed({"--size": arguments.size, "--model": str(work.model)}):
+        if size.model and not model.exists():
+            make_whole(model, size.model)
+        work.import_model()
+        for pair in pairs:
+            work.compare(pair, seeds)
+        results = [folder / pair.task / f"{name}-{seed}" for pair in pairs for name in (OURS, PEER) for seed in seeds]
+        text = f"{tables(read_results(results))}\n\n### Costs\n\n{work.costs(pairs, seeds)}\n"
+        (folder / "tables.md").write_text(text, encoding="utf-8")
     print(f"\n{text}")
 
 

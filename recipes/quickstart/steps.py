@@ -7,10 +7,14 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from unified.claims import Claim, claimed_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -37,6 +41,14 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     _processes: list[subprocess.Popen] = field(default_factory=list)
     _failed: bool = False
+
+    def claimed(self, settings: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Claim the folder for a block, by what all its runs have in common, as users call it.
+
+        Raises:
+            UnifiedError: see :func:`unified.claims.claimed_folder`.
+        """
+        return claimed_folder(self.folder, Claim(settings), "name another folder")
 
     def run(self, *steps: Step) -> None:
         """Run the steps at the same time, sharing the processors; skip those whose output is there already.

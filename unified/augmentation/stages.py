@@ -93,32 +93,6 @@ class Stages:
         return self.folder / f"{name}.jsonl.partial"
 
 
-def claim(folder: Path, settings: Row) -> None:
-    """Note the settings that decide what a folder will hold, before anything else is in it.
-
-    Raises:
-        UnifiedError: the folder was begun with others, or holds something else.
-    """
-    path = folder / "settings.json"
-    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    if path.exists() and names != [path.name]:
-        begun = json.loads(path.read_text(encoding="utf-8"))
-        changed = [name for name in {**begun, **settings} if begun.get(name) != settings.get(name)]
-        if changed:
-            name = changed[0]
-            raise UnifiedError(
-                f"{folder}: was begun with another {name}: {begun.get(name)!r}, now {settings.get(name)!r}; "
-                "name another folder"
-            )
-        return
-    if names not in ([], [path.name]) or (folder.exists() and not folder.is_dir()):
-        raise UnifiedError(f"{folder}: is there, and holds no settings.json of this command; name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)
-
-
 def _lines(path: Path) -> int:
     with path.open("rb") as stream:
         return sum(1 for _ in stream)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from unified.augmentation.stages import claim
-from unified.data.destination import describe
 from unified.errors import UnifiedError
 from unified.processes import run_module
-from unified.results import FILE_NAME
 
 _DEV = "dev-v2.0*.json*"
 
@@ -81,20 +77,12 @@ class TwoStages:
             shutil.copyfile(path, self.generated / path.name)
 
     def run(self) -> None:
-        """Run the commands that have left no results; an interrupted one goes on where its last checkpoint is.
+        """Run both commands, each of which goes on with what it has begun and changes nothing of what it has done.
 
         Raises:
-            UnifiedError: a stage was begun with another command or other data, or has failed.
+            UnifiedError: a stage has failed, or was begun with another command or other data.
         """
-        from unified.checkpoints.trained import find_checkpoint
-
         for name, words in self.commands().items():
-            init = find_checkpoint(words[words.index("--init") + 1])
-            data = Path(words[words.index("--data") + 1])
-            files = {path.name: describe(path) for path in sorted(data.glob("*-v2.0*.json*"))}
-            claim(self.folder / name, {"command": words, "init": describe(init), "data": files})
             print(shlex.join(words), flush=True)
-            if (self.folder / name / FILE_NAME).exists():
-                print(f"{name}: done before", file=sys.stderr, flush=True)
-            elif run_module("unified.cli", words[1:]):
+            if run_module("unified.cli", words[1:]):
                 raise UnifiedError(f"the {name} stage of fine-tuning has failed; what it printed says why")

@@ -28,7 +28,6 @@ import augment_data  # noqa: E402
 from augment_sizes import SIZES, Size  # noqa: E402
 from steps import Run, Step  # noqa: E402
 
-from unified.augmentation.stages import claim  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
 from unified.processes import module_command  # noqa: E402
 from unified.result_tables import tables  # noqa: E402
@@ -124,16 +123,9 @@ def prepare(size: Size, folder: Path, real: Path | None, init: Path | None) -> t
     return init, corpus
 
 
-def main(words: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("output", type=Path, help="folder for everything that is made")
-    parser.add_argument("--size", choices=SIZES, default="small", help="how much is done (%(default)s)")
-    parser.add_argument("--init", type=Path, help="folder of `unified convert` to start from; debug makes its own")
-    parser.add_argument("--seed", type=int, default=1, help="of everything (%(default)s)")
-    arguments = parser.parse_args(words)
-    folder, size, real = arguments.output.resolve(), SIZES[arguments.size], os.environ.get("UNIFIED_DATA")
-    claim(folder, {"size": arguments.size, "seed": arguments.seed, "init": arguments.init and str(arguments.init)})
-    start, corpus = prepare(size, folder, real and Path(real), arguments.init and arguments.init.resolve())
+def made(folder: Path, size: Size, real: Path | None, arguments: argparse.Namespace) -> str:
+    """Everything in ``folder``; returns the tables."""
+    start, corpus = prepare(size, folder, real, arguments.init and arguments.init.resolve())
     work = Work(Run(folder), size, start, corpus, arguments.seed)
     models = {role: folder / role for role in ("answers", "asks", "reads")}
     reading = work.finetuning("reads", "squad1.1", "answerable", start, size.reading)
@@ -142,9 +134,22 @@ def main(words: list[str] | None = None) -> None:
     augmented = work.augment(models, models["reads"])
     baselines = work.baselines(augmented, models["reads"])
     work.run.run(*baselines)
-    results = [augmented / "first", augmented / "second", *(step.output for step in baselines)]
-    text = tables(read_results(results))
+    text = tables(read_results([augmented / "first", augmented / "second", *(step.output for step in baselines)]))
     (folder / "tables.md").write_text(text + "\n", encoding="utf-8")
+    return text
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("output", type=Path, help="folder for everything that is made")
+    parser.add_argument("--size", choices=SIZES, default="small", help="how much is done (%(default)s)")
+    parser.add_argument("--init", type=Path, help="folder of `unified convert` to start from; debug makes its own")
+    parser.add_argument("--seed", type=int, default=1, help="of everything (%(default)s)")
+    arguments = parser.parse_args(words)
+    folder, size, real = arguments.output.resolve(), SIZES[arguments.size], os.environ.get("UNIFIED_DATA")
+    init = arguments.init and str(arguments.init)
+    with Run(folder).claimed({"--size": arguments.size, "--seed": arguments.seed, "--init": init}):
+        text = made(folder, size, real and Path(real), arguments)
     print(f"\n{text}")
 
 
