@@ -130,10 +130,15 @@ def test_values_of_other_classes_are_refused(tmp_path, value):
         load_checkpoint(tmp_path / "model.pt")
 
 
-def test_the_list_of_allowed_classes_is_not_left_open(path):
-    before = set(torch.serialization.get_safe_globals())
-    load_checkpoint(path)
-    assert set(torch.serialization.get_safe_globals()) == before
+@pytest.mark.parametrize("known", [False, True])
+def test_the_list_of_allowed_classes_is_as_it_was(path, known):
+    """Also where somebody, such as the plug-ins, has allowed before what a checkpoint may hold."""
+    listed = torch.serialization.get_safe_globals()
+    with torch.serialization.safe_globals([argparse.Namespace] if known and argparse.Namespace not in listed else []):
+        before = set(torch.serialization.get_safe_globals())
+        load_checkpoint(path)
+        assert set(torch.serialization.get_safe_globals()) == before
+        assert not known or argparse.Namespace in before
 
 
 def test_something_that_is_no_dictionary_is_refused(tmp_path):

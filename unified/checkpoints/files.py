@@ -36,7 +36,10 @@ def load_checkpoint(path: str | os.PathLike, older: bool = False) -> dict:
             ``argparse.Namespace``; nothing in it is executed.
     """
     path = Path(path)
-    with named_damage(path, older), torch.serialization.safe_globals(ALLOWED):
+    # torch's context manager forbids at its end what it allowed, also what somebody had allowed before.
+    known = torch.serialization.get_safe_globals()
+    new = [one for one in ALLOWED if one not in known]
+    with named_damage(path, older), torch.serialization.safe_globals(new):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(content, dict):
         raise UnifiedError(f"{path}: expected a dictionary, got {type(content).__name__}; not a checkpoint")
