@@ -1,13 +1,13 @@
-"""Scores of generated sentences against references: BLEU, ROUGE, exact sentences, character similarity."""
+"""Scores of generated sentences against references: BLEU, ROUGE, exact sentences, character similarity.
+
+sacrebleu and rouge-score are imported when they score: every command knows the tasks that they score, and few score.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-
-from rouge_score.rouge_scorer import RougeScorer
-from sacrebleu.metrics import BLEU
 
 from unified.errors import UnifiedError
 from unified.metrics.similarity import character_similarity
@@ -100,6 +100,8 @@ def _check(hypotheses: Sequence[str], groups: list[list[str]]) -> None:
 
 
 def _bleu(hypotheses: Sequence[str], groups: list[list[str]], tokenizer: str) -> tuple[float, str]:
+    from sacrebleu.metrics import BLEU
+
     if tokenizer not in BLEU.TOKENIZERS:
         raise UnifiedError(f"BLEU tokenizer {tokenizer!r}: expected one of {', '.join(sorted(BLEU.TOKENIZERS))}")
     metric = BLEU(tokenize=tokenizer)
@@ -118,6 +120,8 @@ def rouge_f1(
     Args:
         hypotheses, groups, use_stemmer, separator: as :func:`score_generation` takes them, several references each.
     """
+    from rouge_score.rouge_scorer import RougeScorer
+
     longest = "rougeL" if separator is None else "rougeLsum"
     types = ("rouge1", "rouge2", longest)
     scorer = RougeScorer(types, use_stemmer=use_stemmer)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-from nltk.tokenize import TreebankWordTokenizer
 
 from unified import __version__
 from unified.errors import UnifiedError
@@ -117,6 +116,9 @@ def group_by_source(
 
 def penn_treebank(text: str) -> str:
     """Tokenize and lower-case text as Du's reference files are: ``"Who's (he)?"`` -> ``who 's -lrb- he -rrb- ?``."""
+    # Imported here: every command knows the task, and few need the tokenizer.
+    from nltk.tokenize import TreebankWordTokenizer
+
     return " ".join(TreebankWordTokenizer().tokenize(text, convert_parentheses=True)).lower()
 
 

@@ -9,18 +9,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
-from nltk.stem.porter import PorterStemmer
-from rouge_score.tokenizers import DefaultTokenizer
+
+if TYPE_CHECKING:
+    from nltk.stem.porter import PorterStemmer
+    from rouge_score.tokenizers import DefaultTokenizer
 
 #: Most sentences of a combination, and most combinations of one size, that are tried.
 MAX_SENTENCES, MAX_COMBINATIONS = 5, 100_000
 
-_tokenizer = DefaultTokenizer(use_stemmer=False)
-_stem = lru_cache(maxsize=1 << 17)(PorterStemmer().stem)
+
+@cache
+def _tools() -> tuple[DefaultTokenizer, PorterStemmer]:
+    """Loaded when first used: importing them takes most of a second, and every command knows the tasks of summaries."""
+    from nltk.stem.porter import PorterStemmer
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    return DefaultTokenizer(use_stemmer=False), PorterStemmer()
+
+
+@lru_cache(maxsize=1 << 17)
+def _stem(word: str) -> str:
+    return _tools()[1].stem(word)
 
 
 def best_combination(
@@ -70,7 +84,7 @@ def best_combination(
 
 
 def _bigrams(sentence: str) -> list[tuple[str, str]]:
-    words = [_stem(word) for word in _tokenizer.tokenize(sentence)]
+    words = [_stem(word) for word in _tools()[0].tokenize(sentence)]
     return list(zip(words, words[1:], strict=False))
 
 

@@ -6,11 +6,9 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 
 import numpy as np
-from rouge_score.tokenizers import DefaultTokenizer
 
 # What raises the score by less is a rounding error.
 _TOLERANCE = 1e-9
-_tokenizer = DefaultTokenizer(use_stemmer=False)
 
 
 def greedy_oracle(sentences: Sequence[str], summary: str) -> list[int]:
@@ -20,7 +18,11 @@ def greedy_oracle(sentences: Sequence[str], summary: str) -> list[int]:
     as long as one raises it; of equally good ones the first. The score is the mean of ROUGE-1 and ROUGE-2 F1 as
     rouge-score computes them, without stemming. A sentence without a word of ASCII letters or digits is never taken.
     """
-    search = _Search([_tokenizer.tokenize(sentence) for sentence in sentences], _tokenizer.tokenize(summary))
+    # Imported here, so that commands that only know the tasks of summaries do not wait for it.
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    tokenizer = DefaultTokenizer(use_stemmer=False)
+    search = _Search([tokenizer.tokenize(sentence) for sentence in sentences], tokenizer.tokenize(summary))
     best = 0.0
     while True:
         scores = search.scores()
