@@ -94,6 +94,8 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="PART", help="runs whose names have this part")
     parser.add_argument("--write", action="store_true", help="replace the figures in the repository")
     options = parser.parse_args()
+    if not (options.write or GOLDEN.exists()):
+        parser.error(f"{GOLDEN} is not there yet; --write makes it")
     found = figures(options.only)
     if options.write:
         write(found)
