@@ -40,6 +40,7 @@ class GroupedOptimizer(FairseqOptimizer):
         self.set_lr(cfg.lr[0])
 
     def build(self, groups: list[dict]) -> torch.optim.Optimizer:
+        """The optimizer of these groups in torch's form; each subclass makes its own."""
         raise NotImplementedError
 
     def set_lr(self, lr: float) -> None:

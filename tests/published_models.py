@@ -219,7 +219,7 @@ def xlnet_pieces() -> bytes:
 
 
 def _writing(lm: UnifiedLM, writes: str) -> UnifiedLM:
-    """The same model with six token types."""
+    """A copy of the model with six token types instead of two."""
     model = LanguageModel(replace(lm.model.config, token_types=6))
     load_parameters(model, lm.model.state_dict())
     return UnifiedLM(model, lm.vocabulary, lm.tokenizer, writes, lm.folder)

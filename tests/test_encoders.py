@@ -80,7 +80,7 @@ def test_sentence_vectors_of_minilm(minilm, tmp_path):  # noqa: F811
 
 @torch.no_grad()
 def test_models_of_other_kinds_give_features(tmp_path):
-    """Of a relative-position model, whose CLS stands behind the text; of one with a token head; of a task's model."""
+    """Three kinds of model give embeddings: relative positions (CLS behind the text), a token head, a task's head."""
     one = published("xlnet", tmp_path / "xlnet")
     lm, ids = one.lm, one.lm.encode("the cat sat")
     ids = one.rows[[*ids, lm.special.separator, lm.special.begin]][None]

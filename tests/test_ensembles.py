@@ -182,7 +182,7 @@ def test_tags_have_the_highest_mean_probability(models, kind):
 
 
 def beams_by_hand(start, ends, sizes):
-    """Of each example the best starts by the mean score, and behind each the best ends by theirs."""
+    """A search takes each example's best starts by mean score, then for each start the best ends by mean score."""
     starts, best_ends, scores = [], [], []
     for own, size in zip(start.split(sizes.tolist()), sizes.tolist(), strict=True):
         log = torch.full((max(size, BEAMS),), -torch.inf)

@@ -76,7 +76,7 @@ def test_it_is_its_definition(words):
 
 
 def test_no_combination_is_better_than_the_search_says():
-    """Of all sizes that are tried, and in most cases of all combinations there are."""
+    """No combination of a size that is tried is better; in most cases none at all is."""
     rng, best_of_all, cases = random.Random(9), 0, 0
     for _ in range(150):
         sentences, summary = random_case(rng, WORDS[:8], 7)

@@ -37,7 +37,7 @@ def hostile(tmp_path, monkeypatch) -> Path:
 
 
 def unified(*words) -> subprocess.CompletedProcess:
-    """As the installed command starts, which has its own folder on the path and not the current one."""
+    """The program starts as the installed command does: its own folder is on the path, the current one is not."""
     command = [sys.executable, "-P", "-m", "unified.cli", *map(str, words)]
     return subprocess.run(command, env=fairseq.environment(), capture_output=True, text=True)
 
