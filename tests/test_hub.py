@@ -250,7 +250,7 @@ def test_checkpoints_that_do_not_fit_are_refused(samples, tmp_path, change, mess
 
 
 def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(samples):
-    """Draws among the most probable tokens, no 4-gram twice, ranked by the model, continue a prompt (UniLM, section 3.5)."""
+    """Draws among the most probable tokens, no 4-gram twice, continue a prompt; the model ranks them (UniLM, 3.5)."""
     lm = loaded(samples, "left_to_right")
     prompts = ["The cat ", "On Monday the bird sang"]
     shared = {"prompt": True, "sampling": True, "max_length": 40, "seed": 3}
