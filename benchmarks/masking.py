@@ -30,7 +30,7 @@ from unified.data.pairs import PairTexts
 from unified.data.sources import TextSource
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
-from unified.objectives.base import Mixture
+from unified.objectives.mixture import Mixture
 
 BATCH = 32
 #: Annotation -> tokens of the text for each of its spans.

@@ -26,8 +26,8 @@ from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.objectives.anna import Anna
-from unified.objectives.base import Mixture
 from unified.objectives.bert import Bert
+from unified.objectives.mixture import Mixture
 from unified.objectives.sequences import Sequences, joined
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.t5 import RandomSpans

@@ -14,8 +14,8 @@ from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import Supply, parse_objectives
-from unified.objectives.base import lengths_of, loss_names
 from unified.objectives.bert import Bert
+from unified.objectives.contract import lengths_of, loss_names
 from unified.objectives.covering import cover_words
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(300)]).special

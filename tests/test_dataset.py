@@ -28,8 +28,9 @@ from unified.data.documents import DocumentTexts
 from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
-from unified.objectives.base import Mixture, lengths_of
 from unified.objectives.bert import Bert
+from unified.objectives.contract import lengths_of
+from unified.objectives.mixture import Mixture
 from unified.objectives.t5 import Deshuffling, RandomSpans
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze
 

@@ -16,7 +16,7 @@ from unified.cli import main
 from unified.data.collate import collate
 from unified.data.text import Text
 from unified.errors import UnifiedError
-from unified.objectives.base import loss_names
+from unified.objectives.contract import loss_names
 from unified.objectives.unilm import TargetCloze
 
 

@@ -18,7 +18,7 @@ from unified.objectives import (
     Objective,
     parse_objectives,
 )
-from unified.objectives.base import lengths_of
+from unified.objectives.contract import lengths_of
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze, TargetNext
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(1000)]).special

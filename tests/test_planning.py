@@ -16,8 +16,8 @@ from unified.data.instances import Instances
 from unified.data.planning import deal
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
-from unified.objectives.base import Mixture
 from unified.objectives.bert import Bert
+from unified.objectives.mixture import Mixture
 
 ROW = 128
 

@@ -25,7 +25,7 @@ from unified.masks import TEXT_MASKS
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.objectives import parse_objectives
-from unified.objectives.base import mask_of
+from unified.objectives.contract import mask_of
 from unified.tasks import HEADS, Codec
 from unified.tasks.batches import assembled
 from unified.tasks.coreference import Coreference

@@ -16,7 +16,7 @@ import numpy as np
 from unified.data.example import Example
 from unified.data.text import Text
 from unified.masks import GIVEN
-from unified.objectives.base import require_share
+from unified.objectives.requirements import require_share
 from unified.objectives.unilm import SOURCE, TARGET
 
 

@@ -37,7 +37,7 @@ from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.model import TransformerConfig
 from unified.model.language_model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
-from unified.objectives.base import boundary_offsets_of, extractive_of, loss_names, marks_entities, mask_of
+from unified.objectives.contract import boundary_offsets_of, extractive_of, loss_names, marks_entities, mask_of
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, AttentionMask
 from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
-from unified.objectives.base import annotations_of
+from unified.objectives.contract import annotations_of
 
 NAME = "objectives"
 HELP = "list the training objectives, or show one example of an objective"

@@ -16,7 +16,8 @@ from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
-from unified.objectives.base import Mixture, Objective, Supply, examples_of, lengths_of, target_sentinels_of
+from unified.objectives.contract import Objective, Supply, examples_of, lengths_of, target_sentinels_of
+from unified.objectives.mixture import Mixture
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from unified.data.texts import Texts
 
 if TYPE_CHECKING:  # objectives name their planners, and documents know objectives
     from unified.data.documents import DocumentTexts
-    from unified.objectives.base import Objective
+    from unified.objectives.contract import Objective
 
 #: Share of second segments drawn from another document, where an objective wants some (BERT, section 3.1).
 RANDOM_SECOND_SHARE = 0.5

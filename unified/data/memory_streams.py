@@ -23,7 +23,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Objective, examples_of
+from unified.objectives.contract import Objective, examples_of
 
 
 class RunningText:

@@ -14,7 +14,7 @@ from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Objective, annotations_of
+from unified.objectives.contract import Objective, annotations_of
 
 
 def cut_note(file: TokenFile, name: str, maximum: int | None) -> str | None:

@@ -16,7 +16,7 @@ from unified.data.randomness import Draws
 from unified.data.rows import Room, Share
 from unified.data.sources import TextSource
 from unified.data.texts import Texts
-from unified.objectives.base import Objective
+from unified.objectives.contract import Objective
 
 #: A document of more than so many rows, or so large a part of all text, is dealt in parts.
 _ROWS_PER_PART, _PARTS = 64, 32

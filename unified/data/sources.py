@@ -11,7 +11,7 @@ from unified.data.rows import Room, RowPlan, Share
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Objective
+from unified.objectives.contract import Objective
 
 
 class TextSource(Protocol):

@@ -9,7 +9,8 @@ import numpy as np
 from unified.data.dataset import longest_text
 from unified.data.mmap import TokenFile
 from unified.data.vocabulary import SpecialTokens
-from unified.objectives.base import Mixture, target_sentinels_of
+from unified.objectives.contract import target_sentinels_of
+from unified.objectives.mixture import Mixture
 
 
 def target_symbols(

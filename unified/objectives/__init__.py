@@ -1,6 +1,7 @@
 """Objectives turn a text into a training example; see ``docs/objectives.md``."""
 
-from unified.objectives.base import Mixture, Objective, Supply
+from unified.objectives.contract import Objective, Supply
+from unified.objectives.mixture import Mixture
 from unified.objectives.parse import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, OBJECTIVES, parse_objectives
 
 __all__ = [

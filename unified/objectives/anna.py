@@ -14,8 +14,9 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Batched, Supply, require_flag, require_replacements, require_share
+from unified.objectives.contract import Batched, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
+from unified.objectives.requirements import require_flag, require_replacements, require_share
 from unified.objectives.sequences import Sequences, sequence_spans
 from unified.objectives.spans import cover_whole, word_bounds
 from unified.objectives.tags import with_tags

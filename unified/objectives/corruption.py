@@ -18,8 +18,9 @@ from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Supply, require_flag, require_integer, require_replacements, require_share
+from unified.objectives.contract import Supply
 from unified.objectives.covering import cover
+from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.notation import check_settings, nearest, read_settings, split_entries
 from unified.objectives.anna import Anna
-from unified.objectives.base import Mixture, Objective
 from unified.objectives.bert import Bert
+from unified.objectives.contract import Objective
+from unified.objectives.mixture import Mixture
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.t5 import (
     BertStyle,

@@ -15,7 +15,8 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Supply, require_flag, require_integer
+from unified.objectives.contract import Supply
+from unified.objectives.requirements import require_flag, require_integer
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
 FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)

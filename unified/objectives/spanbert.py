@@ -14,8 +14,9 @@ from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Batched, Supply, require_flag, require_integer, require_replacements, require_share
+from unified.objectives.contract import Batched, Supply
 from unified.objectives.corruption import words_to_hide
+from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
 from unified.objectives.sequences import (
     FIRST,
     SECOND,

@@ -32,7 +32,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.base import Batched, Supply, require_flag, require_share
+from unified.objectives.contract import Batched, Supply
 from unified.objectives.noise import (
     iid_noise,
     keep_runs,
@@ -41,6 +41,7 @@ from unified.objectives.noise import (
     span_counts,
     span_noise,
 )
+from unified.objectives.requirements import require_flag, require_share
 from unified.objectives.unilm import next_token_examples
 
 

@@ -30,8 +30,9 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.masks import GIVEN
-from unified.objectives.base import Batched, Supply, require_flag, require_integer, require_share
+from unified.objectives.contract import Batched, Supply
 from unified.objectives.corruption import Cloze, maskable, prediction_count, words_to_hide
+from unified.objectives.requirements import require_flag, require_integer, require_share
 from unified.objectives.sequences import (
     FIRST,
     LEFT_TO_RIGHT,

@@ -16,8 +16,9 @@ from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.base import Batched, Supply, require_flag, require_integer, require_replacements
+from unified.objectives.contract import Batched, Supply
 from unified.objectives.corruption import replace
+from unified.objectives.requirements import require_flag, require_integer, require_replacements
 from unified.objectives.sequences import MayPredictNext, Sequences
 
 #: Token types: running text and segment A, segment B, and CLS. Attention reads only whether two are equal.

@@ -1,12 +1,10 @@
-"""What an objective is, how its hyper-parameters are checked, and how several are mixed."""
+"""What an objective is: everything that the library reads of one."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
-from numbers import Real
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,7 +14,6 @@ from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.errors import UnifiedError
 
 
 @runtime_checkable
@@ -172,148 +169,3 @@ def lengths_of(objective: Objective, tokens: np.ndarray) -> np.ndarray:
     """Places (int64) that examples of so many tokens take, at most."""
     own = getattr(objective, "lengths", None)
     return tokens + objective.special_tokens if own is None else own(tokens)
-
-
-def require_share(objective: Objective, *names: str, zero: bool = True) -> None:
-    """Refuse fields that are not numbers from 0 to 1; with ``zero=False`` 0 itself is refused too.
-
-    Raises:
-        UnifiedError: names the objective, the field and the value.
-    """
-    for name in names:
-        value = getattr(objective, name)
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number or not 0 <= value <= 1 or (value == 0 and not zero):
-            lowest = "from 0" if zero else "above 0 and at most"
-            raise UnifiedError(f"{objective.name}: {name} must be a number {lowest} {'to ' * zero}1, got {value!r}")
-
-
-def require_integer(objective: Objective, name: str, minimum: int) -> None:
-    """Refuse a field that is not a whole number of at least ``minimum``.
-
-    Raises:
-        UnifiedError: names the objective, the field and the value.
-    """
-    value = getattr(objective, name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        raise UnifiedError(f"{objective.name}: {name} must be a whole number of at least {minimum}, got {value!r}")
-
-
-def require_flag(objective: Objective, *names: str) -> None:
-    """Refuse fields that are not True or False.
-
-    Raises:
-        UnifiedError: names the objective, the field and the value.
-    """
-    for name in names:
-        value = getattr(objective, name)
-        if not isinstance(value, bool):
-            raise UnifiedError(f"{objective.name}: {name} must be True or False, got {value!r}")
-
-
-def require_replacements(objective: Objective) -> None:
-    """Refuse shares of [MASK] and of random tokens that are no shares or add up to more than 1.
-
-    Raises:
-        UnifiedError: names the objective, the fields and the values.
-    """
-    require_share(objective, "mask_replace_share", "random_replace_share")
-    # The slack admits sums such as 0.9 + 0.1 that floating point rounds up.
-    if objective.mask_replace_share + objective.random_replace_share > 1 + 1e-9:
-        raise UnifiedError(
-            f"{objective.name}: mask_replace_share + random_replace_share must be at most 1, "
-            f"got {objective.mask_replace_share} + {objective.random_replace_share}"
-        )
-
-
-def spelled(objective: Any) -> str:
-    """``objective`` as ``parse_objectives`` reads it: its name and the settings that differ from the defaults.
-
-    An objective that is not one of this library's is spelled ``module:Class``.
-    """
-    kind = type(objective)
-    own = kind.__module__.startswith("unified.objectives.")
-    name = objective.name if own else f"{kind.__module__}:{kind.__qualname__}"
-    values = ((f, getattr(objective, f.name)) for f in fields(objective) if f.init)
-    changed = ", ".join(f"{f.name}={value!r}" for f, value in values if value != f.default)
-    return f"{name}({changed})" if changed else name
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Several objectives, one of which is drawn for each example in proportion to its ratio.
-
-    Objectives of ratio 0 are removed entirely: they draw no example, need no head and log nothing.
-
-    Attributes:
-        objectives: those that remain, in the order given.
-        ratios: their ratios as given, such as 2, 2, 1, 1.
-
-    Raises:
-        UnifiedError: nothing remains, a ratio is negative or not finite, two objectives share a name, or some learn
-            from source/target pairs and others from running text.
-    """
-
-    objectives: tuple[Objective, ...]
-    ratios: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.objectives) != len(self.ratios):
-            raise UnifiedError(
-                f"{len(self.objectives)} objectives but {len(self.ratios)} weights; give one weight each"
-            )
-        names = [objective.name for objective in self.objectives]
-        for name, ratio in zip(names, self.ratios, strict=True):
-            if names.count(name) > 1:
-                raise UnifiedError(f"objective {name} is listed twice; list each objective once")
-            if not math.isfinite(ratio) or ratio < 0:
-                raise UnifiedError(f"{name}: a weight must be a finite number of at least 0, got {ratio}")
-        kept = [(o, float(r)) for o, r in zip(self.objectives, self.ratios, strict=True) if r > 0]
-        if not kept:
-            problem = "every objective has weight 0" if names else "no objective is listed"
-            raise UnifiedError(f"{problem}; at least one must have a positive weight")
-        object.__setattr__(self, "objectives", tuple(o for o, _ in kept))
-        object.__setattr__(self, "ratios", tuple(r for _, r in kept))
-        self._require_one_kind_of_data()
-
-    def _require_one_kind_of_data(self) -> None:
-        pairs = [o.name for o in self.objectives if o.paired]
-        running = [o.name for o in self.objectives if not o.paired]
-        if pairs and running:
-            raise UnifiedError(
-                f"{', '.join(pairs)} learn from source/target pairs, {', '.join(running)} from running text; "
-                "one mixture holds only one of the two kinds"
-            )
-
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """Probability of each objective; they sum to 1."""
-        total = math.fsum(self.ratios)
-        return tuple(ratio / total for ratio in self.ratios)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the objectives, the groups under which losses are logged."""
-        return tuple(objective.name for objective in self.objectives)
-
-    @property
-    def paired(self) -> bool:
-        """True if the objectives learn from source/target pairs, False if from running text."""
-        return self.objectives[0].paired
-
-    def choose(self, uniforms: np.ndarray) -> np.ndarray:
-        """Objectives for given uniform numbers.
-
-        Args:
-            uniforms: float (n,), each from 0 to 1 (exclusive).
-
-        Returns:
-            int64 (n,), indices into :attr:`objectives`.
-        """
-        edges = np.cumsum(self.weights)[:-1]
-        return np.searchsorted(edges, uniforms, side="right")
-
-    def __str__(self) -> str:
-        """The list as ``parse_objectives`` reads it; equal mixtures give equal strings."""
-        pairs = zip(self.objectives, self.ratios, strict=True)
-        return ",".join(f"{spelled(objective)}:{repr(ratio).removesuffix('.0')}" for objective, ratio in pairs)
