@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
 from unified.attention import BACKENDS, attend, choose, prepare
-from unified.attention.bias import ScoreBias
-from unified.attention.blocks import of_queries
+from unified.attention.bias import ScoreBias, of_queries
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 

@@ -8,10 +8,11 @@ import torch
 
 from tests.test_attention import ROWS, batch, gradients, tensors
 from unified import masks
-from unified.attention import attend, blocked, choose, prepare
-from unified.attention.blocked import BlockedAttention
-from unified.attention.blocks import blocks_of, hidden_pairs
+from unified.attention import attend, choose, prepare
 from unified.dropout import kept_share
+from unified.kernels.cpu import blocked
+from unified.kernels.cpu.blocked import BlockedAttention
+from unified.kernels.cpu.blocks import blocks_of, hidden_pairs
 from unified.model import PRESETS
 from unified.model.relations import DistanceTable, Relations
 from unified.model.relative import RelativeBias

@@ -3,18 +3,18 @@
 Letters: B rows, H heads, T queries, S keys, K head size.
 
 A backend is a class built from a mask; calling it attends. ``dense`` is the definition every other is compared with.
-Each says what it cannot do (``unsupported(...) -> str | None``); nothing falls back in silence.
+Each says what it cannot do (``unsupported(...) -> str | None``); nothing falls back in silence. :mod:`unified.kernels`
+registers more of them.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 
 from unified.attention.bias import ScoreBias
-from unified.attention.blocked import BlockedAttention
 from unified.attention.dense import DenseAttention
 from unified.attention.flex import FlashFlexAttention, FlexAttention
 from unified.attention.sdpa import SdpaAttention
@@ -30,10 +30,18 @@ class Attention(Protocol):
     Attributes:
         blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
         shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
+        goes_by_documents: whether what documents of a row hide from each other costs nothing, however long the row.
+        compiles: whether `torch.compile` can compile what it does.
     """
 
     blind: torch.Tensor | None
     shape: tuple[int, int, int] | None
+    goes_by_documents: ClassVar[bool]
+    compiles: ClassVar[bool]
+
+    @staticmethod
+    def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
+        """Whether it is faster there than torch's own attention, if it can serve the mask."""
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
@@ -60,11 +68,18 @@ class Attention(Protocol):
 BACKENDS: dict[str, type] = {
     "dense": DenseAttention,
     "sdpa": SdpaAttention,
-    "blocked": BlockedAttention,
     "flex": FlexAttention,
     "flex_flash": FlashFlexAttention,
 }
+#: Names of those that `auto` asks, in this order.
+AUTOMATIC = ["flex", "sdpa", "dense"]
 _announced: set[str] = set()
+
+
+def register(name: str, backend: type) -> None:
+    """Add a backend, which `auto` asks before those that are there."""
+    BACKENDS[name] = backend
+    AUTOMATIC.insert(0, name)
 
 
 def choose(
@@ -75,8 +90,7 @@ def choose(
     needs: str | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> type:
-    """The backend class for these masks; ``auto`` is FlexAttention on a GPU where it can, BlockedAttention on
-    a CPU where it pays, else SDPA.
+    """The backend class for these masks; ``auto`` is the first of those that pay there and can serve them.
 
     Args:
         dtype: of queries, keys and values.
@@ -85,12 +99,7 @@ def choose(
         UnifiedError: the backend is unknown, or says it cannot serve the mask.
     """
     if backend == "auto":
-        # A whole row without holes is SDPA's own fast case; FlexAttention pays where blocks can be skipped.
-        order = ("sdpa", "dense")
-        if device.type == "cuda" and mask.structure == "mixed":
-            order = ("flex", *order)
-        elif device.type == "cpu" and BlockedAttention.pays(mask, dtype, dropout, needs):
-            order = ("blocked", *order)
+        order = [name for name in AUTOMATIC if BACKENDS[name].pays(mask, device, dtype, dropout, needs)]
         reasons = {name: BACKENDS[name].unsupported(mask, device, dropout, needs) for name in order}
         chosen = next(name for name in order if reasons[name] is None)
         refused = "; ".join(f"{name}: {reasons[name]}" for name in order[: order.index(chosen)])

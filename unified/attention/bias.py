@@ -1,20 +1,50 @@
-"""What is added to attention's scores, in a form that a backend can ask for piece by piece."""
+"""What is added to attention's scores, in a form that a backend can ask for tile by tile.
+
+Letters as in :mod:`unified.attention`; a tile has q queries and k keys.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
-if TYPE_CHECKING:
-    from unified.attention.blocks import Block, Cut
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A rectangle of pairs of one row: consecutive queries and consecutive keys.
+
+    Attributes:
+        row: of the batch.
+        queries, keys: indices in the row.
+    """
+
+    row: int
+    queries: slice
+    keys: slice
+
+
+#: Takes the part of a tensor that belongs to a tile.
+Cut = Callable[[torch.Tensor, Tile], torch.Tensor]
+
+
+def of_queries(tensor: torch.Tensor, tile: Tile) -> torch.Tensor:
+    """(B, H, T, any) -> (H, q, any)."""
+    return tensor[tile.row, :, tile.queries]
+
+
+def of_keys(tensor: torch.Tensor, tile: Tile) -> torch.Tensor:
+    """(B, H, S, any) -> (H, k, any)."""
+    return tensor[tile.row, :, tile.keys]
 
 
 class ScoreBias(Protocol):
     """A function of tensors.
 
     Attributes:
-        parts: what it is made of, such as queries (B, H, T, any), each with the cut that takes a block's part of it;
+        parts: what it is made of, such as queries (B, H, T, any), each with the cut that takes a tile's part of it;
             gradients flow into the tensors.
     """
 
@@ -23,8 +53,8 @@ class ScoreBias(Protocol):
     def dense(self) -> torch.Tensor:
         """The definition: (B, H, T, S)."""
 
-    def within(self, block: Block, *parts: torch.Tensor) -> torch.Tensor:
-        """(H, q, k) of one block's pairs, from what was cut for it.
+    def within(self, tile: Tile, *parts: torch.Tensor) -> torch.Tensor:
+        """(H, q, k) of one tile's pairs, from what was cut for it.
 
-        Where queries see the whole block, what is the same for all keys of a query may be left out: no softmax sees it.
+        Where queries see the whole tile, what is the same for all keys of a query may be left out: no softmax sees it.
         """

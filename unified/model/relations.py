@@ -11,7 +11,7 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from unified.attention.blocks import Block
+from unified.attention.bias import Tile
 
 
 class DistanceTable:
@@ -34,7 +34,7 @@ class DistanceTable:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The relations of one block's queries to its keys.
+    """The relations of one tile's queries to its keys.
 
     Attributes:
         step: 1 or -1 where positions of queries and of keys go up or down one by one, else 0.
@@ -80,25 +80,25 @@ class Relations:
         """bool (B, Q, S), whether the token types of query and key differ."""
         return self.query_types.unsqueeze(-1) != self.key_types.unsqueeze(-2)
 
-    def within(self, block: Block) -> Pairs:
-        """Of one block; found once for all heads and layers."""
-        place = (block.row, block.queries.start, block.queries.stop, block.keys.start, block.keys.stop)
+    def within(self, tile: Tile) -> Pairs:
+        """The relations of one tile; found once for all heads and layers."""
+        place = (tile.row, tile.queries.start, tile.queries.stop, tile.keys.start, tile.keys.stop)
         if place not in self._pairs:
-            self._pairs[place] = self._found(block)
+            self._pairs[place] = self._found(tile)
         return self._pairs[place]
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, ...], Pairs]:
         return {}
 
-    def _found(self, block: Block) -> Pairs:
-        of_queries, of_keys = self.query_positions[block.row, block.queries], self.key_positions[block.row, block.keys]
+    def _found(self, tile: Tile) -> Pairs:
+        of_queries, of_keys = self.query_positions[tile.row, tile.queries], self.key_positions[tile.row, tile.keys]
         distances = (of_queries.unsqueeze(-1) - of_keys).clamp(-self.table.reach, self.table.reach)
         least, most = int(distances.min()), int(distances.max())
         steps = torch.cat([of_queries.diff(), of_keys.diff()])
         in_a_row = len(steps) > 0 and int(steps[0]) in (-1, 1) and bool((steps == steps[0]).all())
         in_a_row = in_a_row and most - least == len(of_queries) + len(of_keys) - 2
-        types = self.query_types[block.row, block.queries].unsqueeze(-1) != self.key_types[block.row, block.keys]
+        types = self.query_types[tile.row, tile.queries].unsqueeze(-1) != self.key_types[tile.row, tile.keys]
         return Pairs(
             step=int(steps[0]) if in_a_row else 0,
             rows=slice(self.table.reach - most, self.table.reach - least + 1),

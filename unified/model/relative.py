@@ -14,8 +14,7 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
-from unified.attention.bias import ScoreBias
-from unified.attention.blocks import Block, of_queries
+from unified.attention.bias import ScoreBias, Tile, of_queries
 from unified.errors import UnifiedError
 from unified.linear import Linear, linear
 from unified.model.attention import join_heads, split_heads
@@ -159,9 +158,9 @@ class RelativeBias(ScoreBias):
         segment = torch.where(self.relations.different.unsqueeze(1), other, same)
         return (by_distance @ table.transpose(-1, -2)).gather(-1, rows) + segment
 
-    def within(self, block, by_distance, by_segment, rows) -> torch.Tensor:
+    def within(self, tile, by_distance, by_segment, rows) -> torch.Tensor:
         """(H, q, k)."""
-        pairs = self.relations.within(block)
+        pairs = self.relations.within(tile)
         if pairs.step == 0:
             scores = by_distance @ rows.mT
             added = scores.gather(-1, pairs.columns.expand(len(scores), -1, -1))
@@ -173,9 +172,9 @@ class RelativeBias(ScoreBias):
         return added + torch.addcmul(same, other - same, pairs.different)
 
 
-def _rows_of(relations: Relations, table: torch.Tensor, block: Block) -> torch.Tensor:
-    """(H, any, K), those of the distances in the block."""
-    return table[:, relations.within(block).rows]
+def _rows_of(relations: Relations, table: torch.Tensor, tile: Tile) -> torch.Tensor:
+    """(H, any, K), those of the distances in the tile."""
+    return table[:, relations.within(tile).rows]
 
 
 class _Skewed(torch.autograd.Function):

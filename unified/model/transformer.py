@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, prepare
-from unified.attention.blocked import BlockedAttention
 from unified.dropout import Dropout
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
@@ -88,7 +87,7 @@ class Transformer(nn.Module):
             kind: prepare(seen, weight.dtype, weight.device, dropout, backend, self.needs(kind))
             for kind, seen in self.masks(mask.with_memory(filled) if filled else mask).items()
         }
-        if self._compiled and self.training and any(isinstance(one, BlockedAttention) for one in prepared.values()):
+        if self._compiled and self.training and not all(one.compiles for one in prepared.values()):
             raise UnifiedError("compiled blocks cannot go by the attention backend 'blocked'; choose 'sdpa' or 'dense'")
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
         attentions = [prepared[kind] for kind in self.attention_kinds]

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
-from unified.attention.bias import ScoreBias
-from unified.attention.blocks import of_queries
+from unified.attention.bias import ScoreBias, of_queries
 from unified.linear import Linear
 from unified.model.attention import SelfAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
@@ -58,8 +57,8 @@ class _ClippedBias(ScoreBias):
         ((by_distance, _),) = self.parts
         return by_distance.gather(-1, self.rows.unsqueeze(1).expand(-1, by_distance.size(1), -1, -1))
 
-    def within(self, block, by_distance) -> torch.Tensor:
-        rows = self.rows[block.row, block.queries, block.keys]
+    def within(self, tile, by_distance) -> torch.Tensor:
+        rows = self.rows[tile.row, tile.queries, tile.keys]
         return by_distance.gather(-1, rows.expand(len(by_distance), -1, -1))
 
 

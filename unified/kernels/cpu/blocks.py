@@ -12,24 +12,20 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from unified.attention.bias import Cut, Tile, of_queries
 from unified.masks import NO_KEY, PADDING, AttentionMask
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Queries of one document, and a stretch that holds all its keys.
+class Block(Tile):
+    """Queries of one document, and a stretch that holds all its keys. Every query of a row lies in one block.
 
     Attributes:
-        row: of the batch.
-        queries, keys: places in the row; every query of a row lies in one block.
         visible: bool (q, k); None where every query sees every key.
         hidden: the same for scores to add, float32, 0 or the lowest number.
         seeing: float32 (q, 1), 0 for queries that see nothing; None where there are none.
     """
 
-    row: int
-    queries: slice
-    keys: slice
     visible: torch.Tensor | None = None
     hidden: torch.Tensor | None = None
     seeing: torch.Tensor | None = None
@@ -108,18 +104,6 @@ def _block(mask: AttentionMask, row: int, queries: slice, of_key: np.ndarray) ->
 
 #: (block, its parts of all inputs) -> (H, q, K).
 Kernel = Callable[..., torch.Tensor]
-#: Part of an input that belongs to a block.
-Cut = Callable[[torch.Tensor, Block], torch.Tensor]
-
-
-def of_queries(tensor: torch.Tensor, block: Block) -> torch.Tensor:
-    """(B, H, T, any) -> (H, q, any)."""
-    return tensor[block.row, :, block.queries]
-
-
-def of_keys(tensor: torch.Tensor, block: Block) -> torch.Tensor:
-    """(B, H, S, any) -> (H, k, any)."""
-    return tensor[block.row, :, block.keys]
 
 
 def attend_in_blocks(

@@ -14,8 +14,9 @@ from functools import cache
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from unified.attention.blocks import Block, attend_in_blocks, blocks_of, hidden_pairs, of_keys, of_queries
+from unified.attention.bias import of_keys, of_queries
 from unified.dropout import keep_mask, kept_share
+from unified.kernels.cpu.blocks import Block, attend_in_blocks, blocks_of, hidden_pairs
 from unified.masks import AttentionMask
 
 #: Scores at once: 16 MiB of float32, twelve heads of 512 places. Smaller pieces wait for each other's threads.
@@ -45,10 +46,13 @@ def _beats_torch(dtype: torch.dtype, keys: int) -> bool:
 class BlockedAttention:
     """On the CPU alone; what documents hide from each other costs nothing, and no scores of all pairs are kept."""
 
+    goes_by_documents = True
+    compiles = False
+
     @staticmethod
-    def pays(mask: AttentionMask, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
+    def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         """Whether it is faster than one call of torch's own attention; a mask of one row does not say for how many."""
-        if not mask.batched:
+        if device.type != "cpu" or not mask.batched:
             return False
         if dropout or needs == "bias" or _beats_torch(dtype, mask.key_length):
             return True
