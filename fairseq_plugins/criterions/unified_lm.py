@@ -8,6 +8,9 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 
 from fairseq_plugins.dataset import to_batch
+from fairseq_plugins.updates import UpdateCriterion
+from unified.data.example import prediction_names
+from unified.model.heads import sum_of_means
 
 
 @dataclass
@@ -18,14 +21,14 @@ class UnifiedLMCriterionConfig(FairseqDataclass):
     normalize: ChoiceEnum(["objectives", "tokens"]) = field(
         default="objectives",
         metadata={
-            "help": "'objectives': sum over objectives of mean losses (UniLM S3, section 2.4), averaged over "
-            "micro-batches and processes; 'tokens': mean over all predictions"
+            "help": "'objectives': sum over objectives of mean losses (UniLM, section 2.4); 'tokens': mean over all "
+            "predictions; both over the whole update, all micro-batches and processes"
         },
     )
 
 
 @register_criterion("unified_lm", dataclass=UnifiedLMCriterionConfig)
-class UnifiedLMCriterion(FairseqCriterion):
+class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
     """Every objective's loss (bits per prediction), perplexity and accuracy appear under its own name."""
 
     def __init__(self, task, label_smoothing, normalize):
@@ -33,7 +36,11 @@ class UnifiedLMCriterion(FairseqCriterion):
         self.label_smoothing = label_smoothing
         self.normalize = str(normalize)
         self.loss_names = task.loss_names
+        self.counted = prediction_names(task.mixture.names)
         self.pad = task.special.pad
+
+    def counts_of(self, sample):
+        return to_batch(sample).prediction_counts()
 
     def forward(self, model, sample, reduce=True):
         """(loss, sample size, log) of a sample made by :mod:`fairseq_plugins.dataset`."""
@@ -44,7 +51,10 @@ class UnifiedLMCriterion(FairseqCriterion):
             loss = sum(part.total for part in losses.values())
             sample_size = batch.prediction_count
         else:
-            loss = sum(part.total / part.count.clamp(min=1) for part in losses.values())
+            update = self.update
+            loss = sum_of_means(losses, None if update is None else update.counts)
+            if update is not None:  # fairseq divides the sum of all micro-batches by how many there are
+                loss = loss * update.divisor
             sample_size = 1
         log = {
             "loss": loss.detach(),

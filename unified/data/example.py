@@ -291,6 +291,12 @@ class Batch:
         """Predictions of all kinds together."""
         return sum(map(len, (self.labels, self.pair_labels, self.boundary_labels, self.sentence_labels)))
 
+    def prediction_counts(self) -> dict[str, torch.Tensor]:
+        """int64 scalars: how many predictions there are under each of :func:`prediction_names`."""
+        kinds = (self.label_groups, self.pair_groups, self.boundary_groups, self.sentence_groups)
+        counts = torch.cat([groups.bincount(minlength=len(self.groups)) for groups in kinds])
+        return dict(zip(prediction_names(self.groups), counts.unbind(), strict=True))
+
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensor fields that there are by name; with :meth:`known` they make the batch again."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _KNOWN}
@@ -303,6 +309,11 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         moved = {name: tensor.to(device, non_blocking=True) for name, tensor in self.tensors().items()}
         return Batch(**moved, **self.known())
+
+
+def prediction_names(groups: Sequence[str]) -> list[str]:
+    """Names under which a model may give losses of these groups: of tokens, pairs, boundaries and sentences."""
+    return [f"{group}{kind}" for kind in ("", "_next_sentence", "_boundary", "_extractive") for group in groups]
 
 
 _KNOWN = ("groups", "structure", "stretches")

@@ -166,6 +166,20 @@ class SpanBoundaryHead(nn.Module):
         return symbols.logits(hidden, self.bias)
 
 
+def sum_of_means(losses: Mapping[str, LossSum], counts: Mapping[str, torch.Tensor] | None = None) -> torch.Tensor:
+    """The sum over names of mean losses, float scalar; a name without predictions adds nothing.
+
+    Args:
+        losses: by name, of one batch.
+        counts: int64 scalars by name, the numbers of predictions that the means are over. None takes those of the
+            batch. Where a batch is a part of an update, those of the whole update: the results of all its parts then
+            add up to what the update in one batch gives, and so do their gradients.
+    """
+    return sum(
+        part.total / (part.count if counts is None else counts[name]).clamp(min=1) for name, part in losses.items()
+    )
+
+
 def cross_entropy(
     logits: torch.Tensor, labels: torch.Tensor, smoothing: float, unsmoothed: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
