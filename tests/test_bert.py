@@ -15,7 +15,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import Supply, parse_objectives
 from unified.objectives.bert import Bert
-from unified.objectives.contract import lengths_of, loss_names
+from unified.objectives.contract import loss_names
 from unified.objectives.covering import cover_words
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(300)]).special
@@ -39,7 +39,7 @@ def test_an_example(settings):
         whole[example.predicted] = example.labels
         parts = [text.tokens.tolist(), text.second.tolist()] if second else [text.tokens.tolist()]
         assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part, SPECIAL.separator]]
-        assert len(whole) == lengths_of(objective, len(text.tokens) + second)
+        assert len(whole) == objective.lengths(len(text.tokens) + second)
         # The published count: CLS and SEP are counted, and never hidden.
         count = max(1, int(round(len(whole) * settings.get("mask_share", 0.15))))
         assert len(example.predicted) == min(count, settings.get("max_predictions", count))

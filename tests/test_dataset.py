@@ -29,7 +29,6 @@ from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.objectives.bert import Bert
-from unified.objectives.contract import lengths_of
 from unified.objectives.mixture import Mixture
 from unified.objectives.t5 import Deshuffling, RandomSpans
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze
@@ -189,7 +188,7 @@ def test_an_epoch_of_growing_examples_holds_every_text_once(documents, packed):
 def test_texts_are_as_long_as_the_most_growing_objective_allows():
     tokens = np.arange(1, 200)
     for mixture in (UNILM, GROWING, Mixture((RandomSpans(),), (1,))):
-        fitting = [n for n in tokens if all(lengths_of(o, np.array(n)) <= ROW for o in mixture.objectives)]
+        fitting = [n for n in tokens if all(o.lengths(np.array(n)) <= ROW for o in mixture.objectives)]
         assert longest_text(mixture.objectives, ROW) == max(fitting)
     assert longest_text(GROWING.objectives, 4) == 0
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.rates import assert_rate, assert_same_distribution
-from tests.token_files import SEPARATOR, SPECIAL, equal, numbered_documents, random_sizes, write_documents
+from tests.token_files import SEPARATOR, SPECIAL, Reads, equal, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.errors import UnifiedError
@@ -23,13 +23,12 @@ from unified.objectives.xlnet import XLNet
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Returns the text that an objective would receive, and a draw behind it."""
+class Shown(Reads):
+    """Reads streams."""
 
-    name: ClassVar[str] = "shown"
-    paired: ClassVar[bool] = False
-    special_tokens: ClassVar[int] = 3
+    reads_streams: ClassVar[bool] = True
 
+    segments: int = 2
     reuse: int | None = None
     both_directions: bool = True
 
@@ -99,7 +98,7 @@ def test_every_stream_reads_its_region_without_a_gap(corpus, streams, both, reus
 def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, streams, both, reuse):
     """Each window at its place, counted from where the first one begins; backward windows from their region's end."""
     text, whole, _ = corpus
-    rows = StreamDataset(text, Shown(reuse, both), None, 40, seed=3, streams=streams)
+    rows = StreamDataset(text, Shown(reuse=reuse, both_directions=both), None, 40, seed=3, streams=streams)
     forward, advance = -(-streams // 2) if both else streams, reuse or 20
     region, begins = len(whole) // forward, set()
     for epoch in (1, 2, 3):
@@ -130,7 +129,7 @@ def test_second_segments_stand_as_the_text_does_and_rows_have_draws_of_their_own
     last_tokens = {SEPARATOR, *(sentence[-1] for sentences in documents for sentence in sentences)}
     around = written(text.read(0, 2 * len(text))[0])
     word_starts = rng.random(SPECIAL.ordinary_stop) < 0.5
-    rows = StreamDataset(text, Shown(24), word_starts, 64, 1, streams=6)
+    rows = StreamDataset(text, Shown(reuse=24), word_starts, 64, 1, streams=6)
     draws, shapes = set(), {True: Counter(), False: Counter()}
     for epoch in range(1, 9):
         rows.set_epoch(epoch)

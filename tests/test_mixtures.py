@@ -25,8 +25,8 @@ class Own(LeftToRight):
     x: int = 0
 
 
-@dataclass(frozen=True)
-class Demanding:
+@dataclass(frozen=True, kw_only=True)
+class Demanding(LeftToRight):
     """An objective whose setting has no default."""
 
     x: int

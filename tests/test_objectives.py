@@ -18,7 +18,6 @@ from unified.objectives import (
     Objective,
     parse_objectives,
 )
-from unified.objectives.contract import lengths_of
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze, TargetNext
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(1000)]).special
@@ -176,8 +175,8 @@ def test_contract(name):
         several = {key: array.ndim for key, array in arrays.items() if array.ndim != 1}
         assert several == {"boundaries": 2, "sentences": 2}
         length, given_length = len(example.tokens), first + (second if objective.segments == 2 else 0)
-        assert length <= lengths_of(objective, np.array(given_length))
-        assert length == given_length + objective.special_tokens or hasattr(objective, "lengths")
+        assert length <= objective.lengths(np.array(given_length))
+        assert length == given_length + objective.special_tokens or kind.lengths is not Objective.lengths
         for per_place in ("positions", "token_types", "key_rank", "query_rank"):
             assert len(arrays[per_place]) == length
         assert 1 <= len(example.predicted) == len(example.labels)

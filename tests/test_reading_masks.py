@@ -25,7 +25,6 @@ from unified.masks import TEXT_MASKS
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.objectives import parse_objectives
-from unified.objectives.contract import mask_of
 from unified.tasks import HEADS, Codec
 from unified.tasks.batches import assembled
 from unified.tasks.coreference import Coreference
@@ -205,7 +204,7 @@ def test_the_lstm_learns_and_the_token_head_reads_below_it():
     ],
 )
 def test_the_mask_follows_the_objectives(objectives, mask):
-    assert mask_of(parse_objectives(objectives).objectives) == mask
+    assert parse_objectives(objectives).mask == mask
 
 
 @pytest.mark.parametrize(

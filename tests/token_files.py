@@ -9,6 +9,7 @@ from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.example import Example
 from unified.data.mmap import TokenFile, TokenFileWriter
 from unified.data.vocabulary import Vocabulary
+from unified.objectives import Objective
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(20000)]).special
 SEPARATOR = SPECIAL.separator
@@ -54,13 +55,16 @@ def random_sizes(rng, documents, sentences, mean):
 
 
 @dataclass(frozen=True)
-class Reads:
+class Reads(Objective):
     """Wants texts as its fields say, and returns them as CLS a SEP (b SEP) with one predicted place at random."""
 
     segments: int = 1
     wants_random_second: bool = False
     paired: bool = False
     name: str = "reads"
+    token_types: ClassVar[int] = 1
+    writes: ClassVar[str] = "nothing"
+    heads: ClassVar[tuple[str, ...]] = ("token",)
 
     @property
     def special_tokens(self) -> int:

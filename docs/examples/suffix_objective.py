@@ -1,7 +1,7 @@
 """A new objective: read the beginning of a text, predict all the rest, each token from those before it (a prefix LM).
 
-An objective is a frozen dataclass. Its fields are its settings, its call turns a Text into an Example, and its class
-attributes tell the data pipeline what to bring. To use it:
+An objective is a frozen dataclass and a subclass of Objective. Its fields are its settings, its call turns a Text into
+an Example, and its class attributes declare what it reads and what it needs of a model. To use it:
 
     --objectives 'docs.examples.suffix_objective:Suffix(share=0.3):1'
 """
@@ -16,12 +16,13 @@ import numpy as np
 from unified.data.example import Example
 from unified.data.text import Text
 from unified.masks import GIVEN
+from unified.objectives import Objective
 from unified.objectives.requirements import require_share
 from unified.objectives.unilm import SOURCE, TARGET
 
 
 @dataclass(frozen=True)
-class Suffix:
+class Suffix(Objective):
     """CLS prefix | rest: the prefix sees itself, every place from its last token on predicts the token that follows.
 
     Attributes:
@@ -31,8 +32,10 @@ class Suffix:
     name: ClassVar[str] = "suffix"
     paired: ClassVar[bool] = False
     segments: ClassVar[int] = 1
-    wants_random_second: ClassVar[bool] = False
-    special_tokens: ClassVar[int] = 1
+    special_tokens: ClassVar[int] = 1  # CLS
+    token_types: ClassVar[int] = TARGET + 1
+    writes: ClassVar[str] = "nothing"  # no decoding scheme of the library asks for the next token without a separator
+    heads: ClassVar[tuple[str, ...]] = ("token",)
 
     share: float = 0.5
 

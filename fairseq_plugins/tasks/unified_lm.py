@@ -37,7 +37,6 @@ from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.model import TransformerConfig
 from unified.model.language_model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
-from unified.objectives.contract import boundary_offsets_of, extractive_of, loss_names, marks_entities, mask_of
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +114,7 @@ class UnifiedLMTask(DictionaryTask):
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names under which losses are logged."""
-        return tuple(name for objective in self.mixture.objectives for name in loss_names(objective))
+        return self.mixture.loss_names
 
     # Data
 
@@ -267,19 +266,19 @@ class UnifiedLMTask(DictionaryTask):
             )
         config = restore(TransformerConfig, cfg, vocabulary_size=len(self.vocabulary))
         self._check_entities(config)
-        mask = mask_of(self.mixture.objectives)
+        mask = self.mixture.mask
         if config.mask not in (mask, TransformerConfig.mask):
             raise UnifiedError(
                 f"--mask {config.mask}: the objectives {self.mixture} decide who sees whom; the option is for tasks of "
                 "understanding"
             )
         for objective in self.mixture.objectives:
-            if getattr(objective, "query_stream", False) and cfg.positions != "relative":
+            if objective.query_stream and cfg.positions != "relative":
                 raise UnifiedError(
                     f"objective {objective.name} predicts by a query stream, which needs a model with relative "
                     f"positions, not {cfg.positions!r}; pass --positions relative, or an --arch xlnet_*"
                 )
-            wanted = getattr(objective, "token_types", 1)
+            wanted = objective.token_types
             if cfg.token_types < wanted:
                 raise UnifiedError(
                     f"objective {objective.name} takes {wanted} token types, the model has {cfg.token_types}; "
@@ -290,30 +289,32 @@ class UnifiedLMTask(DictionaryTask):
                 cfg.writes = self._writes(config)
             cfg.mask = mask
             # Heads that the objectives need; asked for by hand, one may reach further than they do.
-            reach = max(boundary_offsets_of(objective) for objective in self.mixture.objectives)
+            reach = max(objective.boundary_offsets for objective in self.mixture.objectives)
             cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
-            cfg.sentence_head = cfg.sentence_head or any(map(extractive_of, self.mixture.objectives))
+            cfg.sentence_head = cfg.sentence_head or any(
+                "extractive" in objective.heads for objective in self.mixture.objectives
+            )
 
     def _check_entities(self, config: TransformerConfig) -> None:
         """Refuse objectives that do not mark what entity-aware attention reads, or mark what no attention reads."""
         for objective in self.mixture.objectives:
-            if config.reads_entities and not marks_entities(objective):
+            if config.reads_entities and not objective.mark_entities:
                 raise UnifiedError(
                     f"--sublayers {config.sublayers}: entity-aware attention reads which tokens lie within named "
                     f"entities, and objective {objective.name} does not say; anna(mark_entities=True) does, on "
                     "documents of `unified prepare --annotate entities`"
                 )
-            if marks_entities(objective) and not config.reads_entities:
+            if objective.mark_entities and not config.reads_entities:
                 raise UnifiedError(
                     f"objective {objective.name} marks named entities, which no attention of the model reads; pass "
                     "--sublayers entity,feed_forward, or leave mark_entities out"
                 )
 
     def _writes(self, config: TransformerConfig) -> str:
-        default = "cloze" if self.folder.paired else "left_to_right"
-        scheme = getattr(self.mixture.objectives[0], "writes", default)
-        can_write = SCHEMES[scheme].token_types <= config.token_types and not config.reads_entities
-        return scheme if can_write else "nothing"
+        writes = self.mixture.objectives[0].writes
+        if writes == "nothing" or config.reads_entities:
+            return "nothing"
+        return writes if SCHEMES[writes].token_types <= config.token_types else "nothing"
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
         # A dummy batch stands in for one that this process does not have: no stream goes on by it.

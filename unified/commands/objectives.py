@@ -16,7 +16,6 @@ from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, AttentionMask
 from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
-from unified.objectives.contract import annotations_of
 
 NAME = "objectives"
 HELP = "list the training objectives, or show one example of an objective"
@@ -67,11 +66,10 @@ def _needs(objective: Objective) -> list[str]:
         "sentinels": Supply(replace(special, sentinel_count=0), word_starts=True, longest=512, annotations=KINDS),
         "word starts": Supply(special, word_starts=False, longest=512, annotations=KINDS),
     }
-    if getattr(objective, "query_stream", False):
+    if objective.query_stream:
         needs.append("a model with relative positions")
-    if hasattr(objective, "unmet"):
-        needs += [name for name, supply in without.items() if objective.unmet(supply)]
-    return needs + [f"annotation {kind}" for kind in annotations_of(objective)]
+    needs += [name for name, supply in without.items() if objective.unmet(supply)]
+    return needs + [f"annotation {kind}" for kind in objective.annotations]
 
 
 def _listed() -> list[str]:
@@ -101,7 +99,7 @@ def _shown(args: argparse.Namespace) -> str:
 
 def _text(objective: Objective, first: str, second: str | None) -> tuple[Text, Vocabulary]:
     """The text, and a vocabulary of its words."""
-    kinds = annotations_of(objective)
+    kinds = objective.annotations
     if PARTS_OF_SPEECH in kinds:
         return _tagged_text(first.split(), second)
     words, spans = _spans("--text", first.split()) if kinds else (first.split(), [])

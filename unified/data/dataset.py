@@ -10,13 +10,13 @@ import numpy as np
 from unified.data import randomness
 from unified.data.example import Example, Examples
 from unified.data.extents import runs
-from unified.data.planning import Planner, TextPlan, deal, planner_of
+from unified.data.planning import BLOCKS, Planner, TextPlan, deal
 from unified.data.randomness import Draws
 from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective, Supply, examples_of, lengths_of, target_sentinels_of
+from unified.objectives.contract import Objective, Supply
 from unified.objectives.mixture import Mixture
 
 
@@ -53,8 +53,7 @@ class _Kind:
             )
         supply = Supply(texts.special, texts.word_starts is not None, self.room.longest, texts.annotation_kinds)
         for objective in self.mixture.objectives:
-            unmet = getattr(objective, "unmet", None)
-            problem = unmet(supply) if unmet else None
+            problem = objective.unmet(supply)
             if problem:
                 raise UnifiedError(f"objective {objective.name}: {problem}")
 
@@ -121,7 +120,7 @@ class RowDataset:
         return np.concatenate(drawn).astype(np.int16)
 
     def _example_lengths(self, lengths: np.ndarray) -> np.ndarray:
-        by_objective = np.stack([lengths_of(objective, lengths) for objective in self.mixture.objectives])
+        by_objective = np.stack([objective.lengths(lengths) for objective in self.mixture.objectives])
         return by_objective[self._objectives, np.arange(len(self._objectives))]
 
     def _rows(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +176,7 @@ class RowDataset:
         plan, own = self._plans[number][1], indices - self._firsts[number]
         draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
         texts = plan.texts(own, objective, draws)
-        made = examples_of(objective, texts, draws)
+        made = objective.examples(texts, draws)
         too_long = np.flatnonzero(made.lengths > self._places[indices])
         if too_long.size:
             one = too_long[0]
@@ -212,7 +211,7 @@ class RowDataset:
 
 def _check_sentinels(objective: Objective, labels: np.ndarray, texts: Texts) -> None:
     """Refuse labels that are sentinels which the objective did not declare: a softmax may have left them out."""
-    special, declared = texts.special, target_sentinels_of(objective, int(texts.lengths.sum(0).max()))
+    special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
     beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
     beyond = np.setdiff1d(beyond, texts.tokens)
@@ -226,14 +225,14 @@ def _check_sentinels(objective: Objective, labels: np.ndarray, texts: Texts) -> 
 def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:
     """Tokens of the longest text that every one of ``objectives`` can put into a row; 0 where there is none."""
     tokens = np.arange(1, row_length + 1)
-    fits = np.all([lengths_of(objective, tokens) <= row_length for objective in objectives], axis=0)
+    fits = np.all([objective.lengths(tokens) <= row_length for objective in objectives], axis=0)
     return int(fits.argmin()) if not fits.all() else row_length
 
 
 def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) -> tuple[float, int | None]:
     """Slope and overhead of :class:`unified.data.rows.Room`: a line above the lengths of all examples."""
     tokens = np.arange(1, row_length + 1)
-    lengths = [lengths_of(objective, tokens) for objective in objectives]
+    lengths = [objective.lengths(tokens) for objective in objectives]
     if all((own - tokens == own[0] - tokens[0]).all() for own in lengths):
         return 1.0, int(max(own[0] for own in lengths) - 1)
     if len(objectives) > 1 or longest < 2 or objectives[0].paired:
@@ -249,7 +248,7 @@ def _kinds_of(mixture: Mixture, row_length: int, packed: bool) -> list[_Kind]:
     """The objectives by how their texts are planned, kinds in the order in which they are met."""
     numbers: dict[Planner, list[int]] = {}
     for number, objective in enumerate(mixture.objectives):
-        numbers.setdefault(planner_of(objective), []).append(number)
+        numbers.setdefault(objective.planner or BLOCKS, []).append(number)
     return [_Kind.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
 
 

@@ -27,7 +27,7 @@ from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective, annotations_of
+from unified.objectives.contract import Objective
 
 
 class DocumentTexts:
@@ -118,9 +118,9 @@ class DocumentTexts:
         Of the annotations that the objective reads, the spans that lie within one segment come along.
         """
         backward = np.zeros(len(starts), dtype=bool)
-        if getattr(objective, "both_directions", False):
+        if objective.both_directions:
             backward = draws.uniforms("backward") < 0.5
-        kinds = self.annotation_kinds.intersection(annotations_of(objective))
+        kinds = self.annotation_kinds.intersection(objective.annotations)
         is_next = None
         segments = Segments(starts[None], lengths[None])
         if objective.segments == 2:

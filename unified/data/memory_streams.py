@@ -23,7 +23,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective, examples_of
+from unified.objectives.contract import Objective
 
 
 class RunningText:
@@ -86,7 +86,7 @@ class StreamDataset:
 
     Args:
         text: the corpus.
-        objective: one that reads streams: with a setting ``reuse`` and two segments (XLNet).
+        objective: one that reads streams, such as XLNet.
         word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
         row_length: places per row.
         seed: a whole number from 0.
@@ -107,7 +107,7 @@ class StreamDataset:
         seed: int,
         streams: int = 1,
     ):
-        if not hasattr(objective, "reuse"):
+        if not objective.reads_streams:
             raise UnifiedError(
                 f"objective {objective.name} reads single texts; a memory needs one that reads streams, such as xlnet"
             )
@@ -132,7 +132,7 @@ class StreamDataset:
         Raises:
             UnifiedError: it is too short for so many.
         """
-        each = 2 if getattr(self.objective, "both_directions", False) else 1
+        each = 2 if self.objective.both_directions else 1
         regions = -(-streams // each)
         steps = (len(self.text) // regions - self.window) // self.advance + 1
         if steps < 1:
@@ -160,7 +160,7 @@ class StreamDataset:
 
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, one each, as :meth:`unified.data.dataset.RowDataset.examples` gives them."""
-        return examples_of(self.objective, *self.texts(rows)), np.ones(len(rows), dtype=np.int64)
+        return self.objective.examples(*self.texts(rows)), np.ones(len(rows), dtype=np.int64)
 
     def texts(self, rows: Sequence[int]) -> tuple[Texts, Draws]:
         """The texts of some rows, and the random numbers of their examples."""

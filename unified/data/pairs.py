@@ -14,7 +14,7 @@ from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective, annotations_of
+from unified.objectives.contract import Objective
 
 
 def cut_note(file: TokenFile, name: str, maximum: int | None) -> str | None:
@@ -121,7 +121,7 @@ class PairTexts:
         sides = ((self.source, self.max_source), (self.target, self.max_target))
         segments = [self._read(file, item, maximum) for item in items for file, maximum in sides]
         tokens, sizes = np.concatenate(segments), np.array([len(segment) for segment in segments]).reshape(-1, 2).T
-        kinds = self.annotation_kinds.intersection(annotations_of(objective))
+        kinds = self.annotation_kinds.intersection(objective.annotations)
         return Texts(
             tokens,
             self.special,

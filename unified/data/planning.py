@@ -85,12 +85,8 @@ class PlannedBlocks:
         return self.source.texts(self.starts[indices], self.lengths[indices], objective, draws)
 
 
-_BLOCKS = Blocks()
-
-
-def planner_of(objective: Objective) -> Planner:
-    """The kind of planning an objective asks for; :class:`Blocks` where it does not say."""
-    return getattr(objective, "planner", _BLOCKS)
+#: The planning of objectives that name no planner.
+BLOCKS = Blocks()
 
 
 def deal(

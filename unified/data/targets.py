@@ -9,7 +9,6 @@ import numpy as np
 from unified.data.dataset import longest_text
 from unified.data.mmap import TokenFile
 from unified.data.vocabulary import SpecialTokens
-from unified.objectives.contract import target_sentinels_of
 from unified.objectives.mixture import Mixture
 
 
@@ -31,7 +30,7 @@ def target_symbols(
         int64 (m,), in the order of ``symbols``.
     """
     sentinels = max(
-        target_sentinels_of(objective, longest_text((objective,), row_length)) for objective in mixture.objectives
+        objective.target_sentinels(longest_text((objective,), row_length)) for objective in mixture.objectives
     )
     written = symbols == special.separator
     written |= (symbols >= special.first_sentinel) & (symbols < special.first_sentinel + sentinels)

@@ -1,6 +1,6 @@
 """Objectives turn a text into a training example; see ``docs/objectives.md``."""
 
-from unified.objectives.contract import Objective, Supply
+from unified.objectives.contract import BatchedObjective, Objective, Supply
 from unified.objectives.mixture import Mixture
 from unified.objectives.parse import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, OBJECTIVES, parse_objectives
 
@@ -8,6 +8,7 @@ __all__ = [
     "DEFAULT_FINETUNING",
     "DEFAULT_PRETRAINING",
     "OBJECTIVES",
+    "BatchedObjective",
     "Mixture",
     "Objective",
     "Supply",

@@ -14,7 +14,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.contract import Batched, Supply
+from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.requirements import require_flag, require_replacements, require_share
 from unified.objectives.sequences import Sequences, sequence_spans
@@ -28,7 +28,7 @@ _OF_SPANS = ("noun_phrase", "entity")
 
 
 @dataclass(frozen=True)
-class Anna(Batched):
+class Anna(BatchedObjective):
     """Whole noun phrases are hidden, then whole words, then single tokens; each token is predicted at its place.
 
     The sequence is CLS text SEP, all of it visible, without next-sentence prediction. The number of hidden tokens is
@@ -58,9 +58,11 @@ class Anna(Batched):
     name: ClassVar[str] = "anna"
     paper: ClassVar[str] = "Jun et al. 2022 (ANNA)"
     paired: ClassVar[bool] = False
-    wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 1
     special_tokens: ClassVar[int] = 2
+    token_types: ClassVar[int] = 1
+    writes: ClassVar[str] = "left_to_right"
+    heads: ClassVar[tuple[str, ...]] = ("token",)
 
     mask_share: float = 0.15
     span_share: float = 1 / 3

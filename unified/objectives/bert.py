@@ -14,7 +14,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.contract import Batched, Supply
+from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.covering import cover_words
 from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
@@ -22,7 +22,7 @@ from unified.objectives.sequences import FIRST, SECOND, MayPredictNext, Sequence
 
 
 @dataclass(frozen=True)
-class Bert(MayPredictNext, Batched):
+class Bert(MayPredictNext, BatchedObjective):
     """BERT's cloze and next-sentence prediction on CLS a SEP b SEP, from the instances of its published code.
 
     Ablations of the paper (section 5.1): ``next_sentence=False`` reads instances of one segment, CLS text SEP, and
@@ -65,6 +65,11 @@ class Bert(MayPredictNext, Batched):
             raise UnifiedError(
                 f"{self.name}: left_to_right=True needs next_sentence=False, for CLS then sees nothing but itself"
             )
+
+    @property
+    def writes(self) -> str:
+        """See :class:`unified.objectives.Objective`: [MASK] asks for the next token, so a model must have learnt it."""
+        return "nothing" if self.left_to_right else "left_to_right"
 
     @property
     def mask(self) -> str:

@@ -1,82 +1,225 @@
-"""What an objective is: everything that the library reads of one."""
+"""What an objective is: everything that the library reads of one is declared by :class:`Objective`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from unified.data.annotations import how_to_annotate
+from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.masks import TEXT_MASKS
+
+if TYPE_CHECKING:  # planners cut texts for objectives
+    from unified.data.planning import Planner
+
+#: Heads of a language model that an objective may train, and what its loss is called behind the objective's name.
+HEADS = {"token": "", "next_sentence": "_next_sentence", "boundary": "_boundary", "extractive": "_extractive"}
+
+#: How a model may generate: the names of :data:`unified.generation.SCHEMES`, and "nothing" where none of them serves.
+DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
 
 
-@runtime_checkable
-class Objective(Protocol):
-    """A frozen dataclass whose fields are hyper-parameters; calling it makes one training example.
+class Objective(ABC):
+    """Makes training examples of texts; a subclass is a frozen dataclass whose fields are hyper-parameters.
 
-    Attributes:
-        name: under which it is listed, its loss summed and logged.
-        segments: 1 if it reads ``Text.tokens`` alone, 2 if it needs ``Text.second`` too.
-        wants_random_second: True if half of its second segments shall come from another document.
-        paired: True if it learns from given source/target pairs (fine-tuning) instead of running text.
-        special_tokens: how many special symbols it adds, at most; rows are planned before examples are made.
-
-    Optional, with what is assumed where an objective has none of it:
-        lengths(tokens): places (int64) that examples of so many tokens (int64, any shape) take, at most; must not fall
-            as texts grow. ``tokens + special_tokens``.
-        unmet(supply): why it cannot work with what a :class:`Supply` offers, or None. It can.
-        next_sentence: whether it predicts if its second segment follows. Where it wants random ones.
-        query_stream: whether a query stream predicts, for which a model needs relative positions. False.
-        examples(texts, draws): :class:`unified.data.example.Examples` of a batch of :class:`unified.data.texts.Texts`,
-            random numbers from :class:`unified.data.randomness.Draws`; see :class:`Batched`. A call for each.
-        reuse: how many places of a row enter the memory of a stream, None for half; only those with it read streams.
-        both_directions: whether half of its texts shall be read backwards. False.
-        planner: how its texts are cut from documents, a :class:`unified.data.planning.Planner`. Blocks of whole
-            sentences, :class:`unified.data.planning.Blocks`; objectives on pairs have no other.
-        token_types: rows of the token-type table that it uses. 1.
-        annotations: kinds of annotated spans that it reads, see :mod:`unified.data.annotations`. None.
-        mark_entities: whether its examples say which tokens lie within named entities, for entity-aware attention.
-            False.
-        boundary_offsets: how far into a span it predicts from the span's boundaries, in tokens. 0, it does not.
-        extractive: whether it predicts of source sentences if a summary takes them. False.
-        target_sentinels(tokens): how many sentinels the targets of a text of so many tokens hold at most, counted from
-            <sentinel_0>. 0, its targets are tokens of the text and separators alone.
-        mask: name of the mask under which a model that learns it alone reads texts, one of
-            :data:`unified.masks.TEXT_MASKS`. "bidirectional".
-        writes: how a model that learns it alone generates, see ``--writes``. "left_to_right", "cloze" on pairs.
-        paper: where it comes from.
+    What would be wrong if it were guessed is abstract: a class that does not declare it is refused when it is built.
+    All else has a default here. A declaration is a class attribute (``name: ClassVar[str] = "mine"``), a field, or a
+    property where it depends on fields.
     """
 
-    name: ClassVar[str]
-    paired: ClassVar[bool]
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        require_declared(cls)
+        return super().__new__(cls)
+
+    # What every class declares
 
     @property
-    def segments(self) -> int: ...
+    @abstractmethod
+    def name(self) -> str:
+        """Name under which it is listed and its losses are logged."""
 
     @property
-    def wants_random_second(self) -> bool: ...
+    @abstractmethod
+    def paired(self) -> bool:
+        """True if it learns from given source/target pairs, False if from running text."""
 
     @property
-    def special_tokens(self) -> int: ...
+    @abstractmethod
+    def segments(self) -> int:
+        """1 if it reads ``Text.tokens`` alone, 2 if it needs ``Text.second`` too."""
 
-    def __call__(self, text: Text, rng: np.random.Generator) -> Example: ...
+    @property
+    @abstractmethod
+    def special_tokens(self) -> int:
+        """Tokens that an example has beyond those of its text, at most; rows are planned before examples are made."""
 
+    @property
+    @abstractmethod
+    def token_types(self) -> int:
+        """Rows of the token-type table that it uses: one more than its highest token type."""
 
-class Batched:
-    """For objectives defined on many texts at once by ``examples``; called with one, it is a batch of one."""
+    @property
+    @abstractmethod
+    def writes(self) -> str:
+        """How a model that has learnt it generates, one of :data:`DECODING`; see ``--writes``."""
+
+    @property
+    @abstractmethod
+    def heads(self) -> tuple[str, ...]:
+        """The heads that it trains, of :data:`HEADS`."""
+
+    @abstractmethod
+    def __call__(self, text: Text, rng: np.random.Generator) -> Example:
+        """Makes the example of a text; all that is random comes from ``rng``."""
+
+    # What a class declares where the default does not hold
+
+    @property
+    def paper(self) -> str:
+        """Publication that it comes from."""
+        return ""
+
+    @property
+    def wants_random_second(self) -> bool:
+        """True if half of its second segments shall come from another document; ``Text.is_next`` says which."""
+        return False
+
+    @property
+    def both_directions(self) -> bool:
+        """True if half of its texts shall be read backwards; ``Text.backward`` says which."""
+        return False
+
+    @property
+    def planner(self) -> Planner | None:
+        """How its texts are cut from documents; None for blocks of whole sentences, and for pairs."""
+        return None
+
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        """Kinds of annotated spans that it reads, see :mod:`unified.data.annotations`."""
+        return ()
+
+    @property
+    def mark_entities(self) -> bool:
+        """True if its examples say which tokens lie within named entities, for entity-aware attention."""
+        return False
+
+    @property
+    def query_stream(self) -> bool:
+        """True if a query stream predicts, for which a model needs relative positions."""
+        return False
+
+    @property
+    def reads_streams(self) -> bool:
+        """True if it reads streams of text with a memory: each row begins where the row before it ended."""
+        return False
+
+    @property
+    def reuse(self) -> int | None:
+        """With a memory, how many tokens of a row enter it; None for half of the row."""
+        return None
+
+    @property
+    def boundary_offsets(self) -> int:
+        """How far into a span the head "boundary" predicts, in tokens."""
+        return 0
+
+    @property
+    def mask(self) -> str:
+        """Mask under which a model that has learnt it alone reads texts, one of :data:`unified.masks.TEXT_MASKS`."""
+        return "bidirectional"
+
+    def lengths(self, tokens: np.ndarray) -> np.ndarray:
+        """Lengths (int64) that examples of so many tokens (int64, any shape) have at most.
+
+        Must not fall as texts grow.
+        """
+        return tokens + self.special_tokens
+
+    def target_sentinels(self, tokens: int) -> int:
+        """How many sentinels the labels of a text of so many tokens hold at most, counted from <sentinel_0>."""
+        return 0
+
+    def unmet(self, supply: Supply) -> str | None:
+        """Why it cannot work with what a folder of data offers; None if it can."""
+        return supply.lacks_annotations(self.annotations)
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`Objective`."""
-        raise NotImplementedError
+        """Makes the examples of many texts, here one by one; see :class:`BatchedObjective`."""
+        return Examples.of(list(map(self, texts.texts(), draws.generators("example"))))
+
+
+class BatchedObjective(Objective):
+    """An objective defined on many texts at once; called with one text, it makes a batch of one."""
+
+    @abstractmethod
+    def examples(self, texts: Texts, draws: Draws) -> Examples:
+        """Makes the examples of all texts in flat arrays, random numbers from ``draws``."""
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
         return self.examples(Texts.of([text]), Draws.from_generator(rng)).split()[0]
+
+
+def require_declared(kind: type[Objective]) -> None:
+    """Refuse a class of objectives that leaves something undeclared.
+
+    Raises:
+        UnifiedError: names the class and what is missing.
+    """
+    # A field without a default takes the property of the base class for its default.
+    bare = [field.name for field in fields(kind) if isinstance(field.default, property)] if is_dataclass(kind) else []
+    missing = sorted({*kind.__abstractmethods__, *bare})
+    if missing:
+        raise UnifiedError(
+            f"objective class {kind.__module__}:{kind.__qualname__} does not declare {', '.join(missing)}; "
+            "unified.objectives.Objective says what each means"
+        )
+
+
+def require_consistent(objective: Objective) -> None:
+    """Refuse declarations that have an unknown value or contradict each other.
+
+    Raises:
+        UnifiedError: names the objective, the declaration and its value.
+    """
+
+    def refusal(name: str, expected: str) -> UnifiedError:
+        return UnifiedError(f"objective {objective.name}: {name} must be {expected}, got {getattr(objective, name)!r}")
+
+    for name, minimum in (("special_tokens", 0), ("token_types", 1), ("boundary_offsets", 0)):
+        if not isinstance(getattr(objective, name), int) or getattr(objective, name) < minimum:
+            raise refusal(name, f"a whole number of at least {minimum}")
+    if objective.segments not in (1, 2):
+        raise refusal("segments", "1 or 2")
+    for name, known in (("writes", DECODING), ("mask", TEXT_MASKS)):
+        if getattr(objective, name) not in known:
+            raise refusal(name, f"one of {', '.join(known)}")
+    for name, known in (("heads", HEADS), ("annotations", (*KINDS, *SOURCE_KINDS))):
+        value = getattr(objective, name)
+        if not isinstance(value, tuple) or not set(value) <= set(known):
+            raise refusal(name, f"a tuple of some of {', '.join(known)}")
+    if ("boundary" in objective.heads) != (objective.boundary_offsets > 0):
+        raise refusal("boundary_offsets", "above 0 if and only if 'boundary' is one of its heads")
+    if not objective.heads:
+        raise refusal("heads", "at least one head")
+
+
+def loss_names(objective: Objective, name: str | None = None) -> tuple[str, ...]:
+    """Names under which the losses of an objective are logged, one for each of its heads.
+
+    Args:
+        name: what the objective is called in its mixture; its own name where it has no other.
+    """
+    return tuple((name or objective.name) + HEADS[head] for head in objective.heads)
 
 
 @dataclass(frozen=True)
@@ -115,57 +258,3 @@ class Supply:
             f"needs the annotation {', '.join(missing)}, which the data do not have (they have {there}); prepare them "
             f"with {how_to_annotate(missing)}"
         )
-
-
-def loss_names(objective: Objective) -> tuple[str, ...]:
-    """Names under which its losses are logged."""
-    names = [objective.name]
-    if getattr(objective, "next_sentence", objective.wants_random_second):
-        names.append(f"{objective.name}_next_sentence")
-    if boundary_offsets_of(objective):
-        names.append(f"{objective.name}_boundary")
-    if extractive_of(objective):
-        names.append(f"{objective.name}_extractive")
-    return tuple(names)
-
-
-def examples_of(objective: Objective, texts: Texts, draws: Draws) -> Examples:
-    """The examples of all texts: at once where the objective can, else one by one."""
-    at_once = getattr(objective, "examples", None)
-    if at_once is not None:
-        return at_once(texts, draws)
-    return Examples.of(list(map(objective, texts.texts(), draws.generators("example"))))
-
-
-def boundary_offsets_of(objective: Objective) -> int:
-    return getattr(objective, "boundary_offsets", 0)
-
-
-def mask_of(objectives: Sequence[Objective]) -> str:
-    """The mask under which a model that has learnt these objectives reads texts: theirs if they agree."""
-    masks = {getattr(objective, "mask", "bidirectional") for objective in objectives}
-    return masks.pop() if len(masks) == 1 else "bidirectional"
-
-
-def extractive_of(objective: Objective) -> bool:
-    return getattr(objective, "extractive", False)
-
-
-def marks_entities(objective: Objective) -> bool:
-    return getattr(objective, "mark_entities", False)
-
-
-def target_sentinels_of(objective: Objective, tokens: int) -> int:
-    """How many sentinels the targets of a text of so many tokens hold, at most."""
-    own = getattr(objective, "target_sentinels", None)
-    return 0 if own is None else own(tokens)
-
-
-def annotations_of(objective: Objective) -> tuple[str, ...]:
-    return getattr(objective, "annotations", ())
-
-
-def lengths_of(objective: Objective, tokens: np.ndarray) -> np.ndarray:
-    """Places (int64) that examples of so many tokens take, at most."""
-    own = getattr(objective, "lengths", None)
-    return tokens + objective.special_tokens if own is None else own(tokens)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective
+from unified.objectives.contract import Objective, loss_names, require_consistent
 
 
-def spelled(objective: Any) -> str:
+def spelled(objective: Objective) -> str:
     """``objective`` as ``parse_objectives`` reads it: its name and the settings that differ from the defaults.
 
     An objective that is not one of this library's is spelled ``module:Class``.
@@ -48,6 +47,8 @@ class Mixture:
             raise UnifiedError(
                 f"{len(self.objectives)} objectives but {len(self.ratios)} weights; give one weight each"
             )
+        for objective in self.objectives:
+            require_consistent(objective)
         names = [objective.name for objective in self.objectives]
         for name, ratio in zip(names, self.ratios, strict=True):
             if names.count(name) > 1:
@@ -81,6 +82,17 @@ class Mixture:
     def names(self) -> tuple[str, ...]:
         """Names of the objectives, the groups under which losses are logged."""
         return tuple(objective.name for objective in self.objectives)
+
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """Names under which losses are logged: one for each head of each objective."""
+        return tuple(name for objective in self.objectives for name in loss_names(objective))
+
+    @property
+    def mask(self) -> str:
+        """The mask under which a model that has learnt these objectives reads texts: theirs if they agree."""
+        masks = {objective.mask for objective in self.objectives}
+        return masks.pop() if len(masks) == 1 else "bidirectional"
 
     @property
     def paired(self) -> bool:

@@ -12,7 +12,7 @@ from unified.errors import UnifiedError
 from unified.notation import check_settings, nearest, read_settings, split_entries
 from unified.objectives.anna import Anna
 from unified.objectives.bert import Bert
-from unified.objectives.contract import Objective
+from unified.objectives.contract import Objective, require_declared
 from unified.objectives.mixture import Mixture
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.t5 import (
@@ -28,7 +28,7 @@ from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Se
 from unified.objectives.xlnet import XLNet
 
 #: Every objective of the library. A new one is a class and its name here.
-OBJECTIVES: dict[str, type] = {
+OBJECTIVES: dict[str, type[Objective]] = {
     kind.name: kind
     for kind in (
         *(Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze, TargetNext),
@@ -97,15 +97,12 @@ def _weight(entry: str, text: str) -> float:
     return weight
 
 
-def _build(entry: str, name: str, kind: type, settings: dict[str, Any]) -> Objective:
+def _build(entry: str, name: str, kind: type[Objective], settings: dict[str, Any]) -> Objective:
     check_settings(kind, name, settings, partial(_refusal, entry))
-    objective = kind(**settings)
-    if not isinstance(objective, Objective):
-        raise _refusal(entry, "not an objective; see unified.objectives.Objective for what one has")
-    return objective
+    return kind(**settings)
 
 
-def _load_class(entry: str, name: str, allowed: bool) -> type:
+def _load_class(entry: str, name: str, allowed: bool) -> type[Objective]:
     module_name, colon, class_name = name.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", module_name):
         listed = ", ".join(OBJECTIVES)
@@ -122,7 +119,10 @@ def _load_class(entry: str, name: str, allowed: bool) -> type:
     except ImportError as error:
         hint = nearest(module_name, OBJECTIVES)
         raise _refusal(entry, f"module {module_name} cannot be imported ({error}){hint}") from None
-    kind = getattr(module, class_name, None)
+    kind = vars(module).get(class_name)
     if not isinstance(kind, type) or not is_dataclass(kind):
         raise _refusal(entry, f"module {module_name} has no dataclass {class_name!r}")
+    if not issubclass(kind, Objective):
+        raise _refusal(entry, f"{class_name} is not an objective; make it a subclass of unified.objectives.Objective")
+    require_declared(kind)
     return kind

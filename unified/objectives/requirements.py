@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Protocol
 
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective
 
 
-def require_share(objective: Objective, *names: str, zero: bool = True) -> None:
+class Named(Protocol):
+    """Anything with a name to refuse it by, such as an objective."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def require_share(objective: Named, *names: str, zero: bool = True) -> None:
     """Refuse fields that are not numbers from 0 to 1; with ``zero=False`` 0 itself is refused too.
 
     Raises:
@@ -22,7 +29,7 @@ def require_share(objective: Objective, *names: str, zero: bool = True) -> None:
             raise UnifiedError(f"{objective.name}: {name} must be a number {lowest} {'to ' * zero}1, got {value!r}")
 
 
-def require_integer(objective: Objective, name: str, minimum: int) -> None:
+def require_integer(objective: Named, name: str, minimum: int) -> None:
     """Refuse a field that is not a whole number of at least ``minimum``.
 
     Raises:
@@ -33,7 +40,7 @@ def require_integer(objective: Objective, name: str, minimum: int) -> None:
         raise UnifiedError(f"{objective.name}: {name} must be a whole number of at least {minimum}, got {value!r}")
 
 
-def require_flag(objective: Objective, *names: str) -> None:
+def require_flag(objective: Named, *names: str) -> None:
     """Refuse fields that are not True or False.
 
     Raises:
@@ -45,7 +52,7 @@ def require_flag(objective: Objective, *names: str) -> None:
             raise UnifiedError(f"{objective.name}: {name} must be True or False, got {value!r}")
 
 
-def require_replacements(objective: Objective) -> None:
+def require_replacements(objective: Named) -> None:
     """Refuse shares of [MASK] and of random tokens that are no shares or add up to more than 1.
 
     Raises:

@@ -15,17 +15,16 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.contract import Supply
+from unified.objectives.contract import Objective
 from unified.objectives.requirements import require_flag, require_integer
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
 FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)
 
 
-class MayPredictNext:
+class MayPredictNext(Objective):
     """For objectives with a field ``next_sentence``: two segments and a prediction from CLS, or one and none."""
 
-    name: str
     next_sentence: bool
 
     @property
@@ -39,6 +38,10 @@ class MayPredictNext:
     @property
     def special_tokens(self) -> int:
         return 1 + self.segments
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        return ("token", "next_sentence") if self.next_sentence else ("token",)
 
     def pair_labels(self, texts: Texts) -> np.ndarray:
         """:attr:`Examples.is_next` of examples of ``texts``.
@@ -129,7 +132,7 @@ class Sequences:
         return starts
 
 
-class MayExtract:
+class MayExtract(Objective):
     """For objectives on pairs with a field ``extractive``: sentences of the source are classified beside it.
 
     The state of a sentence's first token says whether an extractive summary takes the sentence (UniLM, section 3.1).
@@ -137,7 +140,6 @@ class MayExtract:
     is above 0.
     """
 
-    name: str
     extractive: bool
     sentence_limit: int
 
@@ -152,12 +154,12 @@ class MayExtract:
             raise UnifiedError(f"{self.name}: sentence_limit={self.sentence_limit} needs extractive=True")
 
     @property
+    def heads(self) -> tuple[str, ...]:
+        return ("token", "extractive") if self.extractive else ("token",)
+
+    @property
     def annotations(self) -> tuple[str, ...]:
         return SOURCE_KINDS if self.extractive else ()
-
-    def unmet(self, supply: Supply) -> str | None:
-        """See :class:`unified.objectives.Objective`."""
-        return supply.lacks_annotations(self.annotations)
 
     def with_sentences(self, examples: Examples, texts: Texts, blocks: np.ndarray) -> Examples:
         """The examples of ``texts``, with the sentences to classify.

@@ -14,7 +14,7 @@ from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.contract import Batched, Supply
+from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import words_to_hide
 from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
 from unified.objectives.sequences import (
@@ -34,7 +34,7 @@ ANNOTATED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class SpanBert(MayPredictNext, Batched):
+class SpanBert(MayPredictNext, BatchedObjective):
     """Spans of whole words are hidden and predicted, each token at its place and from the span's two neighbours.
 
     The sequence is CLS text SEP, all of it visible. A span takes a geometric number of words; the budget may cut its
@@ -57,6 +57,7 @@ class SpanBert(MayPredictNext, Batched):
     paper: ClassVar[str] = "Joshi et al. 2020 (SpanBERT), section 3"
     paired: ClassVar[bool] = False
     token_types: ClassVar[int] = 2
+    writes: ClassVar[str] = "left_to_right"
 
     p: float = 0.2
     max_words: int = 10
@@ -76,6 +77,10 @@ class SpanBert(MayPredictNext, Batched):
         require_replacements(self)
         if self.scheme not in SCHEMES:
             raise UnifiedError(f"{self.name}: scheme must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        return (*super().heads, "boundary") if self.boundary_offsets else super().heads
 
     @property
     def annotations(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ UniLM's sequence-to-sequence mask, with its positions and token types.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar
@@ -32,7 +33,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Batched, Supply
+from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.noise import (
     iid_noise,
     keep_runs,
@@ -46,16 +47,15 @@ from unified.objectives.unilm import next_token_examples
 
 
 @dataclass(frozen=True)
-class _Rewriting(Batched):
+class _Rewriting(BatchedObjective):
     """From a text make an input and a target; subclasses say which."""
 
-    name: ClassVar[str]
     paper: ClassVar[str] = "Raffel et al. 2020 (T5), section 3.3"
     token_types: ClassVar[int] = 6
     writes: ClassVar[str] = "next"
     paired: ClassVar[bool] = False
     segments: ClassVar[int] = 1
-    wants_random_second: ClassVar[bool] = False
+    heads: ClassVar[tuple[str, ...]] = ("token",)
     #: CLS, SEP and BOS.
     special_tokens: ClassVar[int] = 3
 
@@ -69,11 +69,11 @@ class _Rewriting(Batched):
         rewritten = [self.rewrite(text.tokens, text.special, rng) for text, rng in pairs]
         return next_token_examples(self.name, *zip(*rewritten, strict=True), texts.special)
 
+    @abstractmethod
     def rewrite(
         self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Input and target, int64 each, of the text ``tokens`` (n,), without CLS, SEP and BOS."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ model; positions count from 0 through the whole sequence. A hidden token is pred
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,7 +31,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.masks import GIVEN
-from unified.objectives.contract import Batched, Supply
+from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import Cloze, maskable, prediction_count, words_to_hide
 from unified.objectives.requirements import require_flag, require_integer, require_share
 from unified.objectives.sequences import (
@@ -48,7 +49,7 @@ from unified.objectives.sequences import (
 
 
 @dataclass(frozen=True)
-class _PretrainingCloze(Cloze, Batched):
+class _PretrainingCloze(Cloze, BatchedObjective):
     """A cloze on running text; special symbols are never hidden.
 
     Attributes:
@@ -57,8 +58,9 @@ class _PretrainingCloze(Cloze, Batched):
 
     paper: ClassVar[str] = "Dong et al. 2019 (UniLM), section 2.3"
     token_types: ClassVar[int] = 6
+    writes: ClassVar[str] = "left_to_right"
+    heads: ClassVar[tuple[str, ...]] = ("token",)
     paired: ClassVar[bool] = False
-    wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 1
     special_tokens: ClassVar[int] = 2
 
@@ -69,9 +71,9 @@ class _PretrainingCloze(Cloze, Batched):
         require_share(self, "mask_share", zero=False)
 
     @property
+    @abstractmethod
     def block_types(self) -> tuple[int, ...]:
         """The token types of a sequence's blocks, of which there are as many as segments."""
-        raise NotImplementedError
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """See :class:`unified.objectives.Objective`."""
@@ -92,9 +94,9 @@ class _PretrainingCloze(Cloze, Batched):
             is_next=self._is_next(texts),
         )
 
+    @abstractmethod
     def _ranks(self, sequences: Sequences) -> np.ndarray:
         """Rank of every place, int64 (T,)."""
-        raise NotImplementedError
 
     def _is_next(self, texts: Texts) -> np.ndarray | None:
         return None
@@ -166,7 +168,7 @@ class Seq2Seq(_PretrainingCloze):
 
 
 @dataclass(frozen=True)
-class TargetCloze(MayExtract, Cloze, Batched):
+class TargetCloze(MayExtract, Cloze, BatchedObjective):
     """UniLM's fine-tuning: hides most of the target, its final SEP like any other token, and predicts what is hidden.
 
     Attributes:
@@ -182,8 +184,8 @@ class TargetCloze(MayExtract, Cloze, Batched):
     name: ClassVar[str] = "target_cloze"
     token_types: ClassVar[int] = 6
     paper: ClassVar[str] = "Dong et al. 2019 (UniLM), section 2.5"
+    writes: ClassVar[str] = "cloze"
     paired: ClassVar[bool] = True
-    wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 2
     special_tokens: ClassVar[int] = 3
 
@@ -244,7 +246,7 @@ class TargetCloze(MayExtract, Cloze, Batched):
 
 
 @dataclass(frozen=True)
-class TargetNext(MayExtract, Batched):
+class TargetNext(MayExtract, BatchedObjective):
     """Ordinary teacher forcing: the target block starts with BOS and every place of it predicts the next token.
 
     Nothing is hidden; the last target token predicts SEP. While decoding, one token a step is enough.
@@ -258,7 +260,6 @@ class TargetNext(MayExtract, Batched):
     paper: ClassVar[str] = "Dong et al. 2019 (UniLM), the option pos_shift of its code"
     writes: ClassVar[str] = "next"
     paired: ClassVar[bool] = True
-    wants_random_second: ClassVar[bool] = False
     segments: ClassVar[int] = 2
     special_tokens: ClassVar[int] = 3
 

@@ -16,7 +16,7 @@ from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.objectives.contract import Batched, Supply
+from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import replace
 from unified.objectives.requirements import require_flag, require_integer, require_replacements
 from unified.objectives.sequences import MayPredictNext, Sequences
@@ -26,7 +26,7 @@ FIRST_TYPE, SECOND_TYPE, CLS_TYPE = range(3)
 
 
 @dataclass(frozen=True)
-class XLNet(MayPredictNext, Batched):
+class XLNet(MayPredictNext, BatchedObjective):
     """Permutation language modelling on two segments, with spans as targets and one token in ``context`` predicted.
 
     The sequence is ``first SEP second SEP CLS``. It has two halves, each with an order of its own: what is not
@@ -54,6 +54,7 @@ class XLNet(MayPredictNext, Batched):
     paired: ClassVar[bool] = False
     segments: ClassVar[int] = 2
     wants_random_second: ClassVar[bool] = True
+    reads_streams: ClassVar[bool] = True
     special_tokens: ClassVar[int] = 3
     token_types: ClassVar[int] = 3
 
