@@ -24,10 +24,9 @@ from models import SIZES, batch_of, example, our_model, our_step
 from paired import OURS, compare, options, set_up
 from permutation_step import permuted
 
-import unified.dropout
 from unified import masks
-from unified.allocator import keep_freed_memory
 from unified.data.example import Batch
+from unified.kernels.cpu import dropout, keep_freed_memory
 from unified.model import LanguageModel
 from unified.processes import guarded_children
 
@@ -66,11 +65,11 @@ def attention_steps(arguments: argparse.Namespace, kind: str) -> dict[str, Calla
 @contextmanager
 def torchs_dropout() -> Iterator[None]:
     """All of the model's dropout by torch, but for that of attention's weights."""
-    own, unified.dropout.dropout = unified.dropout.dropout, torch.nn.functional.dropout
+    own, dropout.dropout = dropout.dropout, torch.nn.functional.dropout
     try:
         yield
     finally:
-        unified.dropout.dropout = own
+        dropout.dropout = own
 
 
 def plain_step(arguments: argparse.Namespace) -> Callable[[], None]:

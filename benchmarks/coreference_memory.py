@@ -22,6 +22,7 @@ from paired import report
 from resident import MEBIBYTE, forget_peak, in_own_process, resident
 
 from unified.data.vocabulary import Vocabulary
+from unified.kernels.cpu import accelerate
 from unified.model import TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec, parse_head
@@ -107,7 +108,7 @@ def model(head: str) -> Predictor:
     config = TransformerConfig(len(vocabulary), layers=LAYERS, width=WIDTH, heads=WIDTH // 32, max_positions=LONGEST)
     torch.manual_seed(0)
     task = parse_head(head).task_of([document(10)])
-    network = UnderstandingModel(config, {"coreference": task.head(config)}).eval()
+    network = accelerate(UnderstandingModel(config, {"coreference": task.head(config)})).eval()
     return Predictor(network, "coreference", task, Codec(tokenizer, vocabulary, LONGEST))
 
 

@@ -12,6 +12,7 @@ from torch import nn
 from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
+from unified.kernels.cpu import accelerate
 from unified.model import LanguageModel, TransformerConfig
 
 VOCABULARY = 30_522
@@ -41,7 +42,7 @@ def our_model(size: Size, attention_dropout: float, device: str = "cpu", **chang
     shape = {"layers": size.layers, "width": size.width, "heads": size.heads, "token_types": 2}
     shape |= {"vocabulary_size": VOCABULARY, "attention_dropout": attention_dropout}
     config = TransformerConfig(**shape | changes)
-    return LanguageModel(config).train().to(device)
+    return accelerate(LanguageModel(config)).train().to(device)
 
 
 def bert(size: Size, device: str = "cpu", **changes) -> nn.Module:

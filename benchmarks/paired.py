@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from unified.allocator import keep_freed_memory
+from unified.kernels.cpu import keep_freed_memory
 from unified.results import versions
 
 OURS = "ours"

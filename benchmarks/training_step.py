@@ -4,8 +4,8 @@
 
 Forward, backward and fused AdamW on the same tokens, of which 15 % are predicted. Ours computes vocabulary scores of
 the predicted places only, the peers as they come. The rate of our operations (:func:`operations`) is compared with
-that of a matrix product alone: torch's, and on a CPU where our linear maps go by oneDNN (:mod:`unified.linear`),
-oneDNN's too. ``share_of_ceiling`` is of the faster.
+that of a matrix product alone: torch's, and on a CPU where our linear maps go by oneDNN
+(:mod:`unified.kernels.cpu.linear`), oneDNN's too. ``share_of_ceiling`` is of the faster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from torch import nn
 
 from unified import masks
 from unified.data.example import Batch
-from unified.linear import linear, onednn_is_faster
+from unified.kernels.cpu.linear import linear, why_not_onednn
 
 
 def full_rows(rows: int, length: int, device: str) -> Batch:
@@ -147,7 +147,7 @@ def main() -> None:
     work = operations(size, arguments.rows, arguments.length)
     shape = size, arguments.rows * arguments.length, arguments.device, dtype or torch.float32
     products = {"torch's": nn.functional.linear}
-    if arguments.device == "cpu" and dtype is None and onednn_is_faster():
+    if arguments.device == "cpu" and dtype is None and why_not_onednn() is None:
         products["oneDNN's"] = linear
     with torch.no_grad():
         ceilings = {name: ceiling(*shape, product) for name, product in products.items()}

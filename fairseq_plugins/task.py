@@ -6,9 +6,9 @@ from fairseq.tasks import FairseqTask
 from fairseq_plugins.folder import fairseq_dictionary
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.trust import check_criterion, check_model
-from unified.allocator import keep_freed_memory
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.kernels.cpu import keep_freed_memory
 
 
 class DictionaryTask(FairseqTask):

@@ -7,7 +7,7 @@ import pytest
 
 SIZES = """
 import sys, torch
-from unified.allocator import keep_freed_memory
+from unified.kernels.cpu import keep_freed_memory
 if sys.argv[1] == "kept" and not keep_freed_memory():
     sys.exit(3)
 

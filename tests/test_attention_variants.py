@@ -8,6 +8,7 @@ import torch
 from transformers import LukeConfig
 from transformers.models.luke.modeling_luke import LukeSelfAttention
 
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
 from unified.attention import prepare
 from unified.errors import UnifiedError
@@ -176,7 +177,6 @@ def test_dropout_is_on_embeddings_sublayers_and_weights_and_nowhere_else(kind, m
         return states
 
     monkeypatch.setattr(torch.nn.functional, "dropout", counted)
-    monkeypatch.setattr("unified.dropout.dropout", counted)
     shape = dict(dropout=0.25, attention_dropout=0.5, inner_dropout=0.125, attention_backend="dense")
     model = Transformer(config(sublayers=f"{kind},feed_forward", **shape)).train()
     places, mask = torch.arange(4)[None], masks.batch([masks.bidirectional(4)])

@@ -247,7 +247,7 @@ def test_choices_measure_each_beside_its_absence(benchmark, lines):
     assert len(found) == 8 and all(line["kind"] == "ratio" and line["ratio"] > 0 for line in found.values())
     choices = benchmark("choices")
     with choices.torchs_dropout():
-        from unified.dropout import Dropout
+        from unified.kernels.cpu.dropout import Dropout
 
         torch.manual_seed(0)
         ours = Dropout(0.5)(torch.ones(64))

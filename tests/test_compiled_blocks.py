@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 
-import unified.linear
 from tests import fairseq_runs as fairseq
 from tests.tiny_models import model
 from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Example
 from unified.errors import UnifiedError
+from unified.kernels.cpu import accelerate
+from unified.kernels.cpu.linear import Linear
 
 WIDTH = 24
 ROWS = [(3, 20), (5, 17), (10, 8, 4), (23,), (12, 11), (7, 7, 7)]
@@ -46,9 +47,17 @@ def gradients(core, batch) -> list[torch.Tensor]:
     return [loss, *torch.autograd.grad(loss, list(core.transformer.parameters()), materialize_grads=True)]
 
 
+def accelerated(**settings):
+    """Linear maps by oneDNN on every processor: they must not enter what is compiled."""
+    core = accelerate(model(**settings))
+    for module in core.modules():
+        if type(module) is torch.nn.Linear:
+            module.__class__ = Linear
+    return core
+
+
 @pytest.fixture(autouse=True)
-def afresh(monkeypatch):
-    monkeypatch.setattr(unified.linear, "onednn_is_faster", lambda: True)  # must not enter what is compiled
+def afresh():
     torch._dynamo.reset()
     counters.clear()
     yield
@@ -57,7 +66,7 @@ def afresh(monkeypatch):
 
 def test_compiled_blocks_give_the_same_losses_and_gradients_and_are_compiled_once():
     settings = {"layers": 3, "attention_backend": "sdpa", "dropout": 0.0, "attention_dropout": 0.0}
-    plain, compiled = (model(**settings).train() for _ in range(2))
+    plain, compiled = (accelerated(**settings).train() for _ in range(2))
     compiled.transformer.compile_blocks(backend="aot_eager")
     graphs = []
     for step, lengths in enumerate(ROWS):
@@ -70,7 +79,7 @@ def test_compiled_blocks_give_the_same_losses_and_gradients_and_are_compiled_onc
 
 
 def test_dropout_is_drawn_anew_in_compiled_blocks():
-    core = model(attention_backend="sdpa", dropout=0.5, attention_dropout=0.0).train()
+    core = accelerated(attention_backend="sdpa", dropout=0.5, attention_dropout=0.0).train()
     core.transformer.compile_blocks(backend="aot_eager")
     batch = batch_of((11, 12), 0)
     first, second = (float(core(batch)["a"].total.detach()) for _ in range(2))
@@ -78,7 +87,7 @@ def test_dropout_is_drawn_anew_in_compiled_blocks():
 
 
 def test_evaluation_and_generation_are_not_compiled():
-    core = model(attention_backend="sdpa").eval()
+    core = accelerated(attention_backend="sdpa").eval()
     expected = core(batch_of((11, 12), 0))["a"].total
     core.transformer.compile_blocks(backend="aot_eager")
     assert torch.equal(core(batch_of((11, 12), 0))["a"].total, expected)
@@ -86,7 +95,7 @@ def test_evaluation_and_generation_are_not_compiled():
 
 
 def test_attention_in_blocks_is_refused():
-    core = model(attention_dropout=0.1).train()
+    core = accelerated(attention_dropout=0.1).train()
     core.transformer.compile_blocks(backend="aot_eager")
     with pytest.raises(UnifiedError, match="'blocked'; choose 'sdpa' or 'dense'"):
         core(batch_of((11, 12), 0))

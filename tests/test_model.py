@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from tests.tiny_models import decoder, model, sources
 from unified import masks
 from unified.data.collate import collate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
 from unified.attention import attend, prepare
 from unified.errors import UnifiedError

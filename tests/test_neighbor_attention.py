@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from tests.mask_samples import random_queries, random_row
 from unified import masks
 from unified.attention import prepare

@@ -5,6 +5,7 @@ import pytest
 import torch
 from transformers import XLNetConfig, XLNetLMHeadModel
 
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from tests.token_files import SPECIAL
 from unified.checkpoints.xlnet_names import from_xlnet, to_xlnet
 from unified.data.collate import collate
@@ -249,7 +250,6 @@ def test_dropout_is_where_transformers_has_it(monkeypatch):
         return states * (1 + p) if training else states
 
     monkeypatch.setattr(torch.nn.functional, "dropout", scaled)
-    monkeypatch.setattr("unified.dropout.dropout", scaled)
     case, model = Case(), theirs(dropout=0.3)
     rates = dict.fromkeys(("dropout", "attention_dropout", "inner_dropout"), 0.3)
     own = ours(model, attention_backend="dense", **rates)

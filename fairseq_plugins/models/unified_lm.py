@@ -25,6 +25,7 @@ from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
 from unified.checkpoints.vocabularies import grown
 from unified.generation.decoder import SCHEMES, CachedDecoder
+from unified.kernels.cpu import accelerate
 from unified.model import PRESETS, LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel, with_pooler, without_other_sizes
 
@@ -75,7 +76,7 @@ class UnifiedLMModel(BaseFairseqModel):
     @refusing()
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
-        core = getattr(task, "build_core", LanguageModel)(config)  # of a task of understanding
+        core = accelerate(getattr(task, "build_core", LanguageModel)(config))  # of a task of understanding
         mark_parameters(core)
         if getattr(cfg, "compile_blocks", False):  # older checkpoints do not have it
             core.transformer.compile_blocks()

@@ -154,6 +154,8 @@ class UnifiedUnderstandingTask(DictionaryTask):
             with open_dict(cfg):
                 cfg.writes = "nothing"
         model = super().build_model(cfg, from_checkpoint)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.row_length = packed_length(model.core.transformer, self.cfg.tokens_per_sample, device)
         if not from_checkpoint:
             model.target_symbols = lambda symbols: self.target_symbols(symbols)
         return model
@@ -176,8 +178,6 @@ class UnifiedUnderstandingTask(DictionaryTask):
                 require_markable(type(task))
         core = UnderstandingModel(config, heads, predicts_tokens=self.masked)
         self.codec = Codec.for_model(config, self.tokenizer, self.vocabulary, self.cfg.tokens_per_sample)
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.row_length = packed_length(core.transformer, self.cfg.tokens_per_sample, device)
         return core
 
     def begin_valid_epoch(self, epoch, model):

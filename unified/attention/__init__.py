@@ -10,9 +10,11 @@ registers more of them.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 import torch
+from torch import nn
 
 from unified.attention.bias import ScoreBias
 from unified.attention.dense import DenseAttention
@@ -30,14 +32,16 @@ class Attention(Protocol):
     Attributes:
         blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
         shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
-        goes_by_documents: whether what documents of a row hide from each other costs nothing, however long the row.
         compiles: whether `torch.compile` can compile what it does.
     """
 
     blind: torch.Tensor | None
     shape: tuple[int, int, int] | None
-    goes_by_documents: ClassVar[bool]
     compiles: ClassVar[bool]
+
+    @staticmethod
+    def goes_by_documents(device: torch.device) -> bool:
+        """Whether what documents of a row hide from each other costs nothing there, however long the row is."""
 
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
@@ -65,21 +69,20 @@ class Attention(Protocol):
         """The weights too, (B, H, T, S), where the backend serves who needs them."""
 
 
-BACKENDS: dict[str, type] = {
+BACKENDS: dict[str, type[Attention]] = {
     "dense": DenseAttention,
     "sdpa": SdpaAttention,
     "flex": FlexAttention,
     "flex_flash": FlashFlexAttention,
 }
-#: Names of those that `auto` asks, in this order.
-AUTOMATIC = ["flex", "sdpa", "dense"]
+#: Names of those that "auto" asks, in this order.
+AUTOMATIC = ("flex", "sdpa", "dense")
 _announced: set[str] = set()
 
 
-def register(name: str, backend: type) -> None:
-    """Add a backend, which `auto` asks before those that are there."""
+def register(name: str, backend: type[Attention]) -> None:
+    """Add a backend, which can be chosen by its name from now on."""
     BACKENDS[name] = backend
-    AUTOMATIC.insert(0, name)
 
 
 def choose(
@@ -89,17 +92,20 @@ def choose(
     backend: str = "auto",
     needs: str | None = None,
     dtype: torch.dtype = torch.float32,
-) -> type:
-    """The backend class for these masks; ``auto`` is the first of those that pay there and can serve them.
+    automatic: Sequence[str] = AUTOMATIC,
+) -> type[Attention]:
+    """The backend class for these masks.
 
     Args:
+        backend: a name of :data:`BACKENDS`, or "auto" for the first of ``automatic`` that pays and can serve them.
+        needs: as for :func:`prepare`.
         dtype: of queries, keys and values.
 
     Raises:
         UnifiedError: the backend is unknown, or says it cannot serve the mask.
     """
     if backend == "auto":
-        order = [name for name in AUTOMATIC if BACKENDS[name].pays(mask, device, dtype, dropout, needs)]
+        order = [name for name in automatic if BACKENDS[name].pays(mask, device, dtype, dropout, needs)]
         reasons = {name: BACKENDS[name].unsupported(mask, device, dropout, needs) for name in order}
         chosen = next(name for name in order if reasons[name] is None)
         refused = "; ".join(f"{name}: {reasons[name]}" for name in order[: order.index(chosen)])
@@ -108,11 +114,16 @@ def choose(
             _announced.add(note)
             logger.info(note)
         return BACKENDS[chosen]
-    if backend not in BACKENDS:
-        raise UnifiedError(f"attention backend must be 'auto' or one of {sorted(BACKENDS)}, got {backend!r}")
-    reason = BACKENDS[backend].unsupported(mask, device, dropout, needs)
+    named = _named(backend)
+    reason = named.unsupported(mask, device, dropout, needs)
     if reason:
         raise UnifiedError(f"attention backend {backend!r} cannot serve this: {reason}")
+    return named
+
+
+def _named(backend: str) -> type[Attention]:
+    if backend not in BACKENDS:
+        raise UnifiedError(f"attention backend must be 'auto' or one of {sorted(BACKENDS)}, got {backend!r}")
     return BACKENDS[backend]
 
 
@@ -123,11 +134,13 @@ def prepare(
     dropout: float = 0.0,
     backend: str = "auto",
     needs: str | None = None,
+    automatic: Sequence[str] = AUTOMATIC,
 ) -> Attention:
     """Work done once per forward: choose a backend and let it turn the mask into what its kernel reads.
 
     Args:
         dtype: of queries, keys and values; on a CPU where no autocast makes them another.
+        backend, automatic: as for :func:`choose`.
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
 
     Raises:
@@ -137,11 +150,47 @@ def prepare(
         raise UnifiedError(f"mask must be an AttentionMask of unified.masks, got {type(mask).__name__}")
     if device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         dtype = torch.get_autocast_dtype("cpu")
-    prepared = choose(mask, device, dropout, backend, needs, dtype)(mask, dtype)
+    prepared = choose(mask, device, dropout, backend, needs, dtype, automatic)(mask, dtype)
     # Other masks leave only places without a text blind, whose states nobody reads.
     prepared.blind = mask.blind() if mask.exclude_self else None
     prepared.shape = (len(mask.query_rank) if mask.batched else 0, mask.query_length, mask.key_length)
     return prepared
+
+
+class BackendChoice(nn.Module):
+    """:func:`prepare` with the backend that a model was told to take.
+
+    A module without parameters, so that the choice can be swapped as any other part of a model.
+
+    Args:
+        backend: as for :func:`choose`.
+
+    Raises:
+        UnifiedError: the backend is unknown.
+    """
+
+    automatic: ClassVar[Sequence[str]] = AUTOMATIC
+
+    def __init__(self, backend: str = "auto"):
+        super().__init__()
+        if backend != "auto":
+            _named(backend)
+        self.backend = backend
+
+    def forward(
+        self,
+        mask: AttentionMask,
+        dtype: torch.dtype,
+        device: torch.device,
+        dropout: float = 0.0,
+        needs: str | None = None,
+    ) -> Attention:
+        return prepare(mask, dtype, device, dropout, self.backend, needs, self.automatic)
+
+    def goes_by_documents(self, device: torch.device) -> bool:
+        """Whether a backend that may be taken goes by documents there, see :class:`Attention`."""
+        names = self.automatic if self.backend == "auto" else (self.backend,)
+        return any(BACKENDS[name].goes_by_documents(device) for name in names)
 
 
 def attend(

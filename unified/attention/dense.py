@@ -20,12 +20,15 @@ def masked_softmax(scores: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
 class DenseAttention:
     """Explicit T x S scores. Every device, every mask, dropout, any order of derivatives; quadratic memory."""
 
-    goes_by_documents = False
     compiles = True
 
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         return True
+
+    @staticmethod
+    def goes_by_documents(device: torch.device) -> bool:
+        return False
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:

@@ -22,13 +22,16 @@ class FlexAttention:
     """One BlockMask, built from ranks without looking at token pairs, serves all layers."""
 
     kernel_options: ClassVar[dict[str, str]] = {}
-    goes_by_documents = False
     compiles = True
 
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         """Where blocks can be skipped; a whole row without holes is SDPA's own fast case."""
         return device.type == "cuda" and mask.structure == "mixed"
+
+    @staticmethod
+    def goes_by_documents(device: torch.device) -> bool:
+        return False
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
@@ -58,6 +61,10 @@ class FlashFlexAttention(FlexAttention):
     """The same by FlashAttention's kernels, which torch calls experimental; in float16 or bfloat16."""
 
     kernel_options: ClassVar[dict[str, str]] = {"BACKEND": "FLASH"}
+
+    @staticmethod
+    def goes_by_documents(device: torch.device) -> bool:
+        return False
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:

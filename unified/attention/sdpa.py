@@ -16,12 +16,15 @@ def _may_be_keyless(mask: AttentionMask) -> bool:
 class SdpaAttention:
     """One boolean T x S matrix a row at most; none where the row is full or causal throughout."""
 
-    goes_by_documents = False
     compiles = True
 
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         return True
+
+    @staticmethod
+    def goes_by_documents(device: torch.device) -> bool:
+        return False
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:

@@ -24,6 +24,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
 from unified.generation.lengths import PairLengths
+from unified.kernels.cpu import accelerate
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.understanding import UnderstandingModel
 from unified.results import FILE_NAME, chosen_run, read_results
@@ -142,7 +143,7 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[LanguageModel, Voc
     trained = read(path, content, folder)
     model = LanguageModel(trained.config)
     load_parameters(model, trained.parameters, new_allowed_prefixes=OPTIONAL_HEADS)
-    return model.eval(), trained.vocabulary, trained.writes
+    return accelerate(model).eval(), trained.vocabulary, trained.writes
 
 
 def restore_tasks(
@@ -161,7 +162,7 @@ def restore_tasks(
         tasks[name] = HEADS[kept["head"]](**kept["settings"])
     model = UnderstandingModel(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
     load_parameters(model, trained.parameters, unused_allowed_prefixes=["token_head."])
-    return model.eval(), tasks, trained.vocabulary
+    return accelerate(model).eval(), tasks, trained.vocabulary
 
 
 def heads_of(content: dict) -> dict[str, dict]:

@@ -1,1 +1,1 @@
-"""What makes one kind of processor fast. The models work without it, and are what it is tested against."""
+"""What makes one kind of processor fast. Models are plain PyTorch without it, and it is tested against them."""

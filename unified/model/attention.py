@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
-from unified.linear import Linear
 from unified.model.config import TransformerConfig
 
 
@@ -34,8 +33,8 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads = config.heads
         self.dropout = config.attention_dropout
-        self.query_key_value = Linear(config.width, 3 * config.width)
-        self.output = Linear(config.width, config.width)
+        self.query_key_value = nn.Linear(config.width, 3 * config.width)
+        self.output = nn.Linear(config.width, config.width)
 
     @property
     def rate(self) -> float:

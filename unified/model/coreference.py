@@ -9,9 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from unified.dropout import Dropout
 from unified.errors import UnifiedError
-from unified.linear import Linear
 from unified.model.config import TransformerConfig
 from unified.model.ranking import Ranking
 from unified.model.spans import MentionScorer, SpanVectors, candidate_spans, kept_spans
@@ -89,14 +87,14 @@ class CoreferenceHead(nn.Module):
         self.mention = MentionScorer(self.vectors, config.width, settings.hidden, settings.dropout)
         self.width_prior = nn.Embedding(settings.max_width, features)
         self.width = nn.Sequential(
-            Linear(features, settings.hidden), nn.ReLU(), Dropout(settings.dropout), Linear(settings.hidden, 1)
+            nn.Linear(features, settings.hidden), nn.ReLU(), nn.Dropout(settings.dropout), nn.Linear(settings.hidden, 1)
         )
-        self.coarse = Linear(size, size)
+        self.coarse = nn.Linear(size, size)
         self.distance_prior = nn.Embedding(len(_BUCKETS) + 1, features)
-        self.distance = Linear(features, 1)
+        self.distance = nn.Linear(features, 1)
         self.pair = _PairScorer(size, settings)
-        self.gate = Linear(2 * size, size)
-        self.dropout = Dropout(settings.dropout)
+        self.gate = nn.Linear(2 * size, size)
+        self.dropout = nn.Dropout(settings.dropout)
         for module in self.modules():
             initialize(module, config.initializer_range)
 
@@ -194,16 +192,16 @@ class _PairScorer(nn.Module):
     def __init__(self, size: int, settings: SpanRanking):
         super().__init__()
         features, hidden = settings.features, settings.hidden
-        self.span = Linear(size, hidden)
-        self.earlier = Linear(size, hidden, bias=False)
-        self.product = Linear(size, hidden, bias=False)
-        self.features = Linear(4 * features, hidden, bias=False)
+        self.span = nn.Linear(size, hidden)
+        self.earlier = nn.Linear(size, hidden, bias=False)
+        self.product = nn.Linear(size, hidden, bias=False)
+        self.features = nn.Linear(4 * features, hidden, bias=False)
         self.same_speaker = nn.Embedding(2, features)
         self.genres = nn.Embedding(len(settings.genres) + 1, features)
         self.distances = nn.Embedding(len(_BUCKETS) + 1, features)
         self.segments = nn.Embedding(settings.max_segments, features)
-        self.dropout = Dropout(settings.dropout)
-        self.output = Linear(hidden, 1)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(hidden, 1)
 
     def forward(
         self,

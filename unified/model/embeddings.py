@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unified.dropout import Dropout
 from unified.errors import UnifiedError
-from unified.linear import linear
+from unified.kernels.plain import LinearMap
 from unified.model.config import TransformerConfig
 
 #: For each token type of UniLM, BERT's that it begins as: 2 and 3 are one-sided text, 4 a source, 5 its target; 6 is a
@@ -32,6 +31,7 @@ class SymbolTable(nn.Embedding):
     def __init__(self, config: TransformerConfig):
         super().__init__(config.vocabulary_size, config.width)
         self.register_buffer("scored", torch.ones(config.vocabulary_size))
+        self.linear = LinearMap()
 
     @property
     def left_out(self) -> torch.Tensor:
@@ -44,7 +44,7 @@ class SymbolTable(nn.Embedding):
 
     def logits(self, states: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         """Scores (N, V) of states (N, D) with a bias (V,); -inf for symbols that are left out."""
-        return linear(states, self.weight, bias.masked_fill(self.left_out, -torch.inf))
+        return self.linear(states, self.weight, bias.masked_fill(self.left_out, -torch.inf))
 
 
 class Embeddings(nn.Module):
@@ -57,7 +57,7 @@ class Embeddings(nn.Module):
         self.token_types = nn.Embedding(config.token_types, config.width)
         # A pre-norm stack normalizes inside its blocks and once at the end.
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "post" else nn.Identity()
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T) three times -> (B, T, D)."""
@@ -77,7 +77,7 @@ class TokenEmbeddings(nn.Module):
         super().__init__()
         self.tokens = SymbolTable(config)
         self.query = nn.Parameter(torch.empty(config.width).normal_(std=config.initializer_range))
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T), and as many positions and types as states are wanted, (B, Q) -> (B, Q, D).

@@ -8,9 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import rnn
 
-from unified.dropout import Dropout
 from unified.errors import UnifiedError
-from unified.linear import Linear
 from unified.model.config import TransformerConfig
 from unified.model.transformer import initialize
 
@@ -54,8 +52,8 @@ class RecurrentHead(nn.Module):
         self.weights = nn.Parameter(torch.zeros(len(self.layers))) if how == WEIGHTED else None
         size = config.width if how == WEIGHTED else len(self.layers) * config.width
         self.recurrent = nn.LSTM(size, width, num_layers=2, dropout=dropout, bidirectional=True)
-        self.dropout = Dropout(dropout)
-        self.output = Linear(2 * width, outputs)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(2 * width, outputs)
         initialize(self.output, config.initializer_range)
 
     def combined(self, states: torch.Tensor) -> torch.Tensor:

@@ -9,8 +9,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from unified.dropout import Dropout
-from unified.linear import Linear
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import SymbolTable
 from unified.model.transformer import initialize
@@ -42,7 +40,7 @@ class LanguageModelHead(nn.Module):
         super().__init__()
         self.dense = self.norm = None
         if config.token_head == "transform":
-            self.dense = Linear(config.width, config.width)
+            self.dense = nn.Linear(config.width, config.width)
             self.activation = nn.GELU(approximate=config.gelu_approximation)
             self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
             initialize(self.dense, config.initializer_range)
@@ -60,8 +58,8 @@ class NextSentenceHead(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.pooler = Linear(config.width, config.width)
-        self.classifier = Linear(config.width, 2)
+        self.pooler = nn.Linear(config.width, config.width)
+        self.classifier = nn.Linear(config.width, 2)
         for module in (self.pooler, self.classifier):
             initialize(module, config.initializer_range)
 
@@ -78,10 +76,10 @@ class SentenceHead(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.dense = Linear(config.width, config.width)
+        self.dense = nn.Linear(config.width, config.width)
         self.activation = nn.GELU(approximate=config.gelu_approximation)
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
-        self.classifier = Linear(config.width, 2)
+        self.classifier = nn.Linear(config.width, 2)
         for module in (self.dense, self.classifier):
             initialize(module, config.initializer_range)
 
@@ -95,9 +93,9 @@ class PooledHead(nn.Module):
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
-        self.pooler = Linear(config.width, config.width)
-        self.dropout = Dropout(dropout)
-        self.output = Linear(config.width, outputs)
+        self.pooler = nn.Linear(config.width, config.width)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(config.width, outputs)
         for module in (self.pooler, self.output):
             initialize(module, config.initializer_range)
 
@@ -111,8 +109,8 @@ class LinearHead(nn.Module):
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
-        self.dropout = Dropout(dropout)
-        self.output = Linear(config.width, outputs)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(config.width, outputs)
         initialize(self.output, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: object = None) -> torch.Tensor:
@@ -125,8 +123,8 @@ class PairHead(nn.Module):
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
-        self.dropout = Dropout(dropout)
-        self.output = Linear(2 * config.width, outputs)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(2 * config.width, outputs)
         initialize(self.output, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -148,9 +146,9 @@ class SpanBoundaryHead(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.distances = nn.Embedding(config.boundary_offsets, self.DISTANCE_WIDTH)
-        self.first = Linear(2 * config.width + self.DISTANCE_WIDTH, config.width)
+        self.first = nn.Linear(2 * config.width + self.DISTANCE_WIDTH, config.width)
         self.first_norm = nn.LayerNorm(config.width, config.norm_epsilon)
-        self.second = Linear(config.width, config.width)
+        self.second = nn.Linear(config.width, config.width)
         self.second_norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
         for module in (self.distances, self.first, self.second):

@@ -8,8 +8,6 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from unified.dropout import Dropout
-from unified.linear import Linear
 from unified.model.attention import SelfAttention
 from unified.model.config import TransformerConfig
 from unified.model.relative import TransformerXLAttention
@@ -34,10 +32,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.inner = Linear(config.width, config.feed_forward)
+        self.inner = nn.Linear(config.width, config.feed_forward)
         self.activation = nn.GELU(approximate=config.gelu_approximation)
-        self.dropout = Dropout(config.inner_dropout)
-        self.outer = Linear(config.feed_forward, config.width)
+        self.dropout = nn.Dropout(config.inner_dropout)
+        self.outer = nn.Linear(config.feed_forward, config.width)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         return self.outer(self.dropout(self.activation(self.inner(states))))
@@ -50,7 +48,7 @@ class Residual(nn.Module):
         super().__init__()
         self.sublayer = sublayer
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.pre_norm = config.norm == "pre"
 
     def forward(self, states: torch.Tensor, *arguments) -> torch.Tensor:

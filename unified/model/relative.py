@@ -16,7 +16,7 @@ from torch import nn
 from unified.attention import Attention, attend
 from unified.attention.bias import ScoreBias, Tile, of_queries
 from unified.errors import UnifiedError
-from unified.linear import Linear, linear
+from unified.kernels.plain import LinearMap
 from unified.model.attention import join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.relations import Relations
@@ -77,9 +77,10 @@ class TransformerXLAttention(nn.Module):
         self.heads = config.heads
         self.dropout = config.attention_dropout
         size = config.width // config.heads
-        self.query_key_value = Linear(config.width, 3 * config.width, bias=False)
-        self.distances = Linear(config.width, config.width, bias=False)
-        self.output = Linear(config.width, config.width, bias=False)
+        self.query_key_value = nn.Linear(config.width, 3 * config.width, bias=False)
+        self.linear = LinearMap()  # by parts of the weight above
+        self.distances = nn.Linear(config.width, config.width, bias=False)
+        self.output = nn.Linear(config.width, config.width, bias=False)
         self.content_bias = nn.Parameter(torch.empty(config.heads, size))
         self.distance_bias = nn.Parameter(torch.empty(config.heads, size))
         self.segment_bias = nn.Parameter(torch.empty(config.heads, size))
@@ -121,8 +122,8 @@ class TransformerXLAttention(nn.Module):
         else:
             of_query, of_key_value = self.query_key_value.weight.split([width, 2 * width])
             sources = states[:, :content] if memory is None else torch.cat([memory, states[:, :content]], dim=1)
-            query = linear(states, of_query)
-            key, value = linear(sources, of_key_value).chunk(2, dim=-1)
+            query = self.linear(states, of_query)
+            key, value = self.linear(sources, of_key_value).chunk(2, dim=-1)
         return split_heads(query, self.heads), split_heads(key, self.heads), split_heads(value, self.heads)
 
     def bias(self, query: torch.Tensor, relations: Relations) -> RelativeBias:

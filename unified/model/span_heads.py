@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from unified.dropout import Dropout
-from unified.linear import Linear, linear
+from unified.kernels.plain import LinearMap
 from unified.model.config import TransformerConfig
 from unified.model.transformer import initialize
 
@@ -60,7 +59,7 @@ class BertSpanHead(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.output = Linear(config.width, 2)
+        self.output = nn.Linear(config.width, 2)
         initialize(self.output, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
@@ -77,9 +76,9 @@ class UnilmSpanHead(nn.Module):
 
     def __init__(self, config: TransformerConfig, kinds: int):
         super().__init__()
-        self.output = Linear(config.width, 2)
-        self.dropout = Dropout(config.dropout)
-        self.kind = Linear(config.width, kinds)
+        self.output = nn.Linear(config.width, 2)
+        self.dropout = nn.Dropout(config.dropout)
+        self.kind = nn.Linear(config.width, kinds)
         for module in (self.output, self.kind):
             initialize(module, config.initializer_range)
 
@@ -99,13 +98,14 @@ class XlnetSpanHead(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.start = Linear(config.width, 1)
-        self.end_dense = Linear(2 * config.width, config.width)
+        self.start = nn.Linear(config.width, 1)
+        self.end_dense = nn.Linear(2 * config.width, config.width)
+        self.linear = LinearMap()  # by parts of the weight above
         self.end_norm = nn.LayerNorm(config.width, config.norm_epsilon)
-        self.end = Linear(config.width, 1)
-        self.answer_dense = Linear(2 * config.width, config.width)
-        self.dropout = Dropout(config.dropout)
-        self.answer = Linear(config.width, 1, bias=False)
+        self.end = nn.Linear(config.width, 1)
+        self.answer_dense = nn.Linear(2 * config.width, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.answer = nn.Linear(config.width, 1, bias=False)
         for module in (self.start, self.end_dense, self.end, self.answer_dense, self.answer):
             initialize(module, config.initializer_range)
 
@@ -120,11 +120,11 @@ class XlnetSpanHead(nn.Module):
         cls = states.index_select(0, first + reading["cls"])
         kinds = self.answer(self.dropout(torch.tanh(self.answer_dense(torch.cat([expected, cls], -1)))))
         own, other = self.end_dense.weight.chunk(2, dim=1)
-        left = linear(states, own, self.end_dense.bias)
+        left = self.linear(states, own, self.end_dense.bias)
 
         def ends(starts: torch.Tensor) -> torch.Tensor:
             """(N,) logits for a start of each example, int64 (E,) flat places."""
-            right = linear(states.index_select(0, starts), other)
+            right = self.linear(states.index_select(0, starts), other)
             hidden = torch.tanh(left + right.index_select(0, example))
             return self.end(self.end_norm(hidden)).squeeze(-1)
 

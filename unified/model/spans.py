@@ -7,9 +7,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from unified.dropout import Dropout
-from unified.linear import Linear
-
 
 def candidate_spans(sentences: torch.Tensor, widest: int) -> tuple[torch.Tensor, torch.Tensor]:
     """First and last words, int64 (C,), of all spans of up to ``widest`` words of one sentence, by first, then last.
@@ -61,9 +58,9 @@ class SpanVectors(nn.Module):
 
     def __init__(self, states: int, widest: int, features: int, dropout: float):
         super().__init__()
-        self.attention = Linear(states, 1)
+        self.attention = nn.Linear(states, 1)
         self.widths = nn.Embedding(widest, features)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.size = 3 * states + features
 
     def forward(
@@ -107,12 +104,12 @@ class MentionScorer(nn.Module):
 
     def __init__(self, vectors: SpanVectors, states: int, hidden: int, dropout: float):
         super().__init__()
-        self.first = Linear(states, hidden)
-        self.last = Linear(states, hidden, bias=False)
-        self.width = Linear(vectors.widths.embedding_dim, hidden, bias=False)
-        self.mean = Linear(states, hidden, bias=False)
-        self.dropout = Dropout(dropout)
-        self.output = Linear(hidden, 1)
+        self.first = nn.Linear(states, hidden)
+        self.last = nn.Linear(states, hidden, bias=False)
+        self.width = nn.Linear(vectors.widths.embedding_dim, hidden, bias=False)
+        self.mean = nn.Linear(states, hidden, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(hidden, 1)
 
     def forward(
         self, vectors: SpanVectors, states: torch.Tensor, first: torch.Tensor, last: torch.Tensor, words: torch.Tensor

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-from unified.attention import Attention, prepare
-from unified.dropout import Dropout
+from unified.attention import Attention, BackendChoice
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
@@ -33,8 +32,9 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self._compiled: list[Callable[..., torch.Tensor]] = []
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
+        self.backend = BackendChoice(config.attention_backend)
         # Transformer-XL drops at its two ends too: the sinusoids and the last states.
-        self.dropout = Dropout(config.dropout if config.relative else 0.0)
+        self.dropout = nn.Dropout(config.dropout if config.relative else 0.0)
         self.apply(self._initialize)
 
     def _initialize(self, module: nn.Module) -> None:
@@ -78,13 +78,13 @@ class Transformer(nn.Module):
             missing = "a memory" if memory is not None else stream
             raise UnifiedError(f"{missing} needs a model with relative positions (positions 'relative', XLNet)")
         dropout = self.config.attention_dropout if self.training else 0.0
-        weight, backend = self.embeddings.tokens.weight, self.config.attention_backend
+        weight = self.embeddings.tokens.weight
         filled = 0 if memory is None else memory.filled
         if filled and len(memory.states[0]) != len(tokens):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
         mask = self.directed(mask, positions)
         prepared = {
-            kind: prepare(seen, weight.dtype, weight.device, dropout, backend, self.needs(kind))
+            kind: self.backend(seen, weight.dtype, weight.device, dropout, self.needs(kind))
             for kind, seen in self.masks(mask.with_memory(filled) if filled else mask).items()
         }
         if self._compiled and self.training and not all(one.compiles for one in prepared.values()):
@@ -120,8 +120,8 @@ class Transformer(nn.Module):
         return self._kinds_per_block * len(self.blocks)
 
     def goes_by_documents(self, device: torch.device) -> bool:
-        """Whether packed rows may be of any length: on a CPU, in blocks, without distances, whose tables grow."""
-        return device.type == "cpu" and self.config.attention_backend in ("auto", "blocked") and not self.relates
+        """Whether packed rows may be of any length there; not where attention reads distances, whose tables grow."""
+        return self.backend.goes_by_documents(device) and not self.relates
 
     def needs(self, kind: str) -> str | None:
         """What attentions of a kind need of a backend, see :func:`unified.attention.prepare`."""

@@ -10,7 +10,6 @@ from torch import nn
 
 from unified.attention import Attention, attend
 from unified.attention.bias import ScoreBias, of_queries
-from unified.linear import Linear
 from unified.model.attention import SelfAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.relations import Relations
@@ -98,7 +97,7 @@ class EntityAttention(SelfAttention):
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         width = config.width
-        self.query_key_value = Linear(width, 6 * width)  # w2w, w2e, e2w, e2e, key, value
+        self.query_key_value = nn.Linear(width, 6 * width)  # w2w, w2e, e2w, e2e, key, value
 
     def forward(self, states: torch.Tensor, attention: Attention, relations: Relations) -> torch.Tensor:
         """(B, T, D) -> (B, T, D)."""

@@ -15,8 +15,8 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from unified.attention.bias import of_keys, of_queries
-from unified.dropout import keep_mask, kept_share
 from unified.kernels.cpu.blocks import Block, attend_in_blocks, blocks_of, hidden_pairs
+from unified.kernels.cpu.dropout import keep_mask, kept_share
 from unified.masks import AttentionMask
 
 #: Scores at once: 16 MiB of float32, twelve heads of 512 places. Smaller pieces wait for each other's threads.
@@ -46,7 +46,6 @@ def _beats_torch(dtype: torch.dtype, keys: int) -> bool:
 class BlockedAttention:
     """On the CPU alone; what documents hide from each other costs nothing, and no scores of all pairs are kept."""
 
-    goes_by_documents = True
     compiles = False
 
     @staticmethod
@@ -57,6 +56,10 @@ class BlockedAttention:
         if dropout or needs == "bias" or _beats_torch(dtype, mask.key_length):
             return True
         return mask.structure == "mixed" and hidden_pairs(mask) >= _SPARED
+
+    @staticmethod
+    def goes_by_documents(device: torch.device) -> bool:
+        return device.type == "cpu"
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:

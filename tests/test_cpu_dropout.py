@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from unified.dropout import Dropout, keep_mask, kept_share
+from unified.kernels.cpu.dropout import Dropout, keep_mask, kept_share
 
 
 @pytest.mark.parametrize("rate", [1e-4, 0.1, 0.25, 0.5, 0.9])

@@ -1,4 +1,4 @@
-"""Dropout; on a CPU from 16 random bits a decision, where torch draws a number for each."""
+"""Dropout on a CPU from 16 random bits a decision, where torch draws a number for each."""
 
 from __future__ import annotations
 
@@ -37,18 +37,13 @@ def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
     return _Dropped.apply(states, rate) if own else nn.functional.dropout(states, rate)
 
 
-class Dropout(nn.Module):
-    """:func:`dropout` while training."""
-
-    def __init__(self, rate: float):
-        super().__init__()
-        self.rate = rate
+class Dropout(nn.Dropout):
+    """:class:`torch.nn.Dropout` by :func:`dropout`, but for dropout in place."""
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        return dropout(states, self.rate) if self.training and self.rate else states
-
-    def extra_repr(self) -> str:
-        return f"rate={self.rate}"
+        if self.inplace:
+            return super().forward(states)
+        return dropout(states, self.p) if self.training and self.p else states
 
 
 class _Dropped(torch.autograd.Function):

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-import unified.linear
-from unified.linear import Linear, linear, onednn_is_faster
+from unified.kernels.cpu import linear as by_onednn
+from unified.kernels.cpu.linear import Linear, linear, why_not_onednn
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no linear map by oneDNN"
@@ -14,10 +14,9 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def counted(monkeypatch):
-    """As on a processor whose AVX-512 lies idle; the products that oneDNN makes are counted."""
-    calls, product = [], unified.linear._product
-    monkeypatch.setattr(unified.linear, "onednn_is_faster", lambda: True)
-    monkeypatch.setattr(unified.linear, "_product", lambda *inputs: calls.append(1) or product(*inputs))
+    """The products that oneDNN makes are counted."""
+    calls, product = [], by_onednn._product
+    monkeypatch.setattr(by_onednn, "_product", lambda *inputs: calls.append(1) or product(*inputs))
     return calls
 
 
@@ -51,13 +50,13 @@ def test_values_and_gradients_are_those_of_float64(counted, shape, outputs, bias
 
 def test_tensors_with_gaps_are_copied_or_left_to_torch(counted, monkeypatch):
     """oneDNN would fall back to its slow reference for them."""
-    product = unified.linear._product
+    product = by_onednn._product
 
     def checked(left, right, bias=None):
         assert all(side.is_contiguous() or side.T.is_contiguous() for side in (left, right))
         return product(left, right, bias)
 
-    monkeypatch.setattr(unified.linear, "_product", checked)
+    monkeypatch.setattr(by_onednn, "_product", checked)
     states, weight, _ = inputs(5, 6, 8, outputs=12, bias=False)
     turned, some = states.transpose(0, 1), weight[3:9]
     for part in (turned, turned[:, :2], turned[..., 0:1].expand(6, 5, 8)):
@@ -133,18 +132,22 @@ def test_torchs_switch_turns_it_off(counted):
 
 @pytest.mark.parametrize(
     ("capability", "vendor", "expected"),
-    [("AVX512", "AuthenticAMD", True), ("AVX2", "AuthenticAMD", False), ("AVX512", "GenuineIntel", False)],
+    [
+        ("AVX512", "AuthenticAMD", None),
+        ("AVX2", "AuthenticAMD", "this processor has no AVX-512"),
+        ("AVX512", "GenuineIntel", "MKL uses AVX-512 on this processor"),
+    ],
 )
 def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, capability, vendor, expected):
     described = tmp_path / "cpuinfo"
     described.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
-    monkeypatch.setattr(unified.linear, "_PROCESSOR", described)
+    monkeypatch.setattr(by_onednn, "_PROCESSOR", described)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    decide = onednn_is_faster.__wrapped__
-    assert decide() is expected
+    assert why_not_onednn() == expected
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    assert decide() is False
+    assert why_not_onednn() == "this torch computes products without MKL"
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     described.unlink()
-    assert decide() is False
+    assert "does not say whose processor" in why_not_onednn()

@@ -2,23 +2,27 @@
 
 import math
 import weakref
+from functools import partial
 
 import pytest
 import torch
 
 from tests.test_attention import ROWS, batch, gradients, tensors
 from unified import masks
-from unified.attention import attend, choose, prepare
-from unified.dropout import kept_share
+from unified.attention import attend, prepare
+from unified.attention import choose as choose_of
 from unified.kernels.cpu import blocked
+from unified.kernels.cpu.accelerate import BlockedChoice
 from unified.kernels.cpu.blocked import BlockedAttention
 from unified.kernels.cpu.blocks import blocks_of, hidden_pairs
+from unified.kernels.cpu.dropout import kept_share
 from unified.model import PRESETS
 from unified.model.relations import DistanceTable, Relations
 from unified.model.relative import RelativeBias
 from unified.model.transformer import Transformer
 
 CPU = torch.device("cpu")
+choose = partial(choose_of, automatic=BlockedChoice.automatic)
 
 
 def different_rows() -> masks.AttentionMask:
@@ -106,10 +110,10 @@ def test_training_in_bfloat16_goes_by_blocks_where_that_is_faster(monkeypatch):
         monkeypatch.setattr(blocked, "multiplies_bfloat16", lambda there=there: there)
         assert (choose(short, CPU, 0.0, dtype=torch.bfloat16) is BlockedAttention) is there
         with torch.autocast("cpu", torch.bfloat16):
-            assert isinstance(prepare(short, torch.float32, CPU), BlockedAttention) is there
+            assert isinstance(BlockedChoice()(short, torch.float32, CPU), BlockedAttention) is there
         assert choose(short, CPU, 0.0) is choose(long, CPU, 0.0, dtype=torch.bfloat16) is not BlockedAttention
         packed = masks.batch([masks.pack([masks.bidirectional(300)] * 2, length=600)])
-        assert prepare(packed, torch.bfloat16, CPU).by_torch == (not there)  # each document is short
+        assert BlockedChoice()(packed, torch.bfloat16, CPU).by_torch == (not there)  # each document is short
         with torch.no_grad():
             assert choose(short, CPU, 0.0, dtype=torch.bfloat16) is not BlockedAttention
 
@@ -123,7 +127,7 @@ def test_bfloat16_is_as_exact_as_torchs_own_kernel(rank, monkeypatch):
     inputs = [(torch.randn(2, 2, 128, 32) * size).bfloat16() for size in (4, 4, 1, 1)]
     for backend, dtype in (("dense", torch.float64), ("sdpa", torch.bfloat16), ("auto", torch.bfloat16)):
         *read, weight = (tensor.to(dtype).requires_grad_() for tensor in inputs)
-        prepared = prepare(mask, dtype, CPU, 0.0, backend)
+        prepared = BlockedChoice(backend)(mask, dtype, CPU)
         out = attend(*read, prepared)
         found[backend] = [out.double(), *(one.double() for one in torch.autograd.grad((out * weight).sum(), read))]
     assert isinstance(prepared, BlockedAttention)

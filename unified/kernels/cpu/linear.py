@@ -1,4 +1,4 @@
-"""Linear maps; by oneDNN on a CPU where torch's own products leave AVX-512 idle.
+"""Linear maps by oneDNN, for a CPU on which torch's own products leave AVX-512 idle.
 
 torch computes products of float32 by Intel's MKL, which keeps to AVX2 on processors of other makers. oneDNN, which
 torch brings along, uses AVX-512 on all that have it. The compiler's name for it (`mkldnn::_linear_pointwise`) is no
@@ -7,12 +7,13 @@ public one of torch: where a version has it no more, products are torch's.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from unified.kernels.plain import LinearMap
 
 _PROCESSOR = Path("/proc/cpuinfo")
 
@@ -34,12 +35,29 @@ class Linear(nn.Linear):
         return linear(states, self.weight, self.bias)
 
 
-@cache
-def onednn_is_faster() -> bool:
-    """Whether this is a processor with AVX-512 that MKL does not use it on, and this torch has both libraries."""
-    libraries = torch.backends.mkl.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return libraries and wide and _PROCESSOR.exists() and "GenuineIntel" not in _PROCESSOR.read_text()
+class OneDnnLinearMap(LinearMap):
+    """:class:`unified.kernels.plain.LinearMap` by :func:`linear`."""
+
+    def forward(self, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        return linear(states, weight, bias)
+
+
+def why_not_onednn() -> str | None:
+    """Why oneDNN is not faster than torch's own products, or None.
+
+    It is on a processor with AVX-512 on which MKL does not use it, where this torch has both libraries.
+    """
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return "this torch has no linear map by oneDNN"
+    if not torch.backends.mkl.is_available():
+        return "this torch computes products without MKL"
+    if torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return "this processor has no AVX-512"
+    if not _PROCESSOR.exists():
+        return f"{_PROCESSOR} does not say whose processor this is"
+    if "GenuineIntel" in _PROCESSOR.read_text():
+        return "MKL uses AVX-512 on this processor"
+    return None
 
 
 def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
@@ -59,7 +77,6 @@ def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tens
         and states.size(-1) == weight.size(1)
         and weight.is_contiguous()
         and (bias is None or (bias.dtype == torch.float32 and bias.is_contiguous() and bias.shape == weight.shape[:1]))
-        and onednn_is_faster()
         and torch.backends.mkldnn.enabled
         and not torch.is_autocast_enabled("cpu")
     )
