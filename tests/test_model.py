@@ -217,17 +217,17 @@ def test_the_last_block_computes_no_state_that_is_not_read():
 
 def test_of_a_source_the_last_block_gives_keys_and_values_alone(monkeypatch):
     writer = decoder()
-    counted, prepared = computed_places(writer.model), writer._source_attentions
+    counted, prepare = computed_places(writer.model), writer.model.transformer.prepare
     calls = []
 
-    def spied(*arguments):
-        inner = prepared(*arguments)
-        for kind, attention in inner.items():
-            inner[kind] = lambda *inputs, attention=attention: calls.append(1) or attention(*inputs)
-            inner[kind].blind, inner[kind].shape = attention.blind, attention.shape
-        return inner
+    def spied(*arguments, **options):
+        found = []
+        for attention in prepare(*arguments, **options):
+            found.append(lambda *inputs, attention=attention: calls.append(1) or attention(*inputs))
+            found[-1].blind, found[-1].shape = attention.blind, attention.shape
+        return found
 
-    monkeypatch.setattr(writer, "_source_attentions", spied)
+    monkeypatch.setattr(writer.model.transformer, "prepare", spied)
     source = writer.encode(sources([5, 7]))
     assert counted == [2 * 9, 0] and len(calls) == 1
     counted.clear()

@@ -32,11 +32,15 @@ class Attention(Protocol):
     Attributes:
         blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
         shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
+        name: by which it is chosen.
+        any_shape: whether masks of ever new shapes cost no more: nothing is compiled for a shape, no value is read.
         compiles: whether `torch.compile` can compile what it does.
     """
 
     blind: torch.Tensor | None
     shape: tuple[int, int, int] | None
+    name: ClassVar[str]
+    any_shape: ClassVar[bool]
     compiles: ClassVar[bool]
 
     @staticmethod
@@ -70,19 +74,16 @@ class Attention(Protocol):
 
 
 BACKENDS: dict[str, type[Attention]] = {
-    "dense": DenseAttention,
-    "sdpa": SdpaAttention,
-    "flex": FlexAttention,
-    "flex_flash": FlashFlexAttention,
+    backend.name: backend for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention)
 }
 #: Names of those that "auto" asks, in this order.
 AUTOMATIC = ("flex", "sdpa", "dense")
 _announced: set[str] = set()
 
 
-def register(name: str, backend: type[Attention]) -> None:
+def register(backend: type[Attention]) -> None:
     """Add a backend, which can be chosen by its name from now on."""
-    BACKENDS[name] = backend
+    BACKENDS[backend.name] = backend
 
 
 def choose(
@@ -184,8 +185,23 @@ class BackendChoice(nn.Module):
         device: torch.device,
         dropout: float = 0.0,
         needs: str | None = None,
+        shapes_differ: bool = False,
     ) -> Attention:
-        return prepare(mask, dtype, device, dropout, self.backend, needs, self.automatic)
+        """As :func:`prepare`.
+
+        Args:
+            shapes_differ: whether masks have ever new shapes; then a backend that serves any shape takes the place of
+                one that does not.
+        """
+        backend = self.backend
+        if shapes_differ:
+            names = self.automatic if backend == "auto" else (backend, *self.automatic)
+            backend = next(
+                name
+                for name in names
+                if BACKENDS[name].any_shape and BACKENDS[name].unsupported(mask, device, dropout, needs) is None
+            )
+        return prepare(mask, dtype, device, dropout, backend, needs, self.automatic)
 
     def goes_by_documents(self, device: torch.device) -> bool:
         """Whether a backend that may be taken goes by documents there, see :class:`Attention`."""

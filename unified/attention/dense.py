@@ -20,6 +20,8 @@ def masked_softmax(scores: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
 class DenseAttention:
     """Explicit T x S scores. Every device, every mask, dropout, any order of derivatives; quadratic memory."""
 
+    name = "dense"
+    any_shape = True
     compiles = True
 
     @staticmethod

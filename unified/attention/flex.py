@@ -22,6 +22,8 @@ class FlexAttention:
     """One BlockMask, built from ranks without looking at token pairs, serves all layers."""
 
     kernel_options: ClassVar[dict[str, str]] = {}
+    name = "flex"
+    any_shape = False
     compiles = True
 
     @staticmethod
@@ -60,6 +62,7 @@ class FlexAttention:
 class FlashFlexAttention(FlexAttention):
     """The same by FlashAttention's kernels, which torch calls experimental; in float16 or bfloat16."""
 
+    name = "flex_flash"
     kernel_options: ClassVar[dict[str, str]] = {"BACKEND": "FLASH"}
 
     @staticmethod

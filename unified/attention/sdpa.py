@@ -16,6 +16,8 @@ def _may_be_keyless(mask: AttentionMask) -> bool:
 class SdpaAttention:
     """One boolean T x S matrix a row at most; none where the row is full or causal throughout."""
 
+    name = "sdpa"
+    any_shape = True
     compiles = True
 
     @staticmethod

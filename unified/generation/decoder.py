@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
-from unified.attention import Attention, prepare
+from unified.attention import Attention
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, PADDING, AttentionMask
@@ -135,14 +135,14 @@ class DecodingState:
 class RecordingAttention:
     """An attention that remembers the keys and values it was given.
 
-    Args:
+    Attributes:
         inner: what attends.
         read: False where nobody reads what it gives, and anything of that shape will do. Weights are given all the
             same.
     """
 
-    def __init__(self, inner: Attention, read: bool = True):
-        self.inner, self.blind, self.shape, self.read = inner, inner.blind, inner.shape, read
+    def __init__(self, inner: Attention):
+        self.inner, self.blind, self.shape, self.read = inner, inner.blind, inner.shape, True
         self.key = self.value = None
 
     def __call__(self, query, key, value, dropout=0.0, bias=None):
@@ -282,18 +282,15 @@ class CachedDecoder:
         positions = (visible.cumsum(1) - 1).masked_fill(~visible, 0)
         token_types = visible.long() * self.scheme.source_type
         tokens = tokens.masked_fill(~visible, self.special.pad)
-        prepared = self._source_attentions(positions, visible)
-        *others, last = self.model.transformer.attention_kinds
-        recorders = [
-            *(RecordingAttention(prepared[kind]) for kind in others),
-            RecordingAttention(prepared[last], False),
-        ]
-        relations = None
-        if self.model.transformer.relates:
-            table = self.model.transformer.distances(longest)
+        transformer, relations = self.model.transformer, None
+        # Source lengths differ from batch to batch.
+        attentions = transformer.prepare(self._source_mask(positions, visible), positions, shapes_differ=True)
+        recorders = [RecordingAttention(attention) for attention in attentions]
+        recorders[-1].read = False  # of the last block only keys and values are needed, and its states at no place
+        if transformer.relates:
+            table = transformer.distances(longest)
             relations = Relations(positions, positions, token_types, token_types, tokens.size(1), table)
-        # Of the last block only keys and values are needed: its states at no place.
-        self.model.transformer.run(tokens, positions, token_types, recorders, relations, places=count[:0])
+        transformer.run(tokens, positions, token_types, recorders, relations, places=count[:0])
         # Copies: as views of a layer's projection they would keep its queries too, and be gathered anew at every step.
         keys, values = [r.key.contiguous() for r in recorders], [r.value.contiguous() for r in recorders]
         return SourceCache(keys, values, visible, positions, count, longest)
@@ -389,14 +386,12 @@ class CachedDecoder:
         token_types = torch.full_like(positions, self.scheme.target_type)
         own = torch.eye(len(visible), tokens.size(1), dtype=torch.bool, device=visible.device)
         others = visible & ~torch.nn.functional.pad(own, (state.length, 0))
-        kinds, dtype = self.model.transformer.attention_kinds, state.source.keys[0].dtype
+        hides_self, dtype = self.model.transformer.hides_self, state.source.keys[0].dtype
         seen = {
-            kind: Seen(
-                state.source, others if kind == "neighbor" else visible, state.beam, self.scheme.query_stream, dtype
-            )
-            for kind in set(kinds)
+            hidden: Seen(state.source, others if hidden else visible, state.beam, self.scheme.query_stream, dtype)
+            for hidden in set(hides_self)
         }
-        attentions = [CachedAttention(state, layer, seen[kind]) for layer, kind in enumerate(kinds)]
+        attentions = [CachedAttention(state, layer, seen[hidden]) for layer, hidden in enumerate(hides_self)]
         relations = self._relations(positions, tokens.size(1), state) if self.model.transformer.relates else None
         states = self.model.transformer.run(tokens, positions, token_types, attentions, relations, places=asked)
         state.keys = [attention.key[:, :, :keep] for attention in attentions]
@@ -406,9 +401,8 @@ class CachedDecoder:
     def _relations(self, positions: torch.Tensor, content: int, state: DecodingState) -> Relations:
         """Of queries at ``positions`` (R, q) to the source, what is written, and the first ``content`` queries."""
         source, beam = state.source, state.beam
-        reach = self.model.transformer.reach(source.longest + state.length + positions.size(1))
-        if self.model.config.relative and (state.table is None or state.table.reach < reach):
-            state.table = self.model.transformer.distances(2 * reach)
+        greatest = source.longest + state.length + positions.size(1)
+        state.table = self.model.transformer.growing_distances(greatest, state.table)
         written = source.next_position.repeat_interleave(beam).unsqueeze(1)
         written = written + torch.arange(state.length, device=positions.device)
         of_source = source.positions.repeat_interleave(beam, dim=0)
@@ -432,21 +426,10 @@ class CachedDecoder:
             raise UnifiedError(f"source_tokens[{row}] must end with the separator (id {self.special.separator})")
         return real
 
-    def _source_attentions(self, positions: torch.Tensor, visible: torch.Tensor) -> dict[str, Attention]:
+    def _source_mask(self, positions: torch.Tensor, visible: torch.Tensor) -> AttentionMask:
         ranks = positions if self.scheme.causal_source else torch.full_like(positions, GIVEN)
         documents = torch.zeros_like(positions).masked_fill(~visible, PADDING)
-        mask = AttentionMask.of_rows(key_rank=ranks, query_rank=ranks, documents=documents, structure="mixed")
-        mask = self.model.transformer.directed(mask, positions)
-        weight = self.model.transformer.embeddings.tokens.weight
-        config = self.model.config
-        dropout = config.attention_dropout if self.model.training else 0.0
-        prepared = {}
-        for kind, masked in self.model.transformer.masks(mask).items():
-            needs = self.model.transformer.needs(kind)
-            # Source lengths differ from batch to batch, and FlexAttention would compile a kernel for each.
-            backend = "dense" if config.attention_backend == "dense" or needs == "weights" else "sdpa"
-            prepared[kind] = prepare(masked, weight.dtype, weight.device, dropout, backend, needs)
-        return prepared
+        return AttentionMask.of_rows(key_rank=ranks, query_rank=ranks, documents=documents, structure="mixed")
 
     def check_positions(self, needed: int) -> None:
         """Raise UnifiedError unless the position table has ``needed`` rows, or positions are relative."""

@@ -17,6 +17,9 @@ from unified.model.layers import Block, attention_of
 from unified.model.relations import DistanceTable, Relations, sinusoids
 from unified.model.relative import Memory, TransformerXLAttention
 
+#: Kinds of attention whose queries do not see their own token (ANNA's neighbor-aware attention).
+_WITHOUT_SELF = ("neighbor",)
+
 
 class Transformer(nn.Module):
     """Embeddings and a stack of blocks; who sees whom is the mask's business alone."""
@@ -77,20 +80,11 @@ class Transformer(nn.Module):
             stream = f"a query stream (here {positions.size(1)} positions for {tokens.size(1)} tokens)"
             missing = "a memory" if memory is not None else stream
             raise UnifiedError(f"{missing} needs a model with relative positions (positions 'relative', XLNet)")
-        dropout = self.config.attention_dropout if self.training else 0.0
-        weight = self.embeddings.tokens.weight
         filled = 0 if memory is None else memory.filled
         if filled and len(memory.states[0]) != len(tokens):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
-        mask = self.directed(mask, positions)
-        prepared = {
-            kind: self.backend(seen, weight.dtype, weight.device, dropout, self.needs(kind))
-            for kind, seen in self.masks(mask.with_memory(filled) if filled else mask).items()
-        }
-        if self._compiled and self.training and not all(one.compiles for one in prepared.values()):
-            raise UnifiedError("compiled blocks cannot go by the attention backend 'blocked'; choose 'sdpa' or 'dense'")
+        attentions = self.prepare(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
-        attentions = [prepared[kind] for kind in self.attention_kinds]
         return self.run(tokens, positions, token_types, attentions, relations, memory, entering, places)
 
     def compile_blocks(self, **options) -> None:
@@ -114,29 +108,57 @@ class Transformer(nn.Module):
         self._compiled = [torch.compile(block, dynamic=False, **options) for block in others]
         self._compiled.append(torch.compile(last, **options))
 
+    def prepare(
+        self, mask: AttentionMask, positions: torch.Tensor, remembered: int = 0, shapes_differ: bool = False
+    ) -> list[Attention]:
+        """For every attention of all blocks, in the order in which :meth:`run` takes them, what it attends by.
+
+        Args:
+            mask: Q queries, those of a query stream behind the tokens; as many keys as tokens.
+            positions: int64 (B, Q).
+            remembered: how many places of memory stand in front of the tokens.
+            shapes_differ: whether masks have ever new shapes, see :class:`unified.attention.BackendChoice`.
+
+        Raises:
+            UnifiedError: no backend, or not the chosen one, serves the mask, or compiled blocks.
+        """
+        mask = self._directed(mask, positions)
+        if remembered:
+            mask = mask.with_memory(remembered)
+        weight, prepared = self.embeddings.tokens.weight, {}
+        dropout = self.config.attention_dropout if self.training else 0.0
+        for kind in dict.fromkeys(self._kinds_per_block):
+            seen = mask.without_self() if kind in _WITHOUT_SELF else mask
+            needs = attention_of(kind, self.config).needs
+            prepared[kind] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ)
+        if self._compiled and self.training:
+            refused = {one.name for one in prepared.values() if not one.compiles}
+            if refused:
+                raise UnifiedError(
+                    f"compiled blocks cannot go by the attention backend {refused.pop()!r}; choose 'sdpa' or 'dense'"
+                )
+        return [prepared[kind] for kind in self._kinds]
+
     @property
-    def attention_kinds(self) -> tuple[str, ...]:
+    def _kinds(self) -> tuple[str, ...]:
         """Kinds of the attentions of all blocks, in the order in which :meth:`run` takes them."""
         return self._kinds_per_block * len(self.blocks)
+
+    @property
+    def hides_self(self) -> tuple[bool, ...]:
+        """For every attention of all blocks, whether its queries do not see their own token."""
+        return tuple(kind in _WITHOUT_SELF for kind in self._kinds)
 
     def goes_by_documents(self, device: torch.device) -> bool:
         """Whether packed rows may be of any length there; not where attention reads distances, whose tables grow."""
         return self.backend.goes_by_documents(device) and not self.relates
-
-    def needs(self, kind: str) -> str | None:
-        """What attentions of a kind need of a backend, see :func:`unified.attention.prepare`."""
-        return attention_of(kind, self.config).needs
 
     @property
     def relates(self) -> bool:
         """Whether any attention reads distances, token types or entities."""
         return any(attention_of(kind, self.config).relates for kind in self._kinds_per_block)
 
-    def masks(self, mask: AttentionMask) -> dict[str, AttentionMask]:
-        """What each kind of attention that the blocks have sees under ``mask``."""
-        return {kind: mask.without_self() if kind == "neighbor" else mask for kind in set(self._kinds_per_block)}
-
-    def directed(self, mask: AttentionMask, positions: torch.Tensor) -> AttentionMask:
+    def _directed(self, mask: AttentionMask, positions: torch.Tensor) -> AttentionMask:
         """The mask, without what stands behind a query where attention goes one way (``attn_type`` "uni").
 
         Args:
@@ -147,16 +169,21 @@ class Transformer(nn.Module):
         streamed = positions.size(1) > mask.key_length
         return mask.causal(_places_of_queries(mask, positions) if streamed else mask.query_key)
 
-    def reach(self, distance: int) -> int:
-        """The greatest distance that is told from farther ones, where none above ``distance`` occurs."""
-        return min(distance, self.config.clamp_len) if self.config.clamp_len else distance
-
-    def distances(self, reach: int) -> DistanceTable | None:
-        """What distances of at most ``reach`` are to Transformer-XL's attentions, once per forward."""
+    def distances(self, greatest: int) -> DistanceTable | None:
+        """What distances of at most ``greatest`` are to Transformer-XL's attentions; None where there are none."""
         if not self.config.relative:
             return None
-        rows = sinusoids(self.reach(reach), self.config.width, self.embeddings.tokens.weight)
+        rows = sinusoids(self._reach(greatest), self.config.width, self.embeddings.tokens.weight)
         return DistanceTable(self.dropout(rows))
+
+    def growing_distances(self, greatest: int, known: DistanceTable | None) -> DistanceTable | None:
+        """:meth:`distances` of a growing text: ``known`` while it reaches, else a table that reaches twice as far."""
+        reach = self._reach(greatest)
+        return known if known is not None and known.reach >= reach else self.distances(2 * reach)
+
+    def _reach(self, greatest: int) -> int:
+        """The greatest distance that is told from farther ones, where none above ``greatest`` occurs."""
+        return min(greatest, self.config.clamp_len) if self.config.clamp_len else greatest
 
     def _relations(
         self,
@@ -192,7 +219,7 @@ class Transformer(nn.Module):
         entering: list[torch.Tensor] | None = None,
         places: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """The same with a prepared attention for each of :attr:`attention_kinds`, where a cache enters in decoding."""
+        """:meth:`forward` with what :meth:`prepare` gives, or in decoding a cache in place of each."""
         states = self.embeddings(tokens, positions, token_types)
         views, entered = self._views(attentions, relations, memory)
         each = len(self._kinds_per_block)
@@ -211,7 +238,7 @@ class Transformer(nn.Module):
         """What each attention takes beside the states, and a list to which each adds its inputs for a memory."""
         entered: list[torch.Tensor] = []
         if not self.config.relative:
-            related = [attention_of(kind, self.config).relates for kind in self.attention_kinds]
+            related = [attention_of(kind, self.config).relates for kind in self._kinds]
             pairs = zip(attentions, related, strict=True)
             return [(attention, relations) if related else (attention,) for attention, related in pairs], entered
         remembered = memory.states if memory is not None and memory.filled else [None] * len(attentions)

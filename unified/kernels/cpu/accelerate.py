@@ -18,13 +18,13 @@ from unified.kernels.plain import LinearMap
 
 logger = logging.getLogger(__name__)
 
-register("blocked", BlockedAttention)
+register(BlockedAttention)
 
 
 class BlockedChoice(BackendChoice):
     """`auto` asks whether attention in blocks pays before it asks the others."""
 
-    automatic = ("blocked", *AUTOMATIC)
+    automatic = (BlockedAttention.name, *AUTOMATIC)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ def _beats_torch(dtype: torch.dtype, keys: int) -> bool:
 class BlockedAttention:
     """On the CPU alone; what documents hide from each other costs nothing, and no scores of all pairs are kept."""
 
+    name = "blocked"
+    any_shape = False
     compiles = False
 
     @staticmethod
