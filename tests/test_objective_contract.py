@@ -87,7 +87,7 @@ def test_a_language_model_that_saw_no_mask_symbol_does_not_generate_by_one():
 
 
 def test_losses_are_named_by_heads():
-    assert loss_names(Reads()) == ("reads",)
+    assert loss_names(Free()) == ("reads",)
     assert loss_names(Free(heads=tuple(HEADS), boundary_offsets=1)) == (
         "reads",
         "reads_next_sentence",

@@ -1,7 +1,5 @@
 """UniLM's objectives: typed-out examples, masks against the published formula, rates on many tokens."""
 
-from dataclasses import fields, is_dataclass
-
 import numpy as np
 import pytest
 import torch
@@ -155,39 +153,19 @@ def test_visible_pairs_of_four_and_three_tokens(objective, first, second, pairs,
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_contract(name):
+    """What every objective of the library keeps beyond what `unified.testing.check_objective` asks of all."""
     kind = OBJECTIVES[name]
     objective = kind()
-    assert isinstance(objective, Objective)
-    assert is_dataclass(kind) and kind.__dataclass_params__.frozen
     assert objective.name == name == kind.name
-    assert objective.segments in (1, 2)
     assert kind.__doc__ and "Attributes" not in kind.__doc__.splitlines()[0]
     assert parse_objectives(name).objectives == (objective,)
     rng = np.random.default_rng(4)
     for first, second in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 17), (60, 1), (40, 50)]:
-        text = text_of(first, second, rng, words=0.5)
-        given = text.tokens.copy(), text.second.copy()
-        example = objective(text, np.random.default_rng(5))
-        assert np.array_equal(text.tokens, given[0]) and np.array_equal(text.second, given[1])
-        plain = ("group", "is_next", "pair_place", "query_stream", "entities")
-        arrays = {f.name: getattr(example, f.name) for f in fields(example) if f.name not in plain}
-        assert all(array.dtype == np.int64 for array in arrays.values())
-        several = {key: array.ndim for key, array in arrays.items() if array.ndim != 1}
-        assert several == {"boundaries": 2, "sentences": 2}
-        length, given_length = len(example.tokens), first + (second if objective.segments == 2 else 0)
-        assert length <= objective.lengths(np.array(given_length))
-        assert length == given_length + objective.special_tokens or kind.lengths is not Objective.lengths
-        for per_place in ("positions", "token_types", "key_rank", "query_rank"):
-            assert len(arrays[per_place]) == length
-        assert 1 <= len(example.predicted) == len(example.labels)
-        assert (np.diff(example.predicted) > 0).all()
-        assert 0 <= example.predicted[0] and example.predicted[-1] < length
-        assert example.group == name
-        assert (example.query_rank <= example.key_rank).all() and example.query_rank.min() >= masks.GIVEN
-        assert set(example.token_types.tolist()) <= set(range(6))
-        again = objective(text, np.random.default_rng(5))
-        assert all(np.array_equal(array, getattr(again, key)) for key, array in arrays.items())
-        assert type(example.is_next) is int and 0 <= example.pair_place < length
+        example = objective(text_of(first, second, rng, words=0.5), np.random.default_rng(5))
+        given_length = first + (second if objective.segments == 2 else 0)
+        assert len(example.tokens) == given_length + objective.special_tokens or kind.lengths is not Objective.lengths
+        assert len(example.predicted) >= 1
+        assert type(example.is_next) is int
 
 
 @pytest.mark.parametrize("name", [name for name in UNILM if name != "target_next"])

@@ -27,6 +27,7 @@ from unified.data.memory_streams import RunningText, StreamDataset
 from unified.data.pairs import PairTexts
 from unified.data.targets import target_symbols
 from unified.data.vocabulary import SENTINELS, Vocabulary
+from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, parse_objectives
 
 SIZE = SPECIAL.first_sentinel + SPECIAL.sentinel_count
@@ -116,9 +117,8 @@ class Declared(Undeclared):
 def test_an_objective_must_say_which_sentinels_it_writes(tmp_path):
     texts = DocumentTexts(write_documents(tmp_path / "train", numbered_documents([[5, 6], [7, 8]])), SPECIAL)
     module = "tests.test_target_symbols"
-    rows = RowDataset(texts, parse_objectives(f"{module}:Undeclared"), ROW, seed=1)
-    with pytest.raises(ValueError, match="objective reads has sentinel 2 as a target; its target_sentinels allows 0"):
-        rows.examples(range(len(rows)))
+    with pytest.raises(UnifiedError, match="objective reads has sentinel 2 as a target; its target_sentinels allows 0"):
+        RowDataset(texts, parse_objectives(f"{module}:Undeclared"), ROW, seed=1)
     rows = RowDataset(texts, parse_objectives(f"{module}:Declared"), ROW, seed=1)
     assert (rows.examples(range(len(rows)))[0].labels == SPECIAL.first_sentinel + 2).all()
     # In the data it is a symbol like any other.

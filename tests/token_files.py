@@ -64,7 +64,7 @@ class Reads(Objective):
     name: str = "reads"
     token_types: ClassVar[int] = 1
     writes: ClassVar[str] = "nothing"
-    heads: ClassVar[tuple[str, ...]] = ("token",)
+    heads: ClassVar[tuple[str, ...]] = ("token", "next_sentence")
 
     @property
     def special_tokens(self) -> int:

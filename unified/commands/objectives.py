@@ -7,15 +7,15 @@ import json
 from dataclasses import fields, replace
 
 import numpy as np
-import torch
 
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import NO_PAIR_LABEL, Example
 from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
-from unified.masks import GIVEN, AttentionMask
+from unified.masks import GIVEN
 from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
+from unified.objectives.check import attention_mask
 
 NAME = "objectives"
 HELP = "list the training objectives, or show one example of an objective"
@@ -90,7 +90,7 @@ def _shown(args: argparse.Namespace) -> str:
         raise UnifiedError(f"--seed must be at least 0, got {args.seed}")
     text, vocabulary = _text(objectives[0], args.text, args.second)
     example = objectives[0](text, np.random.default_rng(args.seed))
-    mask = _mask(example)
+    mask = attention_mask(example)
     pictures = [str(mask)]
     if example.query_stream:
         pictures += ["", "query stream, a row for each prediction:", str(mask.query_stream(example.predicted))]
@@ -180,15 +180,3 @@ def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
         rows.append(("", "", "", "", f"is_next={example.is_next} from place {example.pair_place}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _mask(example: Example) -> AttentionMask:
-    places = torch.arange(len(example.tokens))
-    one_document = torch.zeros_like(places)
-    return AttentionMask(
-        query_rank=torch.from_numpy(example.query_rank),
-        key_rank=torch.from_numpy(example.key_rank),
-        query_document=one_document,
-        key_document=one_document,
-        query_key=places,
-    )

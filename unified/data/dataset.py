@@ -16,6 +16,7 @@ from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
+from unified.objectives.check import FIRST_EXAMPLES, check_examples, check_lengths, check_sentinels
 from unified.objectives.contract import Objective, Supply
 from unified.objectives.mixture import Mixture
 
@@ -84,6 +85,7 @@ class RowDataset:
         self._plans: list[tuple[_Kind, TextPlan]] = []
         self.epoch = -1
         self.set_epoch(1)
+        self._check_first_examples()
 
     def set_epoch(self, epoch: int) -> None:
         """Plan the texts and rows of ``epoch`` and draw their objectives; nothing happens at the current one."""
@@ -162,30 +164,31 @@ class RowDataset:
         indices = self._members[runs(self._offsets[rows], per_row)]
         drawn = self._objectives[indices]
         owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
-        parts = [self._made(indices[own]) for own in owners]
+        parts = [self._made(indices[own])[1] for own in owners]
         examples = parts[0] if len(parts) == 1 else Examples.joined(parts, np.argsort(np.concatenate(owners)))
         return examples, per_row
 
     def _members_of(self, row: int) -> np.ndarray:
         return self._members[self._offsets[row] : self._offsets[row + 1]]
 
-    def _made(self, indices: np.ndarray) -> Examples:
-        """Examples of one objective."""
+    def _check_first_examples(self) -> None:
+        """Compare the first examples of every objective with what it declares, before anything is trained on them."""
+        for number, objective in enumerate(self.mixture.objectives):
+            first = np.flatnonzero(self._objectives == number)[:FIRST_EXAMPLES]
+            if first.size:
+                check_examples(objective, *self._made(first), positions=self.row_length)
+
+    def _made(self, indices: np.ndarray) -> tuple[Texts, Examples]:
+        """Texts of one objective, and the examples that it makes of them."""
         objective = self.mixture.objectives[self._objectives[indices[0]]]
         number = int(self._firsts.searchsorted(indices[0], side="right")) - 1
         plan, own = self._plans[number][1], indices - self._firsts[number]
         draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
         texts = plan.texts(own, objective, draws)
         made = objective.examples(texts, draws)
-        too_long = np.flatnonzero(made.lengths > self._places[indices])
-        if too_long.size:
-            one = too_long[0]
-            raise ValueError(
-                f"objective {objective.name} made {made.lengths[one]} tokens of {plan.lengths[own[one]]}; its "
-                f"special_tokens, or lengths, allows {self._places[indices[one]]}"
-            )
-        _check_sentinels(objective, made.labels, texts)
-        return made
+        check_lengths(objective, made, self._places[indices], plan.lengths[own])
+        check_sentinels(objective, made.labels, texts)
+        return texts, made
 
     @property
     def lengths(self) -> np.ndarray:
@@ -207,19 +210,6 @@ class RowDataset:
         """The rows in this epoch's order, int64 (rows,): at random; without packing by length, ties at random."""
         shuffled = randomness.generator(self.seed, self.epoch, randomness.ORDER).permutation(len(self))
         return shuffled if self.packed else shuffled[np.argsort(self.lengths[shuffled], kind="stable")]
-
-
-def _check_sentinels(objective: Objective, labels: np.ndarray, texts: Texts) -> None:
-    """Refuse labels that are sentinels which the objective did not declare: a softmax may have left them out."""
-    special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
-    first = special.first_sentinel + declared
-    beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
-    beyond = np.setdiff1d(beyond, texts.tokens)
-    if beyond.size:
-        raise ValueError(
-            f"objective {objective.name} has sentinel {int(beyond[0]) - special.first_sentinel} as a target; its "
-            f"target_sentinels allows {declared}"
-        )
 
 
 def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:

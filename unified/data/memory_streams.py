@@ -23,6 +23,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
+from unified.objectives.check import FIRST_EXAMPLES, check_examples
 from unified.objectives.contract import Objective
 
 
@@ -125,6 +126,9 @@ class StreamDataset:
         self.epoch = -1
         self.split(streams)
         self.set_epoch(1)
+        first = range(min(len(self), FIRST_EXAMPLES))
+        texts, draws = self.texts(first)
+        check_examples(objective, texts, objective.examples(texts, draws), positions=row_length)
 
     def split(self, streams: int) -> None:
         """Cut the corpus into ``streams`` streams.

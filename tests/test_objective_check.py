@@ -1,0 +1,211 @@
+"""The first examples of every objective are compared with what it declares, in runs and in ``unified.testing``."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from docs.examples.suffix_objective import Suffix
+from tests import fairseq_runs as fairseq
+from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
+from unified.data.dataset import RowDataset
+from unified.data.documents import DocumentTexts
+from unified.data.example import Example
+from unified.data.memory_streams import RunningText, StreamDataset
+from unified.errors import UnifiedError
+from unified.masks import GIVEN
+from unified.objectives import OBJECTIVES, Mixture, parse_objectives
+from unified.objectives.check import leak
+from unified.objectives.xlnet import XLNet
+from unified.testing import check_objective
+
+#: Settings under which objectives do something else.
+OTHERS = (
+    "anna(scheme='pos')",
+    "anna(scheme='entity', mark_entities=True)",
+    "bert(next_sentence=False, left_to_right=True)",
+    "bidirectional(next_sentence=False)",
+    "replace_spans(closing_sentinel=True)",
+    "seq2seq(whole_words=True)",
+    "spanbert(scheme='named_entity', next_sentence=True)",
+    "target_cloze(extractive=True, mask_source=0.2)",
+    "target_next(extractive=True)",
+    "xlnet(denoising=True)",
+    "xlnet(next_sentence=True, span_words=True)",
+)
+
+
+@pytest.mark.parametrize("text", [*OBJECTIVES, *OTHERS, "docs.examples.suffix_objective:Suffix(share=0.3)"])
+def test_every_objective_of_the_library_keeps_what_it_declares(text):
+    check_objective(parse_objectives(text).objectives[0])
+
+
+# ---------------------------------------------------------------- what is found
+
+
+@dataclass(frozen=True)
+class Wrong(Suffix):
+    """The example of the documentation with one thing changed."""
+
+    fault: str = ""
+
+    def __call__(self, text, rng) -> Example:
+        return FAULTS[self.fault][0](super().__call__(text, rng))
+
+
+def change(**functions):
+    """Changes fields of an example, each by a function of what is there."""
+    return lambda example: replace(
+        example, **{name: function(getattr(example, name)) for name, function in functions.items()}
+    )
+
+
+def everything_seen(example):
+    ranks = np.full(len(example.tokens), GIVEN)
+    return replace(example, key_rank=ranks, query_rank=ranks)
+
+
+#: <sentinel_5> of the vocabulary in `unified.testing`.
+SMALL_SENTINEL = 2105 - 100 + 5
+
+FAULTS = {
+    "group": (change(group=lambda _: "other"), "made an example of group 'other'"),
+    "dtype": (change(positions=lambda p: p.astype(float)), "made positions of dtype float64; expected int64"),
+    "shape": (change(token_types=lambda t: t[:-1]), "made .* token_types for .* tokens"),
+    "labels": (change(labels=lambda found: found[:-1]), "made .* labels for .* predicted"),
+    "tokens": (change(tokens=lambda t: t + 10**6), "has 10.* among its tokens; the vocabulary has 2105"),
+    "negative": (change(labels=lambda found: found - 10**6), "has -99.* among its labels; the vocabulary has 2105"),
+    "types": (change(token_types=lambda t: t + 1), "has 6 among its token_types; its token_types declares 6"),
+    "positions": (change(positions=lambda p: p - 1), "has -1 among its positions; rows have 221"),
+    "places": (change(predicted=lambda p: p + 2), "has .* in predicted of an example of .* tokens"),
+    "order": (
+        change(predicted=lambda p: p[::-1], labels=lambda found: found[::-1]),
+        "has values in predicted that do not increase",
+    ),
+    "pairs": (change(is_next=lambda _: 1), "makes predictions for the head 'next_sentence'; its heads declares"),
+    "boundaries": (
+        change(boundaries=lambda _: np.zeros((1, 4), dtype=int)),
+        "for the head 'boundary'",
+    ),
+    "sentences": (
+        change(sentences=lambda _: np.zeros((1, 2), dtype=int)),
+        "for the head 'extractive'",
+    ),
+    "stream": (change(query_stream=lambda _: True), "makes examples with a query stream; its query_stream declares"),
+    "sentinel": (
+        change(labels=lambda found: np.full_like(found, SMALL_SENTINEL)),
+        "has sentinel 5 as a target; its target_sentinels allows 0",
+    ),
+    "seen": (everything_seen, "leaks: the prediction at index 0 sees its own label at index 1"),
+    "passed on": (
+        change(query_rank=lambda r: np.where(r == GIVEN, GIVEN, r + 1)),
+        "leaks: the ",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_is_named(fault):
+    with pytest.raises(UnifiedError, match=f"objective suffix .*{FAULTS[fault][1]}") as refusal:
+        check_objective(Wrong(fault=fault))
+    assert "\n" not in str(refusal.value)
+
+
+@dataclass(frozen=True)
+class Careless(Suffix):
+    """Draws from elsewhere, changes its text, makes too many tokens or is no example."""
+
+    fault: str = ""
+
+    def __call__(self, text, rng):
+        if self.fault == "randomness":
+            share = np.random.default_rng().random()
+            return Suffix(share=max(share, 0.01))(text, rng)
+        if self.fault == "text":
+            text.tokens[0] = 7
+        return super().__call__(text, rng)
+
+
+@pytest.mark.parametrize(
+    "fault, message", [("randomness", "makes another example of the same text"), ("text", "changes the text")]
+)
+def test_careless_objectives_are_found(fault, message):
+    with pytest.raises(UnifiedError, match=f"objective suffix {message}"):
+        check_objective(Careless(fault=fault))
+
+
+@dataclass
+class Mutable(Suffix.__mro__[1]):
+    """Not frozen."""
+
+    name, paired, segments, special_tokens, token_types = "mutable", False, 1, 1, 6
+    writes, heads = "nothing", ("token",)
+
+    def __call__(self, text, rng):
+        return replace(Suffix()(text, rng), group=self.name)
+
+
+def test_an_objective_is_a_frozen_dataclass():
+    with pytest.raises(UnifiedError, match="objective mutable is not a frozen dataclass"):
+        check_objective(Mutable())
+
+
+# ---------------------------------------------------------------- leaks, against every path
+
+
+def reaches(visible: np.ndarray) -> np.ndarray:
+    """Who reads whom through any number of layers."""
+    found = visible.copy()
+    for _ in range(len(visible)):
+        found |= (found.astype(int) @ visible.astype(int)) > 0
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_leak_is_found_exactly_where_layers_reach_farther_than_one(seed):
+    rng = np.random.default_rng(seed)
+    keys, queries = (rng.integers(-1, 4, 7) for _ in range(2))
+    if seed % 2:
+        queries = np.minimum(keys, queries)
+    places = np.arange(7)
+    example = Example("suffix", places, places, places * 0, keys, queries, places[:0], places[:0])
+    visible = keys[None] <= queries[:, None]
+    assert (leak(Suffix(), example, 0) is not None) == (reaches(visible) != visible).any()
+
+
+# ---------------------------------------------------------------- runs
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_documents(tmp_path / "train", numbered_documents(random_sizes(np.random.default_rng(0), 12, 8, 12)))
+
+
+def test_rows_are_not_made_of_an_objective_that_breaks_its_word(file):
+    texts = DocumentTexts(file, SPECIAL)
+    for fault, message in (("passed on", "suffix leaks"), ("types", "suffix has 6 among its token_types")):
+        with pytest.raises(UnifiedError, match=f"objective {message}"):
+            RowDataset(texts, Mixture((Reads(), Wrong(fault=fault)), (1.0, 1.0)), 64, seed=1)
+    assert len(RowDataset(texts, Mixture((Reads(), Suffix()), (1.0, 1.0)), 64, seed=1)) > 0
+
+
+@dataclass(frozen=True)
+class WrongStreams(XLNet):
+    """XLNet whose queries see what they predict."""
+
+    def examples(self, texts, draws):
+        made = super().examples(texts, draws)
+        return replace(made, query_rank=made.query_rank + 1)
+
+
+def test_streams_are_not_made_of_an_objective_that_breaks_its_word(file):
+    with pytest.raises(UnifiedError, match="objective xlnet leaks"):
+        StreamDataset(RunningText(file, SPECIAL), WrongStreams(), None, 32, seed=1)
+
+
+def test_a_leak_is_refused_before_any_training(tmp_path):
+    data = fairseq.documents(tmp_path / "data", np.random.default_rng(0))
+    options = ("--batch-size", 4, "--max-update", 1, "--objectives", f"{__name__}:Wrong(fault='passed on')")
+    result = fairseq.train(data, tmp_path / "model", *options, check=False)
+    fairseq.assert_refused(result, "objective suffix leaks: the ")
+    assert "| train_inner |" not in result.stdout + result.stderr

@@ -1,0 +1,241 @@
+"""Compares examples that an objective has made with what the objective declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from unified.data.example import NO_PAIR_LABEL, Example, Examples
+from unified.data.texts import Texts
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.masks import AttentionMask
+from unified.objectives.contract import Objective
+
+#: Examples of a run that are looked at: enough to see every branch of an objective, few enough to cost nothing.
+FIRST_EXAMPLES = 8
+#: So many different labels must all be the next token before an objective counts as one that predicts next tokens.
+_TELLING_LABELS = 4
+
+#: Tokens of an example whose mask is looked at.
+_LONGEST = 1024
+
+_PER_TOKEN = ("positions", "token_types")
+
+
+def check_examples(objective: Objective, texts: Texts, examples: Examples, positions: int) -> None:
+    """Refuse examples that are not what their objective declares, or whose predictions can see what they predict.
+
+    Args:
+        texts: what the examples were made of.
+        positions: position ids must be below.
+
+    Raises:
+        UnifiedError: names the objective and the first thing that is wrong.
+    """
+    if len(examples) != len(texts):
+        raise _refusal(objective, f"made {len(examples)} examples of {len(texts)} texts")
+    _check_arrays(objective, examples)
+    check_lengths(objective, examples, objective.lengths(texts.lengths.sum(0)), texts.lengths.sum(0))
+    made = examples.split()
+    for example in made:
+        _check_ids(objective, example, texts.special, positions)
+        _check_predictions(objective, example, texts.special)
+    check_sentinels(objective, examples.labels, texts)
+    step = _prediction_step(made)
+    for example in made:
+        problem = leak(objective, example, step)
+        if problem:
+            raise _refusal(objective, problem)
+
+
+def check_lengths(objective: Objective, examples: Examples, allowed: np.ndarray, tokens: np.ndarray) -> None:
+    """Refuse examples longer than planned.
+
+    Args:
+        allowed: int64 (n,), tokens that each example may have.
+        tokens: int64 (n,), tokens of each text.
+
+    Raises:
+        UnifiedError: names the objective and the lengths.
+    """
+    too_long = np.flatnonzero(examples.lengths > allowed)
+    if too_long.size:
+        one = too_long[0]
+        made = f"made {examples.lengths[one]} tokens of {tokens[one]}"
+        raise _refusal(objective, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
+
+
+def check_sentinels(objective: Objective, labels: np.ndarray, texts: Texts) -> None:
+    """Refuse labels that are sentinels which the objective did not declare: a softmax may have left them out.
+
+    Raises:
+        UnifiedError: names the objective and the sentinel.
+    """
+    special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
+    first = special.first_sentinel + declared
+    beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
+    beyond = np.setdiff1d(beyond, texts.tokens)
+    if beyond.size:
+        sentinel = int(beyond[0]) - special.first_sentinel
+        raise _refusal(objective, f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")
+
+
+def _refusal(objective: Objective, problem: str) -> UnifiedError:
+    return UnifiedError(f"objective {objective.name} {problem}")
+
+
+def _check_arrays(objective: Objective, examples: Examples) -> None:
+    """Refuse arrays that do not fit together or hold anything but whole numbers."""
+    strange = sorted({*examples.groups} - {objective.name})
+    if strange:
+        raise _refusal(objective, f"made an example of group {strange[0]!r}; the group of an example is the name")
+    arrays = {name: getattr(examples, name) for name in ("tokens", *_PER_TOKEN, "predicted", "labels")}
+    for name, array in arrays.items():
+        if array.dtype != np.int64:
+            raise _refusal(objective, f"made {name} of dtype {array.dtype}; expected int64")
+    for like, names in (("tokens", _PER_TOKEN), ("predicted", ("labels",))):
+        for name in names:
+            if arrays[name].shape != arrays[like].shape:
+                there, expected = len(arrays[name]), len(arrays[like])
+                raise _refusal(objective, f"made {there} {name} for {expected} {like}")
+
+
+def _check_ids(objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
+    """Refuse tokens, labels, token types and positions outside of their tables."""
+    vocabulary = special.first_sentinel + special.sentinel_count
+    tables = {
+        "tokens": (vocabulary, "the vocabulary has {}"),
+        "labels": (vocabulary, "the vocabulary has {}"),
+        "token_types": (objective.token_types, "its token_types declares {}"),
+        "positions": (positions, "rows have {}"),
+    }
+    for name, (size, known) in tables.items():
+        outside = _outside(getattr(example, name), size)
+        if outside.size:
+            raise _refusal(objective, f"has {outside[0]} among its {name}; {known.format(size)}")
+
+
+def _check_predictions(objective: Objective, example: Example, special: SpecialTokens) -> None:
+    """Refuse predictions outside of the example, and such as belong to a head that is not declared."""
+    length = len(example.tokens)
+    asked = {
+        "token": len(example.predicted) > 0,
+        "next_sentence": example.is_next != NO_PAIR_LABEL,
+        "boundary": len(example.boundaries) > 0,
+        "extractive": len(example.sentences) > 0,
+    }
+    for head, wanted in asked.items():
+        if wanted and head not in objective.heads:
+            raise _refusal(objective, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
+    read = {
+        "predicted": example.predicted,
+        "pair_place": np.array([example.pair_place]),
+        "boundaries": example.boundaries[:, :2].ravel(),
+        "sentences": example.sentences[:, 0],
+    }
+    for name, places in read.items():
+        outside = _outside(places, length)
+        if outside.size:
+            raise _refusal(objective, f"has {outside[0]} in {name} of an example of {length} tokens")
+    if (np.diff(example.predicted) <= 0).any():
+        raise _refusal(objective, "has values in predicted that do not increase")
+    classes = {
+        "is_next": np.array([example.is_next] * asked["next_sentence"], dtype=np.int64),
+        "the second column of sentences": example.sentences[:, 1],
+    }
+    for name, labels in classes.items():
+        if _outside(labels, 2).size:
+            raise _refusal(objective, f"has {_outside(labels, 2)[0]} in {name}; expected 0 or 1")
+    for name, column, size in (
+        ("distance", 2, objective.boundary_offsets),
+        ("label", 3, special.first_sentinel + special.sentinel_count),
+    ):
+        outside = _outside(example.boundaries[:, column], size)
+        if outside.size:
+            raise _refusal(objective, f"has the {name} {outside[0]} in boundaries; it must be below {size}")
+    if example.query_stream and not objective.query_stream:
+        raise _refusal(objective, "makes examples with a query stream; its query_stream declares none")
+    if objective.mark_entities and example.entities is None:
+        raise _refusal(objective, "declares mark_entities, and its examples have no entities")
+
+
+def _outside(values: np.ndarray, size: int) -> np.ndarray:
+    return values[(values < 0) | (values >= size)]
+
+
+# Who sees what
+
+
+def attention_mask(example: Example) -> AttentionMask:
+    """The mask of one example, (T, T), whether it leaks or not."""
+    places = torch.arange(len(example.tokens))
+    one_document = torch.zeros_like(places)
+    return AttentionMask.unchecked(
+        query_rank=torch.from_numpy(example.query_rank),
+        key_rank=torch.from_numpy(example.key_rank),
+        query_document=one_document,
+        key_document=one_document,
+        query_key=places,
+    )
+
+
+def leak(objective: Objective, example: Example, step: int) -> str | None:
+    """What an example gives away through several layers of attention; None where it is nothing.
+
+    A token passes on what it has read, so whoever sees a token must be allowed to see all that the token sees. Then
+    what a prediction learns is what its query sees, and its label must not be there.
+
+    Args:
+        step: from the index that predicts to the index of its label among the tokens; 0 where labels are hidden or
+            kept on purpose.
+    """
+    # `masks.leaks(mask, read, label_key)` answers both questions for masks that are not transitive on purpose, too.
+    mask = attention_mask(example)
+    visible = mask.dense().numpy()[:_LONGEST, :_LONGEST]
+    problem = _passed_on(visible)
+    if problem:
+        return problem
+    predicted = example.predicted[example.predicted < len(visible)]
+    if example.query_stream:
+        queries, labels = mask.query_stream(torch.from_numpy(predicted)).dense().numpy(), predicted
+    else:
+        queries, labels = visible[predicted], predicted + step
+        kept = (labels != predicted) & (0 <= labels) & (labels < len(visible))
+        predicted, queries, labels = predicted[kept], queries[kept], labels[kept]
+    told = np.flatnonzero(queries[np.arange(len(labels)), labels])
+    if told.size:
+        one = told[0]
+        return f"leaks: the prediction at index {predicted[one]} sees its own label at index {labels[one]}"
+    return None
+
+
+def _passed_on(visible: np.ndarray) -> str | None:
+    """Three tokens i, k, j where i sees k, which sees j, which i must not see; bool (T, T) visible."""
+    pairs = visible.astype(np.float32)
+    i, j = np.nonzero((pairs @ pairs > 0) & ~visible)
+    if not len(i):
+        return None
+    between = np.flatnonzero(visible[i[0]] & visible[:, j[0]])[0]
+    return (
+        f"leaks: the token at index {i[0]} sees the one at {between}, which sees the one at {j[0]}, which the first "
+        "must not see; stacked layers pass it on"
+    )
+
+
+def _prediction_step(examples: Sequence[Example]) -> int:
+    """1 or -1 where every label is the next or the previous token of its example, else 0."""
+    for step in (1, -1):
+        labels = []
+        for example in examples:
+            at = example.predicted + step
+            inside = (0 <= at) & (at < len(example.tokens))
+            if (example.tokens[at[inside]] != example.labels[inside]).any():
+                break
+            labels.append(example.labels[inside])
+        else:
+            if labels and len(np.unique(np.concatenate(labels))) >= _TELLING_LABELS:
+                return step
+    return 0

@@ -1,0 +1,127 @@
+"""For tests of your own objectives: the check that every run makes of its first examples, on texts made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+
+from unified.data import randomness
+from unified.data.annotations import SENTENCES, SOURCE_KINDS, TAGS, columns
+from unified.data.example import Example, Examples
+from unified.data.randomness import Draws
+from unified.data.text import Text
+from unified.data.texts import Texts
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.objectives.check import check_examples
+from unified.objectives.contract import Objective, Supply, require_consistent
+
+__all__ = ["check_objective"]
+
+#: Tokens of the first and of the second segment of the texts.
+_SIZES = ((1, 1), (2, 1), (1, 2), (2, 2), (3, 17), (60, 1), (40, 50), (100, 120))
+_SPECIAL = Vocabulary([f"w{i}" for i in range(2000)]).special
+
+
+def check_objective(objective: Objective, seed: int = 1) -> None:
+    """Compare an objective's examples of made-up texts with what it declares.
+
+    The texts have several lengths, from one token up, and what the objective asks for: second segments, random ones
+    among them, annotated spans, reversed texts; where words begin is left out of half of them if it can do without.
+
+    Raises:
+        UnifiedError: names the objective and what is wrong: a declaration, the shape or dtype of an array, an id
+            outside of its table, a prediction for a head that is not declared, an example longer than declared, a leak
+            of what is predicted; or the same random numbers give another example, or the text is changed.
+    """
+    require_consistent(objective)
+    if not is_dataclass(objective) or not type(objective).__dataclass_params__.frozen:
+        raise UnifiedError(f"objective {objective.name} is not a frozen dataclass")
+    _check_lengths_grow(objective)
+    longest = max(map(sum, _SIZES))
+    for word_starts in (True, False):
+        supply = Supply(_SPECIAL, word_starts, longest, objective.annotations)
+        problem = objective.unmet(supply)
+        if problem and word_starts:
+            raise UnifiedError(f"objective {objective.name}: {problem}")
+        if not problem:
+            for texts in _batches(objective, word_starts, np.random.default_rng(seed)):
+                _check_batch(objective, texts, seed, longest)
+
+
+def _check_lengths_grow(objective: Objective) -> None:
+    lengths = objective.lengths(np.arange(1, 1000))
+    if (np.diff(lengths) < 0).any():
+        raise UnifiedError(f"objective {objective.name}: lengths falls as texts grow; it must not")
+
+
+def _check_batch(objective: Objective, texts: Texts, seed: int, longest: int) -> None:
+    given = [array.copy() for array in _arrays(texts)]
+    examples = objective.examples(texts, _draws(texts, seed))
+    positions = int(objective.lengths(np.array(longest)))
+    check_examples(objective, texts, examples, positions)
+    if not all(map(np.array_equal, given, _arrays(texts))):
+        raise UnifiedError(f"objective {objective.name} changes the text that it is given")
+    again = objective.examples(texts, _draws(texts, seed))
+    if not all(map(_equal, examples.split(), again.split())):
+        raise UnifiedError(
+            f"objective {objective.name} makes another example of the same text and the same random numbers; take them "
+            "from the generator that it is given, and from nowhere else"
+        )
+    for text in texts.texts():
+        one = objective(text, np.random.default_rng(seed))
+        if not isinstance(one, Example):
+            raise UnifiedError(
+                f"objective {objective.name} returns {type(one).__name__} when called; expected an Example"
+            )
+        check_examples(objective, Texts.of([text]), Examples.of([one]), positions)
+
+
+def _batches(objective: Objective, word_starts: bool, rng: np.random.Generator) -> Iterator[Texts]:
+    """Texts of two segments, and of one where that is enough."""
+    yield Texts.of([_text(objective, *size, word_starts, n, rng) for n, size in enumerate(_SIZES)])
+    if objective.segments == 1:
+        yield Texts.of([_text(objective, size[0], None, word_starts, n, rng) for n, size in enumerate(_SIZES)])
+
+
+def _text(
+    objective: Objective, first: int, second: int | None, word_starts: bool, number: int, rng: np.random.Generator
+) -> Text:
+    """A text without repeated tokens, so that a label can be told from all others."""
+    total = first + (second or 0)
+    tokens = rng.permutation(np.arange(_SPECIAL.ordinary_start, _SPECIAL.ordinary_stop))[:total]
+    return Text(
+        tokens=tokens[:first],
+        special=_SPECIAL,
+        second=None if second is None else tokens[first:],
+        is_next=number % 2 == 0 if objective.wants_random_second else None,
+        word_starts=rng.random(total) < 0.6 if word_starts else None,
+        backward=objective.both_directions and number % 4 < 2,
+        spans={kind: _spans(kind, first, second or 0, rng) for kind in objective.annotations},
+    )
+
+
+def _spans(kind: str, first: int, second: int, rng: np.random.Generator) -> np.ndarray:
+    """Spans of one kind: sentences of the first segment, every other of them, or every other stretch of the text."""
+    if kind in SOURCE_KINDS:
+        bounds = np.append(np.arange(0, first, 5), first)
+        spans = np.stack([bounds[:-1], bounds[1:]], axis=1)
+        return spans if kind == SENTENCES else spans[::2]
+    bounds = np.union1d(np.flatnonzero(rng.random(first + second) < 0.3), [0, first, first + second])
+    spans = np.stack([bounds[:-1], bounds[1:]], axis=1)[::2]
+    return np.column_stack([spans, rng.integers(len(TAGS), size=len(spans))]) if columns(kind) == 3 else spans
+
+
+def _draws(texts: Texts, seed: int) -> Draws:
+    return Draws.of(seed, 1, randomness.EXAMPLE, np.arange(len(texts)))
+
+
+def _arrays(texts: Texts) -> list[np.ndarray]:
+    known = [] if texts.word_starts is None else [texts.word_starts]
+    return [texts.tokens, texts.lengths, *known, *(spans.bounds for spans in texts.spans.values())]
+
+
+def _equal(one: Example, other: Example) -> bool:
+    return all(np.array_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(Example))
