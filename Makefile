@@ -20,7 +20,7 @@ help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
 	@echo "make quickstart-long  the same with the summarization part that otherwise wants a GPU"
 	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest, PROCESSES=8 runs more at once"
-	@echo "make lint             ruff: rules and format"
+	@echo "make lint             ruff: rules and format; mypy: types of the packages that pyproject.toml lists"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
 	@echo "make bench-gpu        the set for a graphics card: correctness, then speed, in under eight minutes"
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
@@ -39,6 +39,7 @@ test: $(INSTALLED)
 lint: $(INSTALLED)
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
+	$(VENV) -m mypy
 
 quickstart: $(INSTALLED)
 	$(VENV) recipes/quickstart/run.py $(ARGS)

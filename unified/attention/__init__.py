@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import torch
 from torch import nn
 
+from unified.attention.backend import Attention, Backend
 from unified.attention.bias import ScoreBias
 from unified.attention.dense import DenseAttention
 from unified.attention.flex import FlashFlexAttention, FlexAttention
@@ -23,57 +24,22 @@ from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 
+__all__ = [
+    "AUTOMATIC",
+    "BACKENDS",
+    "Attention",
+    "Backend",
+    "BackendChoice",
+    "ScoreBias",
+    "attend",
+    "choose",
+    "prepare",
+    "register",
+]
 logger = logging.getLogger(__name__)
 
 
-class Attention(Protocol):
-    """What a backend offers.
-
-    Attributes:
-        blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
-        shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
-        name: by which it is chosen.
-        any_shape: whether masks of ever new shapes cost no more: nothing is compiled for a shape, no value is read.
-        compiles: whether `torch.compile` can compile what it does.
-    """
-
-    blind: torch.Tensor | None
-    shape: tuple[int, int, int] | None
-    name: ClassVar[str]
-    any_shape: ClassVar[bool]
-    compiles: ClassVar[bool]
-
-    @staticmethod
-    def goes_by_documents(device: torch.device) -> bool:
-        """Whether what documents of a row hide from each other costs nothing there, however long the row is."""
-
-    @staticmethod
-    def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
-        """Whether it is faster there than torch's own attention, if it can serve the mask."""
-
-    @staticmethod
-    def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
-        """Why this backend cannot serve the mask there, or None; ``needs`` as for :func:`prepare`."""
-
-    def __init__(self, mask: AttentionMask, dtype: torch.dtype): ...
-
-    def __call__(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        dropout: float = 0.0,
-        bias: ScoreBias | None = None,
-    ) -> torch.Tensor:
-        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); rows that see nothing give zero."""
-
-    def with_weights(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The weights too, (B, H, T, S), where the backend serves who needs them."""
-
-
-BACKENDS: dict[str, type[Attention]] = {
+BACKENDS: dict[str, type[Backend]] = {
     backend.name: backend for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention)
 }
 #: Names of those that "auto" asks, in this order.
@@ -81,7 +47,7 @@ AUTOMATIC = ("flex", "sdpa", "dense")
 _announced: set[str] = set()
 
 
-def register(backend: type[Attention]) -> None:
+def register(backend: type[Backend]) -> None:
     """Add a backend, which can be chosen by its name from now on."""
     BACKENDS[backend.name] = backend
 
@@ -94,7 +60,7 @@ def choose(
     needs: str | None = None,
     dtype: torch.dtype = torch.float32,
     automatic: Sequence[str] = AUTOMATIC,
-) -> type[Attention]:
+) -> type[Backend]:
     """The backend class for these masks.
 
     Args:
@@ -122,7 +88,7 @@ def choose(
     return named
 
 
-def _named(backend: str) -> type[Attention]:
+def _named(backend: str) -> type[Backend]:
     if backend not in BACKENDS:
         raise UnifiedError(f"attention backend must be 'auto' or one of {sorted(BACKENDS)}, got {backend!r}")
     return BACKENDS[backend]
@@ -204,7 +170,7 @@ class BackendChoice(nn.Module):
         return prepare(mask, dtype, device, dropout, backend, needs, self.automatic)
 
     def goes_by_documents(self, device: torch.device) -> bool:
-        """Whether a backend that may be taken goes by documents there, see :class:`Attention`."""
+        """Whether a backend that may be taken goes by documents there, see :class:`Backend`."""
         names = self.automatic if self.backend == "auto" else (self.backend,)
         return any(BACKENDS[name].goes_by_documents(device) for name in names)
 

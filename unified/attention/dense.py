@@ -7,6 +7,8 @@ import math
 import torch
 from torch.nn import functional
 
+from unified.attention.backend import Backend
+from unified.attention.bias import ScoreBias
 from unified.masks import AttentionMask
 
 
@@ -17,7 +19,7 @@ def masked_softmax(scores: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
     return weights.masked_fill(~visible, 0.0)
 
 
-class DenseAttention:
+class DenseAttention(Backend):
     """Explicit T x S scores. Every device, every mask, dropout, any order of derivatives; quadratic memory."""
 
     name = "dense"
@@ -29,20 +31,30 @@ class DenseAttention:
         return True
 
     @staticmethod
-    def goes_by_documents(device: torch.device) -> bool:
-        return False
-
-    @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
         return None
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
         self.visible = mask.dense().unsqueeze(-3)  # (B, 1, T, S)
 
-    def __call__(self, query, key, value, dropout=0.0, bias=None):
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
         return self.with_weights(query, key, value, dropout, bias)[1]
 
-    def with_weights(self, query, key, value, dropout=0.0, bias=None):
+    def with_weights(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
         if bias is not None:
             scores = scores + bias.dense()

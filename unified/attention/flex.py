@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import ClassVar
 
 import torch
 
+from unified.attention.backend import Backend
+from unified.attention.bias import ScoreBias
 from unified.masks import AttentionMask
 
 
 @cache
-def _compiled():
+def _compiled() -> Callable[..., torch.Tensor]:
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention, dynamic=False)
 
 
-class FlexAttention:
+class FlexAttention(Backend):
     """One BlockMask, built from ranks without looking at token pairs, serves all layers."""
 
     kernel_options: ClassVar[dict[str, str]] = {}
@@ -30,10 +33,6 @@ class FlexAttention:
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         """Where blocks can be skipped; a whole row without holes is SDPA's own fast case."""
         return device.type == "cuda" and mask.structure == "mixed"
-
-    @staticmethod
-    def goes_by_documents(device: torch.device) -> bool:
-        return False
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
@@ -55,7 +54,14 @@ class FlexAttention:
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
         self.block_mask = mask.block_mask()
 
-    def __call__(self, query, key, value, dropout=0.0, bias=None):
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
         return _compiled()(query, key, value, block_mask=self.block_mask, kernel_options=self.kernel_options)
 
 
@@ -64,10 +70,6 @@ class FlashFlexAttention(FlexAttention):
 
     name = "flex_flash"
     kernel_options: ClassVar[dict[str, str]] = {"BACKEND": "FLASH"}
-
-    @staticmethod
-    def goes_by_documents(device: torch.device) -> bool:
-        return False
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from unified.attention.backend import Backend
+from unified.attention.bias import ScoreBias
 from unified.masks import NO_KEY, AttentionMask
 
 
@@ -13,7 +15,7 @@ def _may_be_keyless(mask: AttentionMask) -> bool:
     return mask.device.type != "cpu" or bool((mask.query_key == NO_KEY).any())
 
 
-class SdpaAttention:
+class SdpaAttention(Backend):
     """One boolean T x S matrix a row at most; none where the row is full or causal throughout."""
 
     name = "sdpa"
@@ -23,10 +25,6 @@ class SdpaAttention:
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         return True
-
-    @staticmethod
-    def goes_by_documents(device: torch.device) -> bool:
-        return False
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
@@ -44,7 +42,14 @@ class SdpaAttention:
             if mask.exclude_self or mask.last_key is not None or keyless:
                 self.empty = ~self.visible.any(-1, keepdim=True)
 
-    def __call__(self, query, key, value, dropout=0.0, bias=None):
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
         visible, causal = self.visible, self.causal
         if bias is not None:
             visible, causal = self._biased(bias.dense()), False

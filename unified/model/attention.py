@@ -21,13 +21,20 @@ def join_heads(states: torch.Tensor) -> torch.Tensor:
     return states.transpose(1, 2).flatten(-2)
 
 
-class SelfAttention(nn.Module):
-    """Multi-head attention with one projection for queries, keys and values."""
+class AttentionSublayer(nn.Module):
+    """What every attention of a block declares.
 
-    #: What it needs of an attention backend beside reading values: "bias", "weights", or nothing.
+    Attributes:
+        needs: of a backend, beside reading values: "bias", "weights", or nothing.
+        relates: whether it takes :class:`unified.model.relations.Relations`.
+    """
+
     needs: ClassVar[str | None] = None
-    #: Whether it takes :class:`unified.model.relations.Relations`.
     relates: ClassVar[bool] = False
+
+
+class ProjectedAttention(AttentionSublayer):
+    """One projection for queries, keys and values, and one for what is read."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
@@ -45,6 +52,10 @@ class SelfAttention(nn.Module):
         """(B, T, D) -> query, key, value, each (B, H, T, K)."""
         query, key, value = self.query_key_value(states).chunk(3, dim=-1)
         return split_heads(query, self.heads), split_heads(key, self.heads), split_heads(value, self.heads)
+
+
+class SelfAttention(ProjectedAttention):
+    """Multi-head attention, and nothing else."""
 
     def forward(self, states: torch.Tensor, attention: Attention) -> torch.Tensor:
         """(B, T, D) -> (B, T, D). ``attention`` is prepared, or any callable of its form (a cache, while decoding).

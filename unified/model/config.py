@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
@@ -23,7 +24,7 @@ SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "fe
 _KINDS = {int: ("an integer", Integral), float: ("a number", Real), bool: ("True or False", bool), str: ("a text", str)}
 
 
-def _option(default, sentence: str):
+def _option(default: Any, sentence: str) -> Any:
     return field(default=default, metadata={"help": sentence})
 
 
@@ -179,33 +180,33 @@ class TransformerConfig:
         return replace(self, vocabulary_size=size)
 
 
-def unified_lm_tiny(**changes) -> TransformerConfig:
+def unified_lm_tiny(**changes: Any) -> TransformerConfig:
     """2 x 128, 2 heads: tests and teaching."""
     return TransformerConfig(**{"layers": 2, "width": 128, "heads": 2, **changes})
 
 
-def unified_lm_mini(**changes) -> TransformerConfig:
+def unified_lm_mini(**changes: Any) -> TransformerConfig:
     """4 x 256, 4 heads."""
     return TransformerConfig(**{"layers": 4, "width": 256, "heads": 4, **changes})
 
 
-def unified_lm_small(**changes) -> TransformerConfig:
+def unified_lm_small(**changes: Any) -> TransformerConfig:
     """6 x 384, 12 heads."""
     return TransformerConfig(**{"layers": 6, "width": 384, "heads": 12, **changes})
 
 
-def unified_lm_base(**changes) -> TransformerConfig:
+def unified_lm_base(**changes: Any) -> TransformerConfig:
     """12 x 768, 12 heads: BERT-base's size."""
     return TransformerConfig(**{"layers": 12, "width": 768, "heads": 12, **changes})
 
 
-def unified_lm_large(**changes) -> TransformerConfig:
+def unified_lm_large(**changes: Any) -> TransformerConfig:
     """24 x 1024, 16 heads: BERT-large's size, the one UniLM was published in (S3, section 2.4)."""
     return TransformerConfig(**{"layers": 24, "width": 1024, "heads": 16, **changes})
 
 
 def _sizes(
-    system: str, sizes: dict[str, tuple[int, int, int]], **settings
+    system: str, sizes: dict[str, tuple[int, int, int]], **settings: Any
 ) -> dict[str, Callable[..., TransformerConfig]]:
     """Architecture name -> function, for layers, width and heads by size."""
     return {

@@ -28,6 +28,8 @@ class SymbolTable(nn.Embedding):
             value, because checkpoints and moving averages of models average whatever a model saves.
     """
 
+    scored: torch.Tensor
+
     def __init__(self, config: TransformerConfig):
         super().__init__(config.vocabulary_size, config.width)
         self.register_buffer("scored", torch.ones(config.vocabulary_size))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
-from unified.model.attention import SelfAttention
+from unified.model.attention import AttentionSublayer, SelfAttention
 from unified.model.config import TransformerConfig
 from unified.model.relative import TransformerXLAttention
 from unified.model.variants import EntityAttention, RelativeKeyAttention, RelativeValueAttention
 
-_ATTENTIONS: dict[str, type[nn.Module]] = {
+_ATTENTIONS: dict[str, type[AttentionSublayer]] = {
     "self": SelfAttention,
     "neighbor": SelfAttention,
     "relative_key": RelativeKeyAttention,
@@ -22,7 +22,7 @@ _ATTENTIONS: dict[str, type[nn.Module]] = {
 }
 
 
-def attention_of(kind: str, config: TransformerConfig) -> type[nn.Module]:
+def attention_of(kind: str, config: TransformerConfig) -> type[AttentionSublayer]:
     """The class of one of the configuration's attentions."""
     return TransformerXLAttention if config.relative else _ATTENTIONS[kind]
 
@@ -51,7 +51,7 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.pre_norm = config.norm == "pre"
 
-    def forward(self, states: torch.Tensor, *arguments) -> torch.Tensor:
+    def forward(self, states: torch.Tensor, *arguments: Any) -> torch.Tensor:
         if self.pre_norm:
             return states + self.dropout(self.sublayer(self.norm(states), *arguments))
         return self.norm(states + self.dropout(self.sublayer(states, *arguments)))
@@ -78,7 +78,9 @@ class Block(nn.Module):
             self.sublayers.append((name, attends))
         self._last_view = max(i for i, (_, attends) in enumerate(self.sublayers) if attends)
 
-    def forward(self, states: torch.Tensor, views: Sequence[tuple], places: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, states: torch.Tensor, views: Sequence[tuple[Any, ...]], places: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """(B, T, D) -> (B, T, D), or (N, D) of the N ``places`` among B x T.
 
         Args:

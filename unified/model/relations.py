@@ -69,6 +69,12 @@ class Relations:
     table: DistanceTable | None = None
     entities: torch.Tensor | None = None
 
+    @property
+    def sinusoids(self) -> DistanceTable:
+        """:attr:`table`, for Transformer-XL's attentions, which always have one."""
+        assert self.table is not None
+        return self.table
+
     @cached_property
     def distances(self) -> torch.Tensor:
         """int64 (B, Q, S), position of the query less position of the key; beyond the table it counts as its last."""
@@ -92,8 +98,9 @@ class Relations:
         return {}
 
     def _found(self, tile: Tile) -> Pairs:
+        reach = self.sinusoids.reach
         of_queries, of_keys = self.query_positions[tile.row, tile.queries], self.key_positions[tile.row, tile.keys]
-        distances = (of_queries.unsqueeze(-1) - of_keys).clamp(-self.table.reach, self.table.reach)
+        distances = (of_queries.unsqueeze(-1) - of_keys).clamp(-reach, reach)
         least, most = int(distances.min()), int(distances.max())
         steps = torch.cat([of_queries.diff(), of_keys.diff()])
         in_a_row = len(steps) > 0 and int(steps[0]) in (-1, 1) and bool((steps == steps[0]).all())
@@ -101,7 +108,7 @@ class Relations:
         types = self.query_types[tile.row, tile.queries].unsqueeze(-1) != self.key_types[tile.row, tile.keys]
         return Pairs(
             step=int(steps[0]) if in_a_row else 0,
-            rows=slice(self.table.reach - most, self.table.reach - least + 1),
+            rows=slice(reach - most, reach - least + 1),
             columns=most - distances,
             different=None if bool((types == types[0, 0]).all()) else types.float(),
         )

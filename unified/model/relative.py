@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -17,7 +17,7 @@ from unified.attention import Attention, attend
 from unified.attention.bias import ScoreBias, Tile, of_queries
 from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
-from unified.model.attention import join_heads, split_heads
+from unified.model.attention import AttentionSublayer, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.relations import Relations
 
@@ -62,7 +62,7 @@ class Memory:
         self.states = [states[:, -self.length :].clone() for states in joined]
 
 
-class TransformerXLAttention(nn.Module):
+class TransformerXLAttention(AttentionSublayer):
     """Multi-head attention whose scores add what a query makes of a key's distance and of its segment.
 
     ``(q + r_w) k + (q + r_r) (W_r R) + (q + r_s) s``, over the square root of K, where R is the sinusoid of the
@@ -129,7 +129,7 @@ class TransformerXLAttention(nn.Module):
     def bias(self, query: torch.Tensor, relations: Relations) -> RelativeBias:
         """Of (B, H, Q, K) queries to all keys."""
         scale = 1 / math.sqrt(query.size(-1))
-        table = split_heads(relations.table.projected(self.distances).unsqueeze(0), self.heads)[0].contiguous()
+        table = split_heads(relations.sinusoids.projected(self.distances).unsqueeze(0), self.heads)[0].contiguous()
         by_distance = (query + self.distance_bias.unsqueeze(1)) * scale
         by_segment = ((query + self.segment_bias.unsqueeze(1)) * scale) @ self.segments.permute(1, 2, 0)
         return RelativeBias(relations, by_distance, by_segment, table)
@@ -153,20 +153,22 @@ class RelativeBias(ScoreBias):
     def dense(self) -> torch.Tensor:
         """(B, H, Q, S)."""
         (by_distance, _), (by_segment, _), (table, _) = self.parts
-        rows = (self.relations.table.reach - self.relations.distances).unsqueeze(1)
+        rows = (self.relations.sinusoids.reach - self.relations.distances).unsqueeze(1)
         rows = rows.expand(-1, by_distance.size(1), -1, -1)
         same, other = by_segment.unsqueeze(-2).unbind(-1)
         segment = torch.where(self.relations.different.unsqueeze(1), other, same)
         return (by_distance @ table.transpose(-1, -2)).gather(-1, rows) + segment
 
-    def within(self, tile, by_distance, by_segment, rows) -> torch.Tensor:
+    def within(self, tile: Tile, *parts: torch.Tensor) -> torch.Tensor:
         """(H, q, k)."""
+        by_distance, by_segment, rows = parts
         pairs = self.relations.within(tile)
         if pairs.step == 0:
             scores = by_distance @ rows.mT
             added = scores.gather(-1, pairs.columns.expand(len(scores), -1, -1))
         else:
-            added = _Skewed.apply(by_distance, rows if pairs.step > 0 else rows.flip(1))
+            ordered = rows if pairs.step > 0 else rows.flip(1)
+            added = _Skewed.apply(by_distance, ordered)  # type: ignore[no-untyped-call]  # torch has no type
         if pairs.different is None:
             return added
         same, other = by_segment.unsqueeze(-2).unbind(-1)
@@ -185,13 +187,13 @@ class _Skewed(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, by_distance, rows):
+    def forward(ctx: Any, by_distance: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(by_distance, rows)
         return _skewed(torch.bmm(by_distance, rows.mT))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         by_distance, rows = ctx.saved_tensors
         of_products = gradient.new_zeros(*by_distance.shape[:2], rows.size(1))
         _skewed(of_products).copy_(gradient)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -81,13 +82,13 @@ class Transformer(nn.Module):
             missing = "a memory" if memory is not None else stream
             raise UnifiedError(f"{missing} needs a model with relative positions (positions 'relative', XLNet)")
         filled = 0 if memory is None else memory.filled
-        if filled and len(memory.states[0]) != len(tokens):
+        if memory is not None and memory.filled and len(memory.states[0]) != len(tokens):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
         attentions = self.prepare(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
         return self.run(tokens, positions, token_types, attentions, relations, memory, entering, places)
 
-    def compile_blocks(self, **options) -> None:
+    def compile_blocks(self, **options: Any) -> None:
         """Train by blocks that `torch.compile` has compiled, for rows of one length and batches of one size.
 
         A first step compiles, a second one the last block anew for any number of places that are read; then nothing is
@@ -223,7 +224,10 @@ class Transformer(nn.Module):
         states = self.embeddings(tokens, positions, token_types)
         views, entered = self._views(attentions, relations, memory)
         each = len(self._kinds_per_block)
-        for i, block in enumerate(self._compiled if self.training and self._compiled else self.blocks):
+        blocks: Iterable[Callable[..., torch.Tensor]] = self.blocks
+        if self.training and self._compiled:
+            blocks = self._compiled
+        for i, block in enumerate(blocks):
             if entering is not None:
                 entering.append(states)
             last = i == len(self.blocks) - 1
@@ -234,17 +238,19 @@ class Transformer(nn.Module):
 
     def _views(
         self, attentions: Sequence[Attention], relations: Relations | None, memory: Memory | None
-    ) -> tuple[list[tuple], list[torch.Tensor]]:
+    ) -> tuple[list[tuple[Any, ...]], list[torch.Tensor]]:
         """What each attention takes beside the states, and a list to which each adds its inputs for a memory."""
         entered: list[torch.Tensor] = []
         if not self.config.relative:
-            related = [attention_of(kind, self.config).relates for kind in self._kinds]
-            pairs = zip(attentions, related, strict=True)
-            return [(attention, relations) if related else (attention,) for attention, related in pairs], entered
-        remembered = memory.states if memory is not None and memory.filled else [None] * len(attentions)
+            kinds = [attention_of(kind, self.config) for kind in self._kinds]
+            pairs = zip(attentions, kinds, strict=True)
+            return [(attention, relations) if kind.relates else (attention,) for attention, kind in pairs], entered
+        remembered: Sequence[torch.Tensor | None] = (
+            memory.states if memory is not None and memory.filled else [None] * len(attentions)
+        )
         record = entered.append if memory is not None else None
-        pairs = zip(attentions, remembered, strict=True)
-        return [(attention, relations, states, record) for attention, states in pairs], entered
+        read = zip(attentions, remembered, strict=True)
+        return [(attention, relations, states, record) for attention, states in read], entered
 
 
 def _places_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tensor:

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
-from unified.attention.bias import ScoreBias, of_queries
-from unified.model.attention import SelfAttention, join_heads, split_heads
+from unified.attention.bias import ScoreBias, Tile, of_queries
+from unified.model.attention import ProjectedAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.relations import Relations
 
@@ -28,7 +28,7 @@ class _Clipped(nn.Module):
         return self.reach - relations.distances.clamp(-self.reach, self.reach)
 
 
-class RelativeKeyAttention(SelfAttention):
+class RelativeKeyAttention(ProjectedAttention):
     """``q_i (k_j + a_(j-i))``: keys get a vector of their distance, the same in all heads (Shaw et al., equation 4)."""
 
     needs: ClassVar[str | None] = "bias"
@@ -56,12 +56,13 @@ class _ClippedBias(ScoreBias):
         ((by_distance, _),) = self.parts
         return by_distance.gather(-1, self.rows.unsqueeze(1).expand(-1, by_distance.size(1), -1, -1))
 
-    def within(self, tile, by_distance) -> torch.Tensor:
+    def within(self, tile: Tile, *parts: torch.Tensor) -> torch.Tensor:
+        (by_distance,) = parts
         rows = self.rows[tile.row, tile.queries, tile.keys]
         return by_distance.gather(-1, rows.expand(len(by_distance), -1, -1))
 
 
-class RelativeValueAttention(SelfAttention):
+class RelativeValueAttention(ProjectedAttention):
     """``sum_j w_ij (v_j + a_(j-i))``: values get a vector of their distance (Shaw et al. 2018, equation 3)."""
 
     needs: ClassVar[str | None] = "weights"
@@ -81,7 +82,7 @@ class RelativeValueAttention(SelfAttention):
         return self.output(join_heads(read + by_distance @ vectors))
 
 
-class EntityAttention(SelfAttention):
+class EntityAttention(ProjectedAttention):
     """Queries depend on whether their own token and the key's lie within named entities.
 
     LUKE's entity-aware self-attention (Yamada et al. 2020): four matrices make queries, from word to word,
@@ -102,6 +103,7 @@ class EntityAttention(SelfAttention):
     def forward(self, states: torch.Tensor, attention: Attention, relations: Relations) -> torch.Tensor:
         """(B, T, D) -> (B, T, D)."""
         *queries, key, value = (split_heads(part, self.heads) for part in self.query_key_value(states).chunk(6, dim=-1))
+        assert relations.entities is not None  # the Transformer refuses an input without them
         within = relations.entities[:, None, :, None]
         to_words, to_entities = (torch.where(within, queries[2 + i], queries[i]) for i in (0, 1))
         query = torch.cat([to_words, to_entities], dim=-1) * math.sqrt(2)  # attention divides by the root of 2 K

@@ -65,7 +65,8 @@ def accelerate(model: Model) -> Model:
     """
     counts = Counter(type(module) for module in model.modules())
     swapped: dict[type[nn.Module], type[nn.Module]] = {}
-    done, left = [], []
+    done: list[str] = []
+    left: list[str] = []
     for swap in _SWAPS:
         if counts[swap.plain]:
             reason = swap.why_not()

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from unified.attention.bias import of_keys, of_queries
+from unified.attention.backend import Backend
+from unified.attention.bias import ScoreBias, of_keys, of_queries
 from unified.kernels.cpu.blocks import Block, attend_in_blocks, blocks_of, hidden_pairs
 from unified.kernels.cpu.dropout import keep_mask, kept_share
 from unified.masks import AttentionMask
@@ -43,7 +45,7 @@ def _beats_torch(dtype: torch.dtype, keys: int) -> bool:
     return dtype == torch.bfloat16 and keys <= _KEYS and torch.is_grad_enabled() and multiplies_bfloat16()
 
 
-class BlockedAttention:
+class BlockedAttention(Backend):
     """On the CPU alone; what documents hide from each other costs nothing, and no scores of all pairs are kept."""
 
     name = "blocked"
@@ -77,13 +79,20 @@ class BlockedAttention:
         self.blocks = blocks_of(mask)
         self.by_torch = not _beats_torch(dtype, max((block.key_count for block in self.blocks), default=0))
 
-    def __call__(self, query, key, value, dropout=0.0, bias=None):
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
         if not dropout and bias is None and self.by_torch:
             return attend_in_blocks(_at_once, self.blocks, (query, key, value), (of_queries, of_keys, of_keys))
         inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.parts)]
 
-        def kernel(block, *parts):
-            return _Attend.apply(block, bias, dropout, *parts)
+        def kernel(block: Block, *parts: torch.Tensor) -> torch.Tensor:
+            return _Attend.apply(block, bias, dropout, *parts)  # type: ignore[no-untyped-call]  # torch has no type
 
         pairs = (_SCORES if bias is None else _BIASED) // query.size(1)
         blocks = [part for block in self.blocks for part in block.divided(pairs)]
@@ -104,13 +113,22 @@ class _Attend(torch.autograd.Function):
     """
 
     @staticmethod
-    @torch.amp.custom_fwd(device_type="cpu")
-    def forward(ctx, block, bias, dropout, query, key, value, *parts):
+    @torch.amp.custom_fwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
+    def forward(
+        ctx: Any,
+        block: Block,
+        bias: ScoreBias | None,
+        dropout: float,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *parts: torch.Tensor,
+    ) -> torch.Tensor:
         ctx.block, ctx.bias, ctx.dropout, ctx.kept, ctx.weights = block, bias, dropout, None, None
         ctx.save_for_backward(query, key, value, *parts)
-        bias = None if bias is None else bias.within(block, *parts)
+        added = None if bias is None else bias.within(block, *parts)
         with torch.autocast("cpu", enabled=False):
-            weights = _weights(block, query, key, bias)
+            weights = _weights(block, query, key, added)
             read = weights = weights.to(value.dtype)
             if block.key_count <= _KEYS and value.dtype.itemsize < torch.float32.itemsize:
                 ctx.weights = weights
@@ -124,8 +142,8 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    @torch.amp.custom_bwd(device_type="cpu")
-    def backward(ctx, gradient):
+    @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]  # as above
         query, key, value, *parts = ctx.saved_tensors
         parts = [part.detach().requires_grad_() for part in parts]
         with torch.enable_grad():
@@ -169,6 +187,7 @@ def _weights(block: Block, query: torch.Tensor, key: torch.Tensor, bias: torch.T
 
 def _added(bias: torch.Tensor | None, hidden: torch.Tensor | None, heads: int) -> torch.Tensor:
     """What is added to scores, (H, q, k), a tensor of its own."""
-    if hidden is None:
-        return bias.clone()
-    return hidden.expand(heads, -1, -1).clone() if bias is None else bias + hidden
+    if bias is None:
+        assert hidden is not None  # the caller adds nothing where there is neither
+        return hidden.expand(heads, -1, -1).clone()
+    return bias.clone() if hidden is None else bias + hidden

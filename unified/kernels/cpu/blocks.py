@@ -6,8 +6,9 @@ Letters as in :mod:`unified.attention`; a block has q queries and k keys.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,12 +47,11 @@ class Block(Tile):
 
     def _stretch(self, start: int, size: int) -> Block:
         first = self.queries.start + start
-        parts = {name: getattr(self, name) for name in ("visible", "hidden", "seeing")}
-        return replace(
-            self,
-            queries=slice(first, min(first + size, self.queries.stop)),
-            **{name: None if part is None else part[start : start + size] for name, part in parts.items()},
+        visible, hidden, seeing = (
+            None if part is None else part[start : start + size] for part in (self.visible, self.hidden, self.seeing)
         )
+        queries = slice(first, min(first + size, self.queries.stop))
+        return Block(self.row, queries, self.keys, visible, hidden, seeing)
 
 
 def blocks_of(mask: AttentionMask) -> list[Block]:
@@ -116,14 +116,16 @@ def attend_in_blocks(
         cuts: of each input.
     """
     trained = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
-    return _InBlocks.apply(kernel, blocks, cuts, trained, *inputs)
+    return _InBlocks.apply(kernel, blocks, cuts, trained, *inputs)  # type: ignore[no-untyped-call]  # torch has no type
 
 
 class _InBlocks(torch.autograd.Function):
     """Cuts and joins without autograd, where the gradient of every slice would be as large as the whole."""
 
     @staticmethod
-    def forward(ctx, kernel, blocks, cuts, trained, *inputs):
+    def forward(
+        ctx: Any, kernel: Kernel, blocks: Sequence[Block], cuts: Sequence[Cut], trained: bool, *inputs: torch.Tensor
+    ) -> torch.Tensor:
         query, _, value, *_ = inputs
         rows, heads, places, _ = query.shape
         out = query.new_zeros(rows, places, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
@@ -141,7 +143,7 @@ class _InBlocks(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         whole = [gradient.new_zeros(shape) for shape in ctx.shapes]
         for block, parts, made in ctx.made:
             # Whoever differentiates twice keeps this node, and needs the inner graph again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -34,7 +35,9 @@ def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
     What torch compiles draws as torch does, on a CPU too.
     """
     own = states.device.type == "cpu" and not torch.compiler.is_compiling()
-    return _Dropped.apply(states, rate) if own else nn.functional.dropout(states, rate)
+    if own:
+        return _Dropped.apply(states, rate)  # type: ignore[no-untyped-call]  # torch has no type
+    return nn.functional.dropout(states, rate)
 
 
 class Dropout(nn.Dropout):
@@ -50,13 +53,13 @@ class _Dropped(torch.autograd.Function):
     """The mask is kept in a byte a value."""
 
     @staticmethod
-    def forward(ctx, states, rate):
+    def forward(ctx: Any, states: torch.Tensor, rate: float) -> torch.Tensor:
         kept = keep_mask(states.shape, rate)
         ctx.save_for_backward(kept)
         ctx.scale = 1 / kept_share(rate)
         return kept.to(states.dtype).mul_(states).mul_(ctx.scale)
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         (kept,) = ctx.saved_tensors
         return kept.to(gradient.dtype).mul_(gradient).mul_(ctx.scale), None

@@ -8,6 +8,7 @@ public one of torch: where a version has it no more, products are torch's.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,7 +25,7 @@ def linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
         return functional.linear(states, weight, bias)
     states = states.contiguous()
     if torch.is_grad_enabled():
-        return _Linear.apply(states, weight, bias)
+        return _Linear.apply(states, weight, bias)  # type: ignore[no-untyped-call]  # torch has no type
     return _product(states, weight, bias)
 
 
@@ -77,7 +78,7 @@ def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tens
         and states.size(-1) == weight.size(1)
         and weight.is_contiguous()
         and (bias is None or (bias.dtype == torch.float32 and bias.is_contiguous() and bias.shape == weight.shape[:1]))
-        and torch.backends.mkldnn.enabled
+        and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
     )
 
@@ -91,14 +92,14 @@ class _Linear(torch.autograd.Function):
     """oneDNN's product, for the gradients too."""
 
     @staticmethod
-    def forward(ctx, states, weight, bias):
+    def forward(ctx: Any, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         of_states, of_weight, _ = ctx.needs_input_grad
         ctx.save_for_backward(states if of_weight else None, weight if of_states else None)
         return _product(states, weight, bias)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         states, weight = ctx.saved_tensors
         of_states, of_weight, of_bias = ctx.needs_input_grad
         gradient = gradient.contiguous()

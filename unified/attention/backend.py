@@ -1,0 +1,98 @@
+"""What attends, and what a backend of it declares.
+
+Letters as in :mod:`unified.attention`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol
+
+import torch
+
+from unified.attention.bias import ScoreBias
+from unified.errors import UnifiedError
+from unified.masks import AttentionMask
+
+
+class Attention(Protocol):
+    """What the layers of a model call: a backend made for a mask, or a cache in its place.
+
+    Attributes:
+        blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
+        shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
+    """
+
+    blind: torch.Tensor | None
+    shape: tuple[int, int, int] | None
+
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
+        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); rows that see nothing give zero."""
+
+    def with_weights(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The weights too, (B, H, T, S), in front; for who asked for them, see :func:`unified.attention.prepare`."""
+
+
+class Backend(ABC):
+    """An :class:`Attention` that is made of a mask. It says itself what it can do, and why not.
+
+    Attributes:
+        name: by which it is chosen.
+        any_shape: whether masks of ever new shapes cost no more: nothing is compiled for a shape, no value is read.
+        compiles: whether `torch.compile` can compile what it does.
+    """
+
+    name: ClassVar[str]
+    any_shape: ClassVar[bool]
+    compiles: ClassVar[bool]
+
+    blind: torch.Tensor | None = None
+    shape: tuple[int, int, int] | None = None
+
+    @staticmethod
+    @abstractmethod
+    def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
+        """Why it cannot serve the mask there, or None; ``needs`` as for :func:`unified.attention.prepare`."""
+
+    @staticmethod
+    @abstractmethod
+    def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
+        """Whether it is no slower there than torch's own attention, if it can serve the mask."""
+
+    @staticmethod
+    def goes_by_documents(device: torch.device) -> bool:
+        """Whether what documents of a row hide from each other costs nothing there, however long the row is."""
+        return False
+
+    @abstractmethod
+    def __init__(self, mask: AttentionMask, dtype: torch.dtype): ...
+
+    @abstractmethod
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
+        """As :class:`Attention`."""
+
+    def with_weights(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As :class:`Attention`.
+
+        Raises:
+            UnifiedError: the backend does not give its weights.
+        """
+        raise UnifiedError(f"attention backend {self.name!r} does not give its weights; use 'dense'")
