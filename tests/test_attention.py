@@ -8,8 +8,9 @@ from torch.nn.attention.flex_attention import flex_attention
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
-from unified.attention import BACKENDS, attend, choose, prepare
+from unified.attention import BACKENDS, BackendChoice, attend, choose, prepare, register
 from unified.attention.bias import ScoreBias, of_queries
+from unified.attention.dense import DenseAttention
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 
@@ -220,6 +221,32 @@ def test_backends_say_what_they_cannot_do():
         prepare(mask, torch.float32, cpu, backend="flex")
     with pytest.raises(UnifiedError, match=r"must be 'auto' or one of .*'blocked', .*, got 'fast'"):
         prepare(mask, torch.float32, cpu, backend="fast")
+
+
+def test_a_backend_of_ones_own_is_chosen_by_its_name_and_never_by_itself(monkeypatch):
+    class Mine(DenseAttention):
+        name = "mine"
+        any_shape = False
+
+    monkeypatch.setattr("unified.attention.BACKENDS", dict(BACKENDS))
+    with pytest.raises(UnifiedError, match="got 'mine'"):
+        BackendChoice("mine")
+    register(Mine)
+    given = batch("seq2seq"), torch.float32, torch.device("cpu")
+    assert type(BackendChoice("mine")(*given)) is Mine
+    assert type(BackendChoice()(*given)) is BACKENDS["sdpa"]
+
+
+def test_for_shapes_that_differ_backends_of_any_shape_are_taken():
+    """Decoding prepares the mask of a source that is never of the same length."""
+    cpu, kinds = (
+        torch.device("cpu"),
+        {"auto": "sdpa", "dense": "dense", "sdpa": "sdpa", "flex": "sdpa", "blocked": "sdpa"},
+    )
+    for backend, taken in kinds.items():
+        given = batch("seq2seq"), torch.float32, cpu, 0.1
+        assert type(BackendChoice(backend)(*given, shapes_differ=True)) is BACKENDS[taken]
+        assert type(BackendChoice(backend)(*given, needs="weights", shapes_differ=True)) is DenseAttention
 
 
 def test_flex_asks_for_its_kernels(monkeypatch):
