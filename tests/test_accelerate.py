@@ -7,13 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from unified import masks
+from tests.checkpoint_samples import checkpoint, data_folder
+from unified import UnifiedLM, masks
 from unified.attention import BackendChoice
 from unified.kernels.cpu import accelerate
 from unified.kernels.cpu import linear as by_onednn
 from unified.kernels.cpu.blocked import BlockedAttention
 from unified.kernels.cpu.dropout import Dropout
 from unified.kernels.cpu.linear import Linear, OneDnnLinearMap, why_not_onednn
+from unified.kernels.cpu.swaps import BlockedChoice
 from unified.kernels.plain import LinearMap
 from unified.model import PRESETS, LanguageModel
 
@@ -41,7 +43,7 @@ def language_model(preset: str, **changes) -> LanguageModel:
 def logits(model: LanguageModel) -> torch.Tensor:
     """Of packed rows, some of whose places are padding."""
     rows = [masks.pack([masks.left_to_right(70), masks.bidirectional(80)], length=LENGTH) for _ in range(2)]
-    tokens = torch.arange(2 * LENGTH).view(2, LENGTH) % 50
+    tokens = torch.arange(2 * LENGTH).view(2, LENGTH) % min(50, model.config.vocabulary_size)
     positions = torch.tensor([[*range(70), *range(80), *[0] * (LENGTH - 150)]] * 2)
     return model.logits(model.transformer(tokens, positions, positions % 2, masks.batch(rows)).flatten(0, 1))
 
@@ -113,6 +115,15 @@ def test_a_reason_not_to_swap_is_logged_and_kept_to(monkeypatch, caplog):
         model = accelerate(nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3)))
     assert {type(module) for module in model} == {nn.Linear}
     assert "left as they are: Linear x 3 (this torch computes products without MKL)" in caplog.text
+
+
+def test_a_model_that_is_loaded_for_a_user_is_swapped(tmp_path):
+    vocabulary = data_folder(tmp_path / "data", pairs=False)
+    plain = checkpoint(tmp_path / "model" / "checkpoint_last.pt", vocabulary, str(tmp_path / "data"))
+    loaded = UnifiedLM.from_pretrained(tmp_path / "model" / "checkpoint_last.pt").model
+    assert isinstance(loaded.transformer.backend, BlockedChoice)
+    assert {type(module) for module in loaded.modules()}.isdisjoint({nn.Dropout, BackendChoice})
+    torch.testing.assert_close(logits(loaded), logits(plain), atol=1e-4, rtol=1e-4)
 
 
 def test_a_plain_model_is_plain():

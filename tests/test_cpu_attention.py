@@ -12,10 +12,10 @@ from unified import masks
 from unified.attention import attend, prepare
 from unified.attention import choose as choose_of
 from unified.kernels.cpu import blocked
-from unified.kernels.cpu.accelerate import BlockedChoice
 from unified.kernels.cpu.blocked import BlockedAttention
 from unified.kernels.cpu.blocks import blocks_of, hidden_pairs
 from unified.kernels.cpu.dropout import kept_share
+from unified.kernels.cpu.swaps import BlockedChoice
 from unified.model import PRESETS
 from unified.model.relations import DistanceTable, Relations
 from unified.model.relative import RelativeBias

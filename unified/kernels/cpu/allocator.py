@@ -22,6 +22,9 @@ def keep_freed_memory() -> bool:
     """
     if not sys.platform.startswith("linux"):
         return False
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except AttributeError:  # the library has no such function
+        return False
     settings = ((_MMAP_THRESHOLD, 2**30), (_TRIM_THRESHOLD, _MOST), (_TOP_PAD, _PAD))
-    return mallopt is not None and all([mallopt(name, value) == 1 for name, value in settings])
+    return all([mallopt(name, value) == 1 for name, value in settings])

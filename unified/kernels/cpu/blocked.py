@@ -34,10 +34,10 @@ _KEYS = 512
 @cache
 def multiplies_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16 by AVX-512, and not by AMX, where torch's own kernel may be faster."""
-    products, tiles = (
-        getattr(torch.cpu, name, lambda: None)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    )
-    return products is True and tiles is False
+    try:
+        return torch.cpu._is_avx512_bf16_supported() and not torch.cpu._is_amx_tile_supported()
+    except AttributeError:  # this torch does not say
+        return False
 
 
 def _beats_torch(dtype: torch.dtype, keys: int) -> bool:

@@ -48,7 +48,7 @@ def why_not_onednn() -> str | None:
 
     It is on a processor with AVX-512 on which MKL does not use it, where this torch has both libraries.
     """
-    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+    if not _has_product():
         return "this torch has no linear map by oneDNN"
     if not torch.backends.mkl.is_available():
         return "this torch computes products without MKL"
@@ -59,6 +59,14 @@ def why_not_onednn() -> str | None:
     if "GenuineIntel" in _PROCESSOR.read_text():
         return "MKL uses AVX-512 on this processor"
     return None
+
+
+def _has_product() -> bool:
+    """Whether this torch has what :func:`_product` calls."""
+    try:
+        return callable(torch.ops.mkldnn._linear_pointwise)
+    except AttributeError:
+        return False
 
 
 def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
