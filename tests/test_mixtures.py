@@ -14,6 +14,7 @@ from unified.objectives import (
     Mixture,
     parse_objectives,
 )
+from unified.objectives.t5 import RandomSpans
 from unified.objectives.unilm import Bidirectional, LeftToRight, Seq2Seq
 
 
@@ -97,6 +98,23 @@ def test_a_mixture_is_read_back_from_its_string(text):
     assert str(parse_objectives(str(mixture))) == str(mixture)
 
 
+def test_two_objectives_of_one_kind():
+    """Each has its name, which is kept by the mixture's string; the kind's own name is left out there."""
+    text = (
+        f"a=random_spans:1, b = random_spans(noise_density=0.5, mean_span=32):.5, random_spans, c={__name__}:Own(x=1):2"
+    )
+    mixture = parse_objectives(text)
+    assert mixture.names == ("a", "b", "random_spans", "c") == mixture.loss_names
+    assert mixture.objectives[:3] == (RandomSpans(), RandomSpans(0.5, mean_span=32), RandomSpans())
+    assert mixture.ratios == (1, 0.5, 1, 2) and dict(mixture)["c"] == Own(x=1)
+    assert str(mixture) == (
+        f"a=random_spans:1,b=random_spans(noise_density=0.5, mean_span=32):0.5,random_spans:1,c={__name__}:Own(x=1):2"
+    )
+    assert parse_objectives(str(mixture)) == mixture != parse_objectives(str(mixture).replace("a=", "d="))
+    assert parse_objectives("left_to_right=left_to_right") == parse_objectives("left_to_right")
+    assert parse_objectives("x=bert, bert:0").loss_names == ("x", "x_next_sentence")
+
+
 def test_weight_zero_removes_an_objective():
     mixture = parse_objectives("seq2seq:1,target_cloze:0,bidirectional:0.0")
     assert mixture.names == ("seq2seq",) and mixture.weights == (1.0,)
@@ -122,8 +140,11 @@ def test_weight_zero_removes_an_objective():
         ("seq2seq:1:2", "must be a number, got '1:2'"),
         ("seq2seq:0", "every objective has weight 0"),
         ("seq2seq:0,left_to_right:0", "every objective has weight 0"),
-        ("seq2seq,left_to_right,seq2seq(mask_share=0.3)", "objective seq2seq is listed twice"),
-        ("seq2seq:0,seq2seq", "listed twice"),
+        (
+            "seq2seq,left_to_right,seq2seq(mask_share=0.3)",
+            "two objectives are called seq2seq; give each a name of its own, as in other=seq2seq",
+        ),
+        ("seq2seq:0,seq2seq", "two objectives are called seq2seq"),
         (
             "seq2seq(mask_shar=0.2)",
             r"no setting 'mask_shar' \(did you mean mask_share\?\); its settings are ngram_share",
@@ -148,6 +169,17 @@ def test_weight_zero_removes_an_objective():
         (f"{__name__}:NotAnObjective", "not an objective"),
         (f"{__name__}:Demanding", r"the setting x has no default; write .*:Demanding\(x=…\)"),
         ("1:2", "no objective '1'"),
+        ("a=seq2seq,a=left_to_right", "two objectives are called a; give each a name of its own, as in other=a"),
+        (
+            "bert, bert_next_sentence=seq2seq",
+            "two losses are called bert_next_sentence; give the objectives other names",
+        ),
+        ("a=seq2sec:2", r"objective 'a=seq2sec:2': no objective 'seq2sec' \(did you mean seq2seq"),
+        ("a=b=seq2seq", r"expected \[name=\]kind\[\(setting=value, …\)\]\[:weight\]"),
+        ("a b=seq2seq", "expected .name=.kind"),
+        ("=seq2seq", "expected .name=.kind"),
+        ("a=", "expected .name=.kind"),
+        ("a=(mask_share=0.2)", "expected .name=.kind"),
     ],
 )
 def test_bad_lists_are_refused_in_one_line(text, message):

@@ -33,10 +33,12 @@ def test_heads_are_read_with_names_settings_and_weights():
     given = parse_head("classification(labels=['b', 'a'], positive='a')").task_of([])
     assert given == Classification(("b", "a"), "a")
     for text, problem in (
-        ("a=classification, a=regression", "each needs a name of its own"),
-        ("classification, classification", "each needs a name of its own"),
-        ("", "at least one head"),
-        ("classification:0", "the weight must be above 0"),
+        ("a=classification, a=regression", "two heads are called a; give each a name of its own, as in other=a"),
+        ("classification, classification", "two heads are called classification; give each a name of its own"),
+        ("", "the list of heads is empty; the heads are classification"),
+        ("classification:0", "the weight must be a finite number above 0, got 0"),
+        ("classification:two", "head 'classification:two': the weight after the colon must be a number, got 'two'"),
+        ("clasification", "no head 'clasification' .did you mean classification"),
         ("classification(dropout=0", "a bracket or quotation mark is not closed"),
         ("a=b=classification", "expected \\[name=\\]kind"),
         ("regression(labels=['a'])", "no setting 'labels'"),

@@ -1,17 +1,130 @@
-"""The notation ``name(setting=value, …)`` in which options name objectives and heads with their settings."""
+"""The notation of lists of objectives, heads and tasks: ``name=kind(setting=value, …):weight, …``.
+
+``kind`` is what is learnt, such as ``random_spans``. Its settings stand in parentheses where they differ from the
+defaults; values are Python literals. The weight is 1 where none is given. ``name`` is what the entry is called in logs
+and folders, so that one kind can be listed twice; an entry without a name is called like its kind.
+"""
 
 from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, fields
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from unified.errors import UnifiedError
 
 #: Makes the refusal of an entry from what is wrong with it.
 Refusal = Callable[[str], UnifiedError]
+
+
+#: The notation as messages show it.
+SHAPE = "[name=]kind[(setting=value, …)][:weight]"
+_HEAD = re.compile(r"(?:(\w+)\s*=\s*)?([^\s=():,]+(?::[A-Za-z_]\w*)?)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a list.
+
+    Attributes:
+        what: what it is, for messages: "objective", "head" or "task".
+        text: the entry as it was written.
+        name: what it is called; None where it is called like its kind.
+        kind: as it was written, such as ``random_spans`` or ``package.module:Class``.
+        inside: what stands between the parentheses; empty where there are none.
+        weight: 1 where none was written.
+    """
+
+    what: str
+    text: str
+    name: str | None
+    kind: str
+    inside: str
+    weight: float
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Values by setting.
+
+        Raises:
+            UnifiedError: what stands between the parentheses is something else.
+        """
+        return read_settings(self.inside, self.refusal)
+
+    @property
+    def kind_with_settings(self) -> str:
+        """The entry without its name and weight."""
+        return f"{self.kind}({self.inside})" if self.inside else self.kind
+
+    def refusal(self, problem: str) -> UnifiedError:
+        return UnifiedError(f"{self.what} {self.text!r}: {problem}")
+
+
+def parse_entries(
+    text: str, what: str, known: Collection[str] = (), classes: bool = False, zero: bool = False
+) -> list[Entry]:
+    """Read a list in the notation of this module.
+
+    Args:
+        what: what an entry is, for messages: "objective", "head" or "task".
+        known: kinds that are known by name.
+        classes: whether a kind may be ``package.module:Class``; what follows the colon of a known kind is a weight.
+        zero: whether a weight may be 0.
+
+    Raises:
+        UnifiedError: names the entry and what is wrong with it.
+    """
+    return [_entry(part, what, known, classes, zero) for part in split_entries(text, f"{what}s")]
+
+
+def require_distinct(what: str, names: Sequence[str]) -> None:
+    """Refuse two entries of one name.
+
+    Raises:
+        UnifiedError: says which name.
+    """
+    for name in names:
+        if names.count(name) > 1:
+            raise UnifiedError(f"two {what}s are called {name}; give each a name of its own, as in other={name}")
+
+
+def _entry(text: str, what: str, known: Collection[str], classes: bool, zero: bool) -> Entry:
+    def refusal(problem: str) -> UnifiedError:
+        return UnifiedError(f"{what} {text!r}: {problem}")
+
+    head, bracket, rest = text.partition("(")
+    inside, tail = "", ""
+    if bracket:
+        inside, _, tail = rest.rpartition(")")
+        tail = tail.strip()
+        if tail and not tail.startswith(":"):
+            raise refusal(f"{tail!r} after the settings; expected {SHAPE}")
+        weight = tail[1:] if tail else "1"
+    else:
+        head, *rest_of_entry = text.split(":")
+        kind = head.rpartition("=")[2].strip()
+        # What follows the first colon is a class only where no kind is known by the name and it can be one.
+        if classes and kind not in known and rest_of_entry and rest_of_entry[0].strip().isidentifier():
+            head = f"{head}:{rest_of_entry.pop(0)}"
+        weight = ":".join(rest_of_entry) if rest_of_entry else "1"
+    match = _HEAD.fullmatch(head.strip())
+    if not match:
+        raise refusal(f"expected {SHAPE}")
+    return Entry(what, text, match[1], match[2], inside, _weight(weight.strip(), zero, refusal))
+
+
+def _weight(text: str, zero: bool, refusal: Refusal) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        raise refusal(f"the weight after the colon must be a number, got {text!r}") from None
+    if not 0 <= weight < math.inf or (weight == 0 and not zero):
+        raise refusal(f"the weight must be a finite number {'of at least' if zero else 'above'} 0, got {text}")
+    return weight
 
 
 def split_entries(text: str, what: str) -> list[str]:

@@ -185,8 +185,8 @@ class UnifiedLMTask(DictionaryTask):
         return longest_text(self.mixture.objectives, self.cfg.tokens_per_sample)
 
     def _streams(self, file: TokenFile, seed: int) -> StreamFairseqDataset:
-        text, objective = RunningText(file, self.special), self.mixture.objectives[0]
-        rows = StreamDataset(text, objective, self._word_starts(), self.cfg.tokens_per_sample, seed)
+        text, ((name, objective),) = RunningText(file, self.special), self.mixture
+        rows = StreamDataset(text, objective, self._word_starts(), self.cfg.tokens_per_sample, seed, name=name)
         self.stream_memory = self.stream_memory or StreamMemory(self.cfg.memory, rows.advance)
         return StreamFairseqDataset(rows, self.special, shuffle=True)
 
@@ -272,16 +272,16 @@ class UnifiedLMTask(DictionaryTask):
                 f"--mask {config.mask}: the objectives {self.mixture} decide who sees whom; the option is for tasks of "
                 "understanding"
             )
-        for objective in self.mixture.objectives:
+        for name, objective in self.mixture:
             if objective.query_stream and cfg.positions != "relative":
                 raise UnifiedError(
-                    f"objective {objective.name} predicts by a query stream, which needs a model with relative "
+                    f"objective {name} predicts by a query stream, which needs a model with relative "
                     f"positions, not {cfg.positions!r}; pass --positions relative, or an --arch xlnet_*"
                 )
             wanted = objective.token_types
             if cfg.token_types < wanted:
                 raise UnifiedError(
-                    f"objective {objective.name} takes {wanted} token types, the model has {cfg.token_types}; "
+                    f"objective {name} takes {wanted} token types, the model has {cfg.token_types}; "
                     f"pass --token-types {wanted}"
                 )
         with open_dict(cfg):
@@ -297,16 +297,16 @@ class UnifiedLMTask(DictionaryTask):
 
     def _check_entities(self, config: TransformerConfig) -> None:
         """Refuse objectives that do not mark what entity-aware attention reads, or mark what no attention reads."""
-        for objective in self.mixture.objectives:
+        for name, objective in self.mixture:
             if config.reads_entities and not objective.mark_entities:
                 raise UnifiedError(
                     f"--sublayers {config.sublayers}: entity-aware attention reads which tokens lie within named "
-                    f"entities, and objective {objective.name} does not say; anna(mark_entities=True) does, on "
+                    f"entities, and objective {name} does not say; anna(mark_entities=True) does, on "
                     "documents of `unified prepare --annotate entities`"
                 )
             if objective.mark_entities and not config.reads_entities:
                 raise UnifiedError(
-                    f"objective {objective.name} marks named entities, which no attention of the model reads; pass "
+                    f"objective {name} marks named entities, which no attention of the model reads; pass "
                     "--sublayers entity,feed_forward, or leave mark_entities out"
                 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,7 +39,8 @@ class _Kind:
 
     @classmethod
     def of(cls, planner: Planner, mixture: Mixture, numbers: list[int], row_length: int, packed: bool) -> _Kind:
-        own = Mixture(tuple(mixture.objectives[n] for n in numbers), tuple(mixture.ratios[n] for n in numbers))
+        parts = mixture.objectives, mixture.ratios, mixture.names
+        own = Mixture(*(tuple(part[n] for n in numbers) for part in parts))
         longest = longest_text(own.objectives, row_length)
         slope, overhead = _growth(own.objectives, row_length, longest)
         weight = sum(mixture.weights[n] for n in numbers)
@@ -53,10 +54,10 @@ class _Kind:
                 f"rows of {self.room.row_length} tokens hold no text beside the special tokens of {names}"
             )
         supply = Supply(texts.special, texts.word_starts is not None, self.room.longest, texts.annotation_kinds)
-        for objective in self.mixture.objectives:
+        for name, objective in self.mixture:
             problem = objective.unmet(supply)
             if problem:
-                raise UnifiedError(f"objective {objective.name}: {problem}")
+                raise UnifiedError(f"objective {name}: {problem}")
 
 
 class RowDataset:
@@ -164,12 +165,17 @@ class RowDataset:
         indices = self._members[runs(self._offsets[rows], per_row)]
         drawn = self._objectives[indices]
         owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
-        parts = [self._made(indices[own])[1] for own in owners]
+        parts = [self._named(indices[own]) for own in owners]
         examples = parts[0] if len(parts) == 1 else Examples.joined(parts, np.argsort(np.concatenate(owners)))
         return examples, per_row
 
     def _members_of(self, row: int) -> np.ndarray:
         return self._members[self._offsets[row] : self._offsets[row + 1]]
+
+    def _named(self, indices: np.ndarray) -> Examples:
+        """Examples of one objective, under its name in the mixture."""
+        name = self.mixture.names[self._objectives[indices[0]]]
+        return replace(self._made(indices)[1], groups=[name] * len(indices))
 
     def _check_first_examples(self) -> None:
         """Compare the first examples of every objective with what it declares, before anything is trained on them."""
@@ -249,10 +255,10 @@ def _check(texts: TextSource, mixture: Mixture, kinds: list[_Kind], row_length: 
     if texts.paired and not mixture.paired:
         raise UnifiedError(f"{texts.name}: holds source/target pairs, but {names} needs documents")
     if texts.document_count == 1:
-        for objective in mixture.objectives:
+        for name, objective in mixture:
             if objective.wants_random_second:
                 raise UnifiedError(
-                    f"{texts.name}: holds one document, but {objective.name} wants second segments from other ones; "
+                    f"{texts.name}: holds one document, but {name} wants second segments from other ones; "
                     "separate documents by empty lines, or switch next-sentence prediction off"
                 )
     for kind in kinds:

@@ -10,6 +10,7 @@ a sentence does; or both do not, where no sentence ends in the part of the windo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -92,6 +93,7 @@ class StreamDataset:
         row_length: places per row.
         seed: a whole number from 0.
         streams: S; :meth:`split` changes it.
+        name: what the objective is called in logs; its own name where it has no other.
 
     Raises:
         UnifiedError: the objective does not read streams, or the rows are too short for it.
@@ -107,6 +109,7 @@ class StreamDataset:
         row_length: int,
         seed: int,
         streams: int = 1,
+        name: str | None = None,
     ):
         if not objective.reads_streams:
             raise UnifiedError(
@@ -122,7 +125,7 @@ class StreamDataset:
                 f"objective {objective.name}: reuse {self.advance} leaves no room for two segments in rows of "
                 f"{row_length} tokens; lower it or lengthen the rows"
             )
-        self.groups = (objective.name,)
+        self.groups = (name or objective.name,)
         self.epoch = -1
         self.split(streams)
         self.set_epoch(1)
@@ -164,7 +167,8 @@ class StreamDataset:
 
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, one each, as :meth:`unified.data.dataset.RowDataset.examples` gives them."""
-        return self.objective.examples(*self.texts(rows)), np.ones(len(rows), dtype=np.int64)
+        examples = self.objective.examples(*self.texts(rows))
+        return replace(examples, groups=[*self.groups] * len(rows)), np.ones(len(rows), dtype=np.int64)
 
     def texts(self, rows: Sequence[int]) -> tuple[Texts, Draws]:
         """The texts of some rows, and the random numbers of their examples."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from unified.errors import UnifiedError
+from unified.notation import require_distinct
 from unified.objectives.contract import Objective, loss_names, require_consistent
 
 
@@ -33,6 +35,8 @@ class Mixture:
     Attributes:
         objectives: those that remain, in the order given.
         ratios: their ratios as given, such as 2, 2, 1, 1.
+        names: what each is called in logs, the groups under which its losses are summed; left out, each is called
+            by its own name. Two objectives of one kind need different ones.
 
     Raises:
         UnifiedError: nothing remains, a ratio is negative or not finite, two objectives share a name, or some learn
@@ -41,6 +45,7 @@ class Mixture:
 
     objectives: tuple[Objective, ...]
     ratios: tuple[float, ...]
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.objectives) != len(self.ratios):
@@ -49,23 +54,24 @@ class Mixture:
             )
         for objective in self.objectives:
             require_consistent(objective)
-        names = [objective.name for objective in self.objectives]
+        names = self.names or tuple(objective.name for objective in self.objectives)
+        require_distinct("objective", names)
         for name, ratio in zip(names, self.ratios, strict=True):
-            if names.count(name) > 1:
-                raise UnifiedError(f"objective {name} is listed twice; list each objective once")
             if not math.isfinite(ratio) or ratio < 0:
                 raise UnifiedError(f"{name}: a weight must be a finite number of at least 0, got {ratio}")
-        kept = [(o, float(r)) for o, r in zip(self.objectives, self.ratios, strict=True) if r > 0]
+        kept = [entry for entry in zip(self.objectives, map(float, self.ratios), names, strict=True) if entry[1] > 0]
         if not kept:
             problem = "every objective has weight 0" if names else "no objective is listed"
             raise UnifiedError(f"{problem}; at least one must have a positive weight")
-        object.__setattr__(self, "objectives", tuple(o for o, _ in kept))
-        object.__setattr__(self, "ratios", tuple(r for _, r in kept))
+        for field, values in zip(("objectives", "ratios", "names"), zip(*kept, strict=True), strict=True):
+            object.__setattr__(self, field, values)
+        for loss in self.loss_names:
+            if self.loss_names.count(loss) > 1:
+                raise UnifiedError(f"two losses are called {loss}; give the objectives other names: name=kind")
         self._require_one_kind_of_data()
 
     def _require_one_kind_of_data(self) -> None:
-        pairs = [o.name for o in self.objectives if o.paired]
-        running = [o.name for o in self.objectives if not o.paired]
+        pairs, running = ([name for name, o in self if o.paired is paired] for paired in (True, False))
         if pairs and running:
             raise UnifiedError(
                 f"{', '.join(pairs)} learn from source/target pairs, {', '.join(running)} from running text; "
@@ -79,14 +85,13 @@ class Mixture:
         return tuple(ratio / total for ratio in self.ratios)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the objectives, the groups under which losses are logged."""
-        return tuple(objective.name for objective in self.objectives)
-
-    @property
     def loss_names(self) -> tuple[str, ...]:
         """Names under which losses are logged: one for each head of each objective."""
-        return tuple(name for objective in self.objectives for name in loss_names(objective))
+        return tuple(loss for name, objective in self for loss in loss_names(objective, name))
+
+    def __iter__(self) -> Iterator[tuple[str, Objective]]:
+        """Each objective behind its name."""
+        return zip(self.names, self.objectives, strict=True)
 
     @property
     def mask(self) -> str:
@@ -113,5 +118,6 @@ class Mixture:
 
     def __str__(self) -> str:
         """The list as ``parse_objectives`` reads it; equal mixtures give equal strings."""
-        pairs = zip(self.objectives, self.ratios, strict=True)
-        return ",".join(f"{spelled(objective)}:{repr(ratio).removesuffix('.0')}" for objective, ratio in pairs)
+        named = ("" if name == objective.name else f"{name}=" for name, objective in self)
+        parts = zip(named, map(spelled, self.objectives), self.ratios, strict=True)
+        return ",".join(f"{name}{kind}:{repr(ratio).removesuffix('.0')}" for name, kind, ratio in parts)

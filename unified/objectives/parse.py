@@ -1,15 +1,13 @@
-"""The list of objectives, and the notation ``name(setting=value, …):weight, …`` for a mixture of them."""
+"""The list of objectives, and mixtures of them from text."""
 
 from __future__ import annotations
 
 import importlib
 import re
 from dataclasses import is_dataclass
-from functools import partial
-from typing import Any
 
 from unified.errors import UnifiedError
-from unified.notation import check_settings, nearest, read_settings, split_entries
+from unified.notation import Entry, check_settings, nearest, parse_entries
 from unified.objectives.anna import Anna
 from unified.objectives.bert import Bert
 from unified.objectives.contract import Objective, require_declared
@@ -43,11 +41,10 @@ DEFAULT_FINETUNING = "target_cloze"
 
 
 def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
-    """Read a list of objectives such as ``bidirectional:2,seq2seq(mask_share=0.2):2,package.module:Class(x=1):0.5``.
+    """Read a list of objectives such as ``bidirectional:2,long=random_spans(mean_span=32):1,package.module:Class:0.5``.
 
-    An entry is a name of :data:`OBJECTIVES` or ``module:Class``, settings in parentheses (fields of the class, values
-    as Python literals) where they differ from the defaults, and a weight after a colon, 1 where none is given.
-    An objective of weight 0 is left out.
+    The notation is that of :mod:`unified.notation`. A kind is a name of :data:`OBJECTIVES` or ``module:Class``. An
+    objective of weight 0 is left out.
 
     Args:
         own_classes: whether ``module:Class`` may be imported. Not where the text comes from a checkpoint.
@@ -55,62 +52,31 @@ def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
     Raises:
         UnifiedError: names the entry and what is wrong with it.
     """
-    entries = split_entries(text, "objectives")
+    entries = parse_entries(text, "objective", OBJECTIVES, classes=True, zero=True)
     if not entries:
         raise UnifiedError(f"the list of objectives is empty; the objectives are {', '.join(OBJECTIVES)}")
-    objectives, weights = [], []
-    for entry in entries:
-        name, settings, weight = _split_entry(entry)
-        weights.append(_weight(entry, weight))
-        kind = OBJECTIVES[name] if name in OBJECTIVES else _load_class(entry, name, own_classes)
-        objectives.append(_build(entry, name, kind, read_settings(settings, partial(_refusal, entry))))
-    return Mixture(tuple(objectives), tuple(weights))
+    objectives = tuple(_build(entry, own_classes) for entry in entries)
+    names = tuple(entry.name or own.name for entry, own in zip(entries, objectives, strict=True))
+    return Mixture(objectives, tuple(entry.weight for entry in entries), names)
 
 
-def _refusal(entry: str, problem: str) -> UnifiedError:
-    return UnifiedError(f"objective {entry!r}: {problem}")
-
-
-def _split_entry(entry: str) -> tuple[str, str, str]:
-    """Name, text of the settings, and text of the weight of one entry."""
-    head, bracket, rest = entry.partition("(")
-    if bracket:
-        settings, _, tail = rest.rpartition(")")
-        tail = tail.strip()
-        if tail and not tail.startswith(":"):
-            raise _refusal(entry, f"{tail!r} after the settings; expected name(setting=value):weight")
-        return head.strip(), settings, tail[1:] if tail else "1"
-    name, *rest_of_entry = entry.split(":")
-    # What follows the first colon is a class only where no objective is known by the name and it can be one.
-    if name.strip() not in OBJECTIVES and rest_of_entry and rest_of_entry[0].strip().isidentifier():
-        name = f"{name}:{rest_of_entry.pop(0)}"
-    return name.strip(), "", ":".join(rest_of_entry) if rest_of_entry else "1"
-
-
-def _weight(entry: str, text: str) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        raise _refusal(entry, f"the weight after the colon must be a number, got {text.strip()!r}") from None
-    if not 0 <= weight < float("inf"):
-        raise _refusal(entry, f"the weight must be a finite number of at least 0, got {text.strip()}")
-    return weight
-
-
-def _build(entry: str, name: str, kind: type[Objective], settings: dict[str, Any]) -> Objective:
-    check_settings(kind, name, settings, partial(_refusal, entry))
+def _build(entry: Entry, own_classes: bool) -> Objective:
+    kind, settings = _kind(entry, own_classes), entry.settings
+    check_settings(kind, entry.kind, settings, entry.refusal)
     return kind(**settings)
 
 
-def _load_class(entry: str, name: str, allowed: bool) -> type[Objective]:
+def _kind(entry: Entry, own_classes: bool) -> type[Objective]:
+    if entry.kind in OBJECTIVES:
+        return OBJECTIVES[entry.kind]
+    name = entry.kind
     module_name, colon, class_name = name.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", module_name):
         listed = ", ".join(OBJECTIVES)
         hint = nearest(name, OBJECTIVES)
-        raise _refusal(entry, f"no objective {name!r}{hint}; known are {listed}, and any package.module:Class")
-    if not allowed:
-        raise _refusal(
-            entry,
+        raise entry.refusal(f"no objective {name!r}{hint}; known are {listed}, and any package.module:Class")
+    if not own_classes:
+        raise entry.refusal(
             "the checkpoint names a class of another library, and no checkpoint chooses what is imported; where you "
             "trust it, name it yourself: --task unified_lm --objectives '...'",
         )
@@ -118,11 +84,11 @@ def _load_class(entry: str, name: str, allowed: bool) -> type[Objective]:
         module = importlib.import_module(module_name)
     except ImportError as error:
         hint = nearest(module_name, OBJECTIVES)
-        raise _refusal(entry, f"module {module_name} cannot be imported ({error}){hint}") from None
+        raise entry.refusal(f"module {module_name} cannot be imported ({error}){hint}") from None
     kind = vars(module).get(class_name)
     if not isinstance(kind, type) or not is_dataclass(kind):
-        raise _refusal(entry, f"module {module_name} has no dataclass {class_name!r}")
+        raise entry.refusal(f"module {module_name} has no dataclass {class_name!r}")
     if not issubclass(kind, Objective):
-        raise _refusal(entry, f"{class_name} is not an objective; make it a subclass of unified.objectives.Objective")
+        raise entry.refusal(f"{class_name} is not an objective; make it a subclass of unified.objectives.Objective")
     require_declared(kind)
     return kind

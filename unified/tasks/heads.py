@@ -1,8 +1,7 @@
-"""The list of tasks by the name of their head, and the notation ``name(setting=value, …)`` for one of them."""
+"""The list of tasks by the name of their head, and lists of heads from text."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from unified.errors import UnifiedError
-from unified.notation import check_settings, nearest, read_settings, split_entries
+from unified.notation import Entry, check_settings, nearest, parse_entries, require_distinct
 from unified.tasks.base import Understanding
 from unified.tasks.choice import Choice
 from unified.tasks.classification import Classification, Regression
@@ -27,9 +26,6 @@ HEADS: dict[str, type[Understanding]] = {
 
 #: Fields that come from the data.
 FROM_DATA = ("labels", "types")
-
-#: name, kind, settings, weight.
-_ENTRY = re.compile(r"\s*(?:(\w+)\s*=\s*)?(\w+)\s*(?:\((.*)\))?\s*(?::\s*([0-9.]+))?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -50,49 +46,38 @@ class HeadEntry:
 
 
 def parse_heads(text: str) -> tuple[HeadEntry, ...]:
-    """Read a list of heads, ``[name=]kind(setting=value, …)[:weight], …``; a head is called like its kind by default.
+    """Read a list of heads in the notation of :mod:`unified.notation`.
 
     Raises:
         UnifiedError: names the entry and what is wrong with it.
     """
-    entries = tuple(_entry(part) for part in split_entries(text, "heads"))
-    names = [entry.name for entry in entries]
-    if not entries or len(set(names)) < len(names):
-        raise _refusal(text, "at least one head is needed, and each needs a name of its own: name=kind")
+    entries = tuple(map(_head, parse_entries(text, "head", HEADS)))
+    if not entries:
+        raise UnifiedError(f"the list of heads is empty; the heads are {', '.join(HEADS)}")
+    require_distinct("head", [entry.name for entry in entries])
     return entries
 
 
 def parse_head(text: str) -> HeadEntry:
-    """The same of one head."""
+    """Read a list of one head."""
     entries = parse_heads(text)
     if len(entries) > 1:
-        raise _refusal(text, "expected one head")
+        raise UnifiedError(f"head {text!r}: expected one head")
     return entries[0]
 
 
-def _entry(text: str) -> HeadEntry:
-    refusal = partial(_refusal, text)
-    match = _ENTRY.fullmatch(text)
-    if not match:
-        raise refusal("expected [name=]kind(setting=value, …)[:weight]")
-    name, kind_name, inside, weight = match.groups()
-    if kind_name not in HEADS:
-        raise refusal(f"no head {kind_name!r}{nearest(kind_name, HEADS)}; known are {', '.join(HEADS)}")
-    kind, settings = HEADS[kind_name], read_settings(inside or "", refusal)
-    check_settings(kind, kind_name, settings, refusal, given=() if "labels" in settings else FROM_DATA)
-    if name and hasattr(nn.ModuleDict, name):
-        raise refusal(f"the name {name} is torch's; take another")
-    share = float(weight or 1)
-    if not share > 0:
-        raise refusal("the weight must be above 0")
-    return HeadEntry(name or kind_name, kind, partial(_task, kind, settings), share)
+def _head(entry: Entry) -> HeadEntry:
+    if entry.kind not in HEADS:
+        raise entry.refusal(f"no head {entry.kind!r}{nearest(entry.kind, HEADS)}; known are {', '.join(HEADS)}")
+    kind, settings = HEADS[entry.kind], entry.settings
+    check_settings(kind, entry.kind, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
+    name = entry.name or entry.kind
+    if name in dir(nn.ModuleDict):
+        raise entry.refusal(f"the name {name} is torch's; take another")
+    return HeadEntry(name, kind, partial(_task, kind, settings), entry.weight)
 
 
 def _task(kind: type[Understanding], settings: dict[str, Any], items: Sequence) -> Understanding:
     if "labels" in settings:
         return kind(**settings | {name: tuple(settings[name]) for name in FROM_DATA if name in settings})
     return kind.of(items, **settings)
-
-
-def _refusal(text: str, problem: str) -> UnifiedError:
-    return UnifiedError(f"head {text!r}: {problem}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from unified.errors import UnifiedError
-from unified.notation import split_entries
+from unified.notation import Entry, parse_entries, require_distinct, split_entries
 from unified.tasks.catalogue import task_named
 from unified.tasks.grids import Grid
 from unified.tasks.settings import Task, Training
@@ -19,10 +18,6 @@ from unified.tasks.writing import WritingTask
 
 #: Liu et al. 2019, section 4.2; UniLM has them for each task of GLUE by itself.
 MT_DNN = Training(epochs=5, batch_size=32, learning_rate=5e-5, longest=512, optimizer="adamax", weight_decay=0.0)
-
-#: name, task, weight.
-_ENTRY = re.compile(r"(?:(\w+)\s*=\s*)?(.+?)\s*(?::([^:()\[\]'\"]*))?", re.DOTALL)
-_WEIGHT = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*")
 
 
 @dataclass(frozen=True)
@@ -84,21 +79,15 @@ class SeveralTasks:
 
 
 def tasks_named(text: str) -> Task | WritingTask | SeveralTasks:
-    """A task, see :func:`unified.tasks.catalogue.task_named`, or several: ``[name=]task[:weight], …``.
-
-    A name is what a task is called instead, so that two may have data of one kind.
+    """A task, see :func:`unified.tasks.catalogue.task_named`, or several in the notation of :mod:`unified.notation`.
 
     Raises:
         UnifiedError: names the entry and what is wrong with it.
     """
-    entries = split_entries(text, "tasks")
-    if len(entries) < 2:
+    if len(split_entries(text, "tasks")) < 2:
         return task_named(text)
-    shares = tuple(map(_share, entries))
-    names = [share.name for share in shares]
-    for name in names:
-        if names.count(name) > 1:
-            raise UnifiedError(f"tasks {text!r}: {name} is there twice; give each task once, with its weight behind it")
+    shares = tuple(map(_share, parse_entries(text, "task")))
+    require_distinct("task", [share.name for share in shares])
     return SeveralTasks(shares)
 
 
@@ -129,25 +118,14 @@ def folders_of(source: Path, shares: Sequence[Share]) -> list[Path]:
     return folders
 
 
-def _share(entry: str) -> Share:
-    refusal = partial(_refusal, entry)
-    match = _ENTRY.fullmatch(entry)
-    if not match:
-        raise refusal("expected [name=]task[:weight]")
-    name, task_name, weight = match.groups()
-    weighed = _WEIGHT.fullmatch(weight or "1") if weight != "" else None
-    if not weighed or not float(weighed[1]) > 0:
-        raise refusal(f"the weight must be a number above 0, got {weight!r}")
-    task = task_named(task_name)
+def _share(entry: Entry) -> Share:
+    task = task_named(entry.kind_with_settings)
     if not isinstance(task, Task):
-        raise refusal("it is a task of writing, which has no head; only tasks of understanding are learnt at once")
-    if (name or task.name) == "data":
-        raise refusal("'data' is what the folder with the data of all is called; take another name")
-    return Share(replace(task, name=name or task.name), float(weighed[1]))
-
-
-def _refusal(entry: str, problem: str) -> UnifiedError:
-    return UnifiedError(f"task {entry!r}: {problem}")
+        raise entry.refusal("it is a task of writing, which has no head; only tasks of understanding go together")
+    name = entry.name or task.name
+    if name == "data":
+        raise entry.refusal("'data' is what the folder with the data of all is called; take another name")
+    return Share(replace(task, name=name), entry.weight)
 
 
 def _behind(weight: float) -> str:
