@@ -64,7 +64,7 @@ def samples(length: int) -> Iterator[tuple[str, AttentionMask]]:
     rows["full"] = masks.bidirectional(length)
     rows["with padding"] = masks.pack([masks.seq2seq(length // 4, length // 8)], length)
     rows["without self"] = masks.bidirectional(length).without_self()
-    rows["query stream"] = masks.permutation(rng.permutation(length)).query_stream(range(0, length, 4))
+    rows["query stream"] = masks.permutation(1 + rng.permutation(length)).query_stream(range(0, length, 4))
     rows["memory"] = masks.left_to_right(length).with_memory(length // 2)
     for name, row in rows.items():
         yield name, masks.batch([row, row])

@@ -57,7 +57,7 @@ def bert(size: Size, device: str = "cpu", **changes) -> nn.Module:
 
 def example(mask: masks.AttentionMask, rng: np.random.Generator) -> Example:
     """Random tokens under a mask, of which 15 % are predicted."""
-    length = len(mask.key_rank)
+    length = mask.key_length
     tokens = rng.integers(10, VOCABULARY - 10, length)
     hidden = np.sort(rng.choice(length, max(1, int(PREDICTED * length)), replace=False))
     return Example(
@@ -65,8 +65,7 @@ def example(mask: masks.AttentionMask, rng: np.random.Generator) -> Example:
         tokens=tokens,
         positions=np.arange(length),
         token_types=np.zeros(length, dtype=np.int64),
-        key_rank=mask.key_rank.numpy(),
-        query_rank=mask.query_rank.numpy(),
+        mask=mask,
         predicted=hidden,
         labels=tokens[hidden],
     )

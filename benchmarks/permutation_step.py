@@ -24,14 +24,13 @@ MASKED = "our masked language modelling"
 
 def permuted(length: int, rng: np.random.Generator) -> Example:
     """Random tokens in a random order, the last of which are predicted (XLNet, section 2.3)."""
-    ranks = rng.permutation(length)
-    targets = np.flatnonzero(ranks >= length - int(PREDICTED * length))
-    given = np.where(ranks < length - len(targets), masks.GIVEN, ranks - (length - len(targets)))
+    order = rng.permutation(length)
+    targets = np.flatnonzero(order >= length - int(PREDICTED * length))
+    steps = np.maximum(1 + order - (length - len(targets)), masks.GIVEN)
     base = example(masks.bidirectional(length), rng)
     return replace(
         base,
-        key_rank=given,
-        query_rank=given,
+        mask=masks.permutation(steps),
         predicted=targets,
         labels=base.tokens[targets],
         query_stream=True,
@@ -60,8 +59,8 @@ def xlnet(size: Size, examples: list[Example], attention_dropout: float, device:
 
 def _hidden(one: Example) -> torch.Tensor:
     """(T, T), 1 where the first place must not see the second: ``perm_mask``."""
-    rank = torch.from_numpy(one.key_rank)
-    return ((rank[None, :] >= rank[:, None]) & (rank[None, :] > masks.GIVEN)).float()
+    step = one.mask.key_start
+    return ((step[None, :] >= step[:, None]) & (step[None, :] > masks.GIVEN)).float()
 
 
 def _one_hot(one: Example) -> torch.Tensor:

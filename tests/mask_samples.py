@@ -3,66 +3,84 @@
 import numpy as np
 import torch
 
-from unified.masks import GIVEN, NO_KEY, PADDING, AttentionMask
+from unified import masks
+from unified.masks import NO_KEY, NOWHERE, AttentionMask
 
 
 def visible_by_definition(mask: AttentionMask) -> torch.Tensor:
     """The rule of design and docs, one pair at a time, for one row."""
     visible = torch.zeros(mask.query_length, mask.key_length, dtype=torch.bool)
+    own = mask.own_keys.tolist()
     for i in range(mask.query_length):
         for j in range(mask.key_length):
-            same_document = mask.query_document[i] == mask.key_document[j]
-            visible[i, j] = bool(same_document and mask.key_rank[j] <= mask.query_rank[i])
-            if mask.exclude_self and mask.query_key[i] == j:
+            visible[i, j] = int(mask.key_start[j]) <= int(mask.query_step[i]) < int(mask.key_stop[j])
+            if mask.exclude_self and own[i] == j:
                 visible[i, j] = False
             if mask.last_key is not None and j > mask.last_key[i]:
                 visible[i, j] = False
     return visible
 
 
-def random_row(
-    rng: np.random.Generator, length: int, *, sorted_documents: bool = True, exclude_self: bool = False
-) -> AttentionMask:
-    """A row of ``length`` tokens, query and key at once: any ranks with query_rank <= key_rank, documents, padding."""
-    steps = int(rng.integers(1, 8))
-    key_rank = rng.integers(GIVEN, steps, length)
+def random_document(rng: np.random.Generator, length: int, *, lasting: bool | None = None) -> AttentionMask:
+    """``length`` tokens, query and key at once, with any steps; those of ``lasting`` ones never disappear and nest."""
+    end = int(rng.integers(1, 8))
+    step = rng.integers(0, end, length)
     if rng.random() < 0.3:
-        key_rank.sort()
-    lag = rng.integers(0, 3, length) if rng.random() < 0.3 else np.zeros(length, dtype=np.int64)
-    documents = rng.integers(PADDING if rng.random() < 0.5 else 0, int(rng.integers(1, 4)), length)
-    if sorted_documents:
-        documents.sort()
+        step.sort()
+    start, stop = step, np.full(length, end)
+    if lasting is False or (lasting is None and rng.random() < 0.6):
+        start = step + rng.integers(-2, 3, length)
+        stop = start + rng.integers(0, end + 1, length)
+    elif rng.random() < 0.3:
+        step = np.maximum(step - rng.integers(0, 3, length), 0)
+    dtype = np.int32 if rng.random() < 0.5 else np.int64
     return AttentionMask(
-        query_rank=torch.from_numpy(np.maximum(key_rank - lag, GIVEN)),
-        key_rank=torch.from_numpy(key_rank),
-        query_document=torch.from_numpy(documents),
-        key_document=torch.from_numpy(documents.copy()),
-        query_key=torch.arange(length),
-        exclude_self=exclude_self,
+        query_step=torch.from_numpy(step.astype(dtype)),
+        key_start=torch.from_numpy(start.astype(dtype)),
+        key_stop=torch.from_numpy(stop.astype(dtype)),
+        document_ends=torch.tensor([end], dtype=torch.from_numpy(np.zeros(1, dtype)).dtype),
     )
 
 
-def random_queries(rng: np.random.Generator, queries: int, keys: int, *, exclude_self: bool = False) -> AttentionMask:
-    """Any queries over any keys: some queries have a key of their own, the others are a query stream's."""
-    row = random_row(rng, keys, sorted_documents=rng.random() < 0.5)
-    own = np.where(rng.random(queries) < 0.5, NO_KEY, 0)
+def random_row(
+    rng: np.random.Generator, length: int, *, exclude_self: bool = False, lasting: bool | None = None
+) -> AttentionMask:
+    """A row of ``length`` tokens, query and key at once: documents, often padding behind them."""
+    left = length - (int(rng.integers(0, length + 1)) if rng.random() < 0.4 else 0)
+    documents = []
+    while left > 0 and len(documents) < 4:
+        size = int(rng.integers(0, left + 1))
+        documents.append(random_document(rng, size, lasting=lasting))
+        left -= size
+    row = masks.pack(documents, length)
+    return row.without_self() if exclude_self else row
+
+
+def random_queries(
+    rng: np.random.Generator, queries: int, keys: int, *, exclude_self: bool = False, lasting: bool | None = None
+) -> AttentionMask:
+    """Any queries over any keys: some queries have a key of their own, some look nowhere."""
+    row = random_row(rng, keys, lasting=lasting)
+    order = np.sort(rng.integers(0, row.steps, queries)) if row.steps else np.full(queries, NOWHERE)
+    step = np.where(rng.random(queries) < 0.1, NOWHERE, order)
+    own = np.full(queries, NO_KEY)
     places = rng.permutation(keys)[:queries]
-    own[own != NO_KEY] = NO_KEY
-    chosen = rng.permutation(queries)[: min(len(places), int(rng.integers(0, queries + 1)))]
+    chosen = rng.permutation(queries)[: int(rng.integers(0, len(places) + 1))]
     own[chosen] = places[: len(chosen)]
-    rank = rng.integers(GIVEN, 8, queries)
-    document = rng.integers(PADDING, 3, queries)
-    has = own != NO_KEY
-    rank[has] = row.query_rank.numpy()[own[has]]
-    document[has] = row.key_document.numpy()[own[has]]
     return AttentionMask(
-        query_rank=torch.from_numpy(rank),
-        key_rank=row.key_rank,
-        query_document=torch.from_numpy(document),
-        key_document=row.key_document,
+        query_step=torch.from_numpy(step.astype(np.int32)),
+        key_start=row.key_start,
+        key_stop=row.key_stop,
+        document_ends=row.document_ends,
         query_key=torch.from_numpy(own),
         exclude_self=exclude_self,
     )
+
+
+def triangle(length: int) -> AttentionMask:
+    """A builder of somebody else's."""
+    step = torch.arange(length)
+    return AttentionMask(step, step, torch.full((length,), length), structure="causal")
 
 
 def drawn(picture: str) -> torch.Tensor:

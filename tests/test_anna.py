@@ -99,7 +99,7 @@ def test_structure():
     restored = example.tokens.copy()
     restored[example.predicted] = example.labels
     assert restored.tolist() == [CLS, *text.tokens.tolist(), SEP]
-    assert (example.key_rank == -1).all() and (example.query_rank == -1).all() and (example.token_types == 0).all()
+    assert example.mask.structure == "full" and (example.token_types == 0).all()
     assert example.positions.tolist() == list(range(22)) and example.is_next == -1 and len(example.boundaries) == 0
     assert Anna().segments == 1 and Anna().special_tokens == 2 and not Anna().wants_random_second
 

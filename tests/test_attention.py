@@ -16,7 +16,7 @@ from unified.masks import GIVEN
 
 HEADS, SIZE = 2, 8
 ON_CPU = ["dense", "sdpa", "blocked"]
-STEPS = [GIVEN, 2, 0, GIVEN, 1, 3]
+STEPS = [GIVEN, 3, 1, GIVEN, 2, 4]
 
 ROWS = {
     "full": lambda: masks.bidirectional(6),
@@ -27,14 +27,22 @@ ROWS = {
     "packed with padding": lambda: masks.pack([masks.seq2seq(2, 1), masks.left_to_right(2)], length=6),
     "without self": lambda: masks.left_to_right(6).without_self(),  # the first row sees nothing
     "packed without self": lambda: masks.pack([masks.bidirectional(n).without_self() for n in (1, 3, 1)], length=6),
-    "query stream": lambda: masks.permutation(range(6)).query_stream([2, 0, 5]),  # step 0 sees nothing
-    "query stream of every token": lambda: masks.permutation(STEPS[1:3] + [1]).query_stream([0, 1, 2]),
+    "window": lambda: masks.sliding_window(6, 1, 2),
+    "causal window with a sink": lambda: masks.sliding_window(6, 1).with_sinks(1),
+    "blocks": lambda: masks.block_causal(6, 2),
+    "block diffusion": lambda: masks.block_diffusion(3, 2),
+    "pseudo-masked": lambda: masks.pseudo_masked([GIVEN, 2, 1, 1]),
+    "tree": lambda: masks.tree([-1, 0, 0, 1, 1, 2]),
+    "windows packed": lambda: masks.pack([masks.sliding_window(3, 1), masks.tree([-1, 0])], 6),
+    "hidden keys": lambda: masks.left_to_right(4).without_keys(torch.tensor([True, False, True, False])),
+    "query stream": lambda: masks.permutation(range(1, 7)).query_stream([2, 0, 5]),  # the first sees nothing
+    "query stream of every token": lambda: masks.permutation(STEPS[1:3] + [2]).query_stream([0, 1, 2]),
     "memory": lambda: masks.left_to_right(6).with_memory(3, filled=2),
     "memory, query stream": lambda: masks.permutation(STEPS).with_memory(2).query_stream([1, 2]),
     "one way": lambda: masks.batch([masks.permutation(STEPS), masks.right_to_left(6)]).causal(),
     "one way, memory": lambda: masks.batch([masks.permutation(STEPS)] * 2).with_memory(2, filled=1).causal(),
     "one way, packed": lambda: masks.batch([masks.pack([masks.bidirectional(n) for n in (2, 3)], 6)] * 2).causal(),
-    "one way, query stream": lambda: masks.batch([masks.permutation(range(6)).query_stream([3, 0])] * 2).causal(
+    "one way, query stream": lambda: masks.batch([masks.permutation(range(1, 7)).query_stream([3, 0])] * 2).causal(
         torch.tensor([[3, 0]] * 2)
     ),
     "one token": lambda: masks.bidirectional(1),
@@ -74,13 +82,12 @@ def definition(
     """Token by token: a softmax over the keys that may be seen, zero where there is none."""
     out = (query + key.sum() + value.sum()) * 0  # depends on all three even where nothing is seen
     for b, h, t in torch.cartesian_prod(*map(torch.arange, query.shape[:3])).tolist():
-        ranks, documents = mask.key_rank[b].tolist(), mask.key_document[b].tolist()
+        start, stop, step = mask.key_start[b].tolist(), mask.key_stop[b].tolist(), int(mask.query_step[b, t])
         seen = [
             s
-            for s in range(len(ranks))
-            if ranks[s] <= mask.query_rank[b, t]
-            and documents[s] == mask.query_document[b, t]
-            and not (mask.exclude_self and s == mask.query_key[b, t])
+            for s in range(len(start))
+            if start[s] <= step < stop[s]
+            and not (mask.exclude_self and s == mask.own_keys[b, t])
             and not (mask.last_key is not None and s > mask.last_key[b, t])
         ]
         if seen:
@@ -213,7 +220,7 @@ def test_backends_say_what_they_cannot_do():
     assert "no attention dropout (got 0.1)" in BACKENDS["flex"].unsupported(mask, gpu, 0.1, needs=None)
     assert "bias of relative positions" in BACKENDS["flex"].unsupported(mask, gpu, 0.0, needs="bias")
     assert BACKENDS["flex"].unsupported(mask, gpu, 0.0, needs=None) is None
-    assert "serves ranks alone" in BACKENDS["flex"].unsupported(mask.causal(), gpu, 0.0, needs=None)
+    assert "serves steps alone" in BACKENDS["flex"].unsupported(mask.causal(), gpu, 0.0, needs=None)
     for name in ("flex", "sdpa"):
         assert "does not give its weights" in BACKENDS[name].unsupported(mask, gpu, 0.0, needs="weights")
     assert "need the package flash_attn.cute" in BACKENDS["flex_flash"].unsupported(mask, gpu, 0.0, needs=None)

@@ -47,7 +47,7 @@ def test_an_example(settings):
         assert (np.diff(example.predicted) > 0).all()
         assert example.token_types.tolist() == [0] * (len(parts[0]) + 2) + [1] * (second + 1 if second else 0)
         assert example.positions.tolist() == list(range(len(whole)))
-        assert set(example.key_rank.tolist()) == set(example.query_rank.tolist()) == {-1}
+        assert set(example.mask.key_start.tolist()) == set(example.mask.query_step.tolist()) == {0}
         assert example.is_next == (int(text.is_next) if second else -1)
 
 
@@ -151,7 +151,7 @@ def test_left_to_right_by_hand():
     assert example.tokens.tolist() == [begin, 21, 22, 23, separator]
     assert example.predicted.tolist() == [0, 1, 2, 3]
     assert example.labels.tolist() == [21, 22, 23, separator]
-    assert example.key_rank.tolist() == example.query_rank.tolist() == [0, 1, 2, 3, 4]
+    assert example.mask.key_start.tolist() == example.mask.query_step.tolist() == [1, 2, 3, 4, 5]
     assert example.token_types.tolist() == [0] * 5
     assert example.is_next == -1
 

@@ -6,28 +6,34 @@ import numpy as np
 import pytest
 import torch
 
+from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Example
-from unified.masks import GIVEN, NO_KEY, PADDING
+from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask
 
 GROUPS = ("first", "second", "third")
+OF_MASKS = ("query_step", "key_start", "key_stop", "document_ends")
 PAD = 1
 
 
 def random_example(rng, length=None, streams=False):
     n = int(rng.integers(1, 9)) if length is None else length
     predicted = np.flatnonzero(rng.random(n) < 0.3)
-    key_rank = rng.integers(-1, 4, n)
+    start = rng.integers(0, 5, n)
     query_stream = streams and bool(rng.random() < 0.5)
     if query_stream:
-        key_rank[predicted] = rng.integers(0, 4, len(predicted))
+        start[predicted] = rng.integers(1, 5, len(predicted))
     return Example(
         group=GROUPS[rng.integers(3)],
         tokens=rng.integers(0, 50, n),
         positions=rng.integers(0, 50, n),
         token_types=rng.integers(0, 6, n),
-        key_rank=key_rank,
-        query_rank=np.maximum(key_rank - rng.integers(0, 2, n), -1),
+        mask=AttentionMask(
+            query_step=torch.from_numpy(np.maximum(start - rng.integers(0, 2, n), 0)),
+            key_start=torch.from_numpy(start),
+            key_stop=torch.from_numpy(start + rng.integers(0, 5, n)),
+            document_ends=torch.tensor([5]),
+        ),
         predicted=predicted,
         labels=rng.integers(0, 50, len(predicted)),
         is_next=int(rng.integers(-1, 2)),
@@ -44,9 +50,9 @@ def placed(rows, width):
         "tokens": PAD,
         "positions": 0,
         "token_types": 0,
-        "documents": PADDING,
-        "key_rank": GIVEN,
-        "query_rank": GIVEN,
+        "query_step": NOWHERE,
+        "key_start": HIDDEN_START,
+        "key_stop": HIDDEN_STOP,
     }
     grids = {name: [[value] * width for _ in rows] for name, value in fill.items()}
     lists = {name: [] for name in ("predicted", "labels", "label_groups", "pair_places", "pair_labels", "pair_groups")}
@@ -54,16 +60,20 @@ def placed(rows, width):
     lists |= {f"sentence_{name}": [] for name in ("places", "labels", "groups")}
     asked = [sum(len(example.predicted) for example in row if example.query_stream) for row in rows]
     stride = width + max(asked)
-    for name in ("positions", "token_types", "documents", "query_rank"):
+    for name in ("positions", "token_types", "query_step"):
         grids[name] = [row + [fill[name]] * max(asked) for row in grids[name]]
     for r, row in enumerate(rows):
         place, query = 0, width
         for number, example in enumerate(row):
             group = GROUPS.index(example.group)
             for i in range(len(example.tokens)):
-                for name in ("tokens", "positions", "token_types", "key_rank", "query_rank"):
+                for name in ("tokens", "positions", "token_types"):
                     grids[name][r][place + i] = int(getattr(example, name)[i])
-                grids["documents"][r][place + i] = number
+                # Each example has five steps of the row's axis for itself, and nothing of it lasts longer.
+                start, stop = int(example.mask.key_start[i]), min(5, int(example.mask.key_stop[i]))
+                grids["query_step"][r][place + i] = 5 * number + int(example.mask.query_step[i])
+                grids["key_start"][r][place + i] = 5 * number + start if start < stop else HIDDEN_START
+                grids["key_stop"][r][place + i] = 5 * number + stop if start < stop else HIDDEN_STOP
             for where, label in zip(example.predicted.tolist(), example.labels.tolist(), strict=True):
                 lists["predicted"].append(r * stride + (query if example.query_stream else place + where))
                 lists["labels"].append(label)
@@ -71,8 +81,7 @@ def placed(rows, width):
                 if example.query_stream:
                     grids["positions"][r][query] = int(example.positions[where])
                     grids["token_types"][r][query] = int(example.token_types[where])
-                    grids["documents"][r][query] = number
-                    grids["query_rank"][r][query] = int(example.key_rank[where]) - 1
+                    grids["query_step"][r][query] = grids["key_start"][r][place + where] - 1
                     query += 1
             if example.is_next != -1:
                 lists["pair_places"].append(r * stride + place + example.pair_place)
@@ -88,7 +97,9 @@ def placed(rows, width):
                 lists["sentence_labels"].append(label)
                 lists["sentence_groups"].append(group)
             place += len(example.tokens)
-    return grids | lists
+    most = max(1, *map(len, rows))
+    ends = [[5 * min(number + 1, len(row)) for number in range(most)] for row in rows]
+    return grids | lists | {"document_ends": ends}
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -105,22 +116,22 @@ def test_against_the_definition(seed, streams):
         width = longest if row_length is None else row_length
         expected = placed(rows, width)
         for name, tensor in batch.tensors().items():
-            assert tensor.dtype == torch.int64, name
+            assert tensor.dtype == (torch.int32 if name in OF_MASKS else torch.int64), name
             assert tensor.tolist() == expected[name], name
         assert batch.tokens.shape == (len(rows), width)
-        own = [*range(width), *[NO_KEY] * (batch.documents.size(1) - width)]
-        assert batch.mask.query_key.tolist() == [own] * len(rows)
+        own = [*range(width), *[NO_KEY] * (batch.positions.size(1) - width)]
+        assert batch.mask.own_keys.tolist() == [own] * len(rows)
         assert batch.groups == GROUPS
 
 
-def example(ranks):
-    n = len(ranks)
-    ranks = np.asarray(ranks)
-    return Example("first", np.arange(n), np.arange(n), np.zeros(n, int), ranks, ranks, ranks[:0], ranks[:0])
+def example(mask):
+    n = mask.key_length
+    none = np.zeros(0, dtype=np.int64)
+    return Example("first", np.arange(n), np.arange(n), np.zeros(n, int), mask, none, none)
 
 
 def test_structure_is_noted():
-    full, causal = example([GIVEN] * 4), example([0, 1, 2, 3])
+    full, causal = example(masks.bidirectional(4)), example(masks.left_to_right(4))
     assert collate([[full], [full]], None, GROUPS, PAD).structure == "full"
     assert collate([[causal]], 4, GROUPS, PAD).structure == "causal"
     assert collate([[causal], [full]], None, GROUPS, PAD).structure == "mixed"
@@ -141,11 +152,9 @@ def test_packed_examples_see_what_they_see_alone(seed):
         for one in row:
             n = len(one.tokens)
             alone = collate([[one]], None, GROUPS, PAD).mask.dense()[0]
-            rule = torch.from_numpy(one.key_rank[None, :] <= one.query_rank[:, None])
-            assert torch.equal(alone, rule)
+            assert torch.equal(alone, one.mask.dense())
             seen[place : place + n, place : place + n] = alone
             place += n
-        seen[place:, place:] = True  # padding sees padding
         assert torch.equal(dense[r], seen)
 
 
@@ -158,5 +167,11 @@ def test_refusals():
         collate([[short, long]], 10, GROUPS, PAD)
     with pytest.raises(ValueError, match=f"group {short.group!r}"):
         collate([[short]], 8, ("other",), PAD)
+    wrong = replace(short, mask=masks.bidirectional(3))
+    with pytest.raises(ValueError, match="has 2 tokens, but its mask has 3 queries and 3 keys"):
+        collate([[wrong]], 8, GROUPS, PAD)
+    for mask in (short.mask.without_self(), short.mask.causal(), masks.pack([masks.bidirectional(1)] * 2, 2)):
+        with pytest.raises(ValueError, match="must be one of steps alone, of one document"):
+            collate([[replace(short, mask=mask)]], 8, GROUPS, PAD)
     with pytest.raises(ValueError, match="no rows"):
         collate([], 8, GROUPS, PAD)

@@ -33,8 +33,7 @@ def batch_of(lengths: tuple[int, ...], seed: int):
             tokens=tokens,
             positions=np.arange(length),
             token_types=np.zeros(length, dtype=np.int64),
-            key_rank=mask.key_rank.numpy(),
-            query_rank=mask.query_rank.numpy(),
+            mask=mask,
             predicted=predicted,
             labels=tokens[predicted],
         )

@@ -270,7 +270,7 @@ def test_lengths_are_those_of_the_rows(kind, mixture, packed, request):
     assert sorted(order.tolist()) == list(range(len(dataset)))
     if packed:
         batch = collate([dataset[row] for row in range(len(dataset))], ROW, mixture.names, SPECIAL.pad)
-        assert (batch.documents == -1).double().mean().item() == pytest.approx(dataset.padding_share())
+        assert (batch.mask.query_documents() == -1).double().mean().item() == pytest.approx(dataset.padding_share())
     else:
         assert (np.diff(dataset.lengths[order]) >= 0).all()
         dataset.set_epoch(5)

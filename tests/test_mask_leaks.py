@@ -7,7 +7,10 @@ import pytest
 import torch
 
 from tests.mask_examples import EXAMPLES, dense
-from unified.masks.leaks import Leak, is_transitive, leaks, passing_on
+from tests.mask_samples import leaks as leaks_by_definition
+from tests.mask_samples import random_row
+from unified import masks
+from unified.masks.leakage import Leak, is_transitive, leaks, passing_on
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Row:
     query_step: torch.Tensor
     key_start: torch.Tensor
     key_stop: torch.Tensor
-    query_key: torch.Tensor
+    own_keys: torch.Tensor
     exclude_self: bool = False
     last_key: torch.Tensor | None = None
 
@@ -25,7 +28,7 @@ class Row:
         shown = dense(self.query_step.numpy(), self.key_start.numpy(), self.key_stop.numpy())
         keys = np.arange(shown.shape[1])
         if self.exclude_self:
-            shown &= keys != self.query_key.numpy()[:, None]
+            shown &= keys != self.own_keys.numpy()[:, None]
         if self.last_key is not None:
             shown &= keys <= self.last_key.numpy()[:, None]
         return shown
@@ -86,7 +89,7 @@ def test_transitivity_is_exact():
         sees = ways(shown, own)
         transitive = not ((sees.astype(int) @ shown > 0) & ~shown).any()
         passing = passing_on(step, start, stop, own)
-        assert (len(passing) == 0) == transitive  # is_transitive
+        assert (len(passing) == 0) == transitive
         clean += transitive
         for query in range(len(step) * (not transitive)):  # it passes on if one who sees its key sees less than it
             assert (query in passing) == bool((shown[sees[:, query]] < shown[query]).any())
@@ -139,21 +142,21 @@ def test_leaks_are_exact_and_their_chains_shortest():
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_worked_examples(name):
-    assert is_transitive(*EXAMPLES[name].vectors()) == EXAMPLES[name].transitive
+    assert (passing_on(*EXAMPLES[name].vectors()).size == 0) == EXAMPLES[name].transitive
 
 
 def test_nested_intervals_may_leak():
     """Token 2 sees 1, 1 sees 0, 2 does not see 0, although any two intervals are nested or disjoint."""
     step, start, stop = np.array([0, 0, 1]), np.array([0, 0, 1]), np.array([1, 2, 2])
     assert passing_on(step, start, stop, np.arange(3)).tolist() == [1]
-    assert not is_transitive(step, start, stop, np.arange(3))
+    assert passing_on(step, start, stop, np.arange(3)).size
     assert leaks(row(step, start, stop), [2, 2], [0, -1]) == [Leak(2, 0, (1,))]
 
 
 def test_a_step_at_which_nobody_looks_is_no_leak():
     # token 0 is shown at steps 0 to 4 and read token 1, which is gone from step 3: only a query at 3 or 4 would notice
     step, start, stop = np.array([1, 0]), np.array([0, 0]), np.array([5, 3])
-    assert is_transitive(step, start, stop, np.array([0, 1]))
+    assert not passing_on(step, start, stop, np.array([0, 1])).size
     reader = np.append(step, 4)
     assert passing_on(reader, start, stop, np.array([0, 1, -1])).tolist() == [0]
 
@@ -256,3 +259,31 @@ def test_wrong_arguments():
     empty = row(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
     assert leaks(empty, [], []) == []
     assert leaks(mask, torch.zeros(0, dtype=torch.int64), []) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_masks_say_whether_they_are_transitive(seed):
+    rng = np.random.default_rng(seed)
+    row = random_row(rng, int(rng.integers(1, 9)))
+    for mask in (row, row.without_self(), row.causal(), row.causal().without_self()):
+        assert is_transitive(mask) == (not leaks_by_definition(mask.dense()))
+
+
+def test_masks_of_the_builders():
+    for mask in (
+        masks.bidirectional(5), masks.left_to_right(5), masks.right_to_left(5), masks.seq2seq(3, 3),
+        masks.permutation([0, 3, 1, 2]), masks.block_causal(7, 2), masks.block_diffusion(5, 2),
+        masks.pseudo_masked([0, 2, 1, 1, 0]), masks.tree([-1, 0, 0, 1]), masks.left_to_right(4).with_memory(2),
+        masks.pack([masks.seq2seq(2, 2), masks.tree([-1, 0])], 8),
+    ):  # fmt: skip
+        assert is_transitive(mask)
+    for mask in (masks.sliding_window(5, 1), masks.sliding_window(5, 1, 1), masks.bidirectional(3).without_self()):
+        assert not is_transitive(mask)
+    with pytest.raises(ValueError, match="is_transitive takes the mask of one row, got a batch of 1"):
+        is_transitive(masks.batch([masks.bidirectional(2)]))
+    # A causal window leaks to no next-token prediction; a two-sided one does.
+    read, label = [0, 1, 2, 3], [1, 2, 3, 4]
+    assert masks.leaks(masks.sliding_window(5, 2), read, label) == []
+    assert [str(leak) for leak in masks.leaks(masks.sliding_window(5, 1, 1), read[:1], [3])] == [
+        "query 0 sees key 1, which sees key 2, which sees key 3, its own label"
+    ]

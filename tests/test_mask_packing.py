@@ -4,19 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from tests.mask_samples import drawn, random_queries, random_row, visible_by_definition
+from tests.mask_samples import drawn, random_document, random_queries, random_row, visible_by_definition
 from unified import masks
-from unified.masks import GIVEN, NO_KEY, PADDING, AttentionMask
+from unified.masks import GIVEN, NO_DOCUMENT, NO_KEY, AttentionMask
 
 
 def block_diagonal(rows: list[AttentionMask], queries: int, keys: int) -> torch.Tensor:
-    """The masks along the diagonal; pads see pads."""
+    """The masks along the diagonal."""
     expected = torch.zeros(queries, keys, dtype=torch.bool)
     i = j = 0
     for row in rows:
         expected[i : i + row.query_length, j : j + row.key_length] = row.dense()
         i, j = i + row.query_length, j + row.key_length
-    expected[i:, j:] = True
     return expected
 
 
@@ -27,28 +26,28 @@ def test_a_packed_row_is_its_documents_along_the_diagonal(seed):
     def built():
         n = int(rng.integers(0, 6))
         choices = [masks.bidirectional(n), masks.left_to_right(n), masks.right_to_left(n), masks.seq2seq(n, 2)]
-        return [*choices, masks.permutation(rng.integers(GIVEN, 4, n))][rng.integers(5)]
+        choices += [masks.sliding_window(n, 1, 2), masks.block_diffusion(n, 2), random_document(rng, n)]
+        return [*choices, masks.permutation(rng.integers(GIVEN, 4, n))][rng.integers(8)]
 
     documents = [built() for _ in range(int(rng.integers(0, 5)))]
     length = sum(mask.key_length for mask in documents) + int(rng.integers(0, 4))
     packed = masks.pack(documents, length)
     assert torch.equal(packed.dense(), block_diagonal(documents, length, length))
-    assert torch.equal(packed.query_key, torch.arange(length))
+    assert packed.query_key is None and torch.equal(packed.own_keys, torch.arange(length))
     numbers = [i for i, mask in enumerate(documents) for _ in range(mask.key_length)]
-    assert packed.key_document.tolist() == numbers + [PADDING] * (length - len(numbers))
+    assert packed.query_documents().tolist() == numbers + [NO_DOCUMENT] * (length - len(numbers))
 
-    # Masks by hand, or of queries and keys that differ, take the general way: same result.
-    by_hand = [AttentionMask(**mask._tensors()) for mask in documents]
-    general = masks.pack(by_hand, length)
-    for name, vector in packed._tensors().items():
-        assert torch.equal(vector, general._tensors()[name]), name
+    # Masks by hand take the same way.
+    by_hand = [AttentionMask(**mask.tensors()) for mask in documents]
+    assert masks.pack(by_hand, length).tensors().keys() == packed.tensors().keys()
+    assert torch.equal(masks.pack(by_hand, length).dense(), packed.dense())
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_packing_any_queries_over_any_keys(seed):
     rng = np.random.default_rng(seed)
     documents = [
-        masks.permutation([1, GIVEN, 0, 2]).query_stream([0, 3]),
+        masks.permutation([2, GIVEN, 1, 3]).query_stream([0, 3]),
         masks.left_to_right(3).with_memory(2, filled=1),
         masks.seq2seq(2, 2),
         random_queries(rng, 4, 6),
@@ -59,19 +58,17 @@ def test_packing_any_queries_over_any_keys(seed):
         documents = [mask.without_self() for mask in documents]
     queries, keys = (sum(getattr(mask, side) for mask in documents) + 2 for side in ("query_length", "key_length"))
     packed = masks.pack(documents, keys, query_length=queries)
-    # What is padding in one of the masks meets the padding of the others; of text nothing changes.
-    text = (packed.query_document != PADDING).unsqueeze(1) | (packed.key_document != PADDING).unsqueeze(0)
-    assert torch.equal(packed.dense() & text, block_diagonal(documents, queries, keys) & text)
+    assert torch.equal(packed.dense(), block_diagonal(documents, queries, keys))
     assert torch.equal(packed.dense(), visible_by_definition(packed))
-    # The packed row is again a mask that could be built by hand: own keys, documents and ranks agree.
-    AttentionMask(**packed._tensors(), exclude_self=packed.exclude_self)
+    # The packed row is again a mask that could be built by hand.
+    assert AttentionMask(**packed.tensors(), exclude_self=packed.exclude_self) == packed
 
 
 def test_packing_what_is_packed_keeps_documents_apart():
     inner = masks.pack([masks.bidirectional(2), masks.left_to_right(2)], 5)
     packed = masks.pack([inner, masks.bidirectional(0), masks.bidirectional(1)], 7)
-    assert packed.key_document.tolist() == [0, 0, 1, 1, PADDING, 3, PADDING]
-    assert torch.equal(packed.dense(), drawn("xx..... xx..... ..x.... ..xx... ....x.x .....x. ....x.x"))
+    assert packed.key_documents().tolist() == [0, 0, 1, 1, NO_DOCUMENT, 3, NO_DOCUMENT]
+    assert torch.equal(packed.dense(), drawn("xx..... xx..... ..x.... ..xx... ....... .....x. ......."))
 
 
 @pytest.mark.parametrize("query_length", [4, 5, 7])
@@ -84,36 +81,33 @@ def test_builders_may_be_packed_to_fewer_or_more_queries_than_keys(query_length)
 
 def test_a_row_of_nothing():
     row = masks.pack([], 3)
-    assert row.key_document.tolist() == [PADDING] * 3
-    assert row.dense().all()
+    assert row.key_documents().tolist() == row.query_documents().tolist() == [NO_DOCUMENT] * 3
+    assert not row.dense().any() and row.blind().all()
     assert masks.pack([], 0).dense().shape == (0, 0)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_batch_is_its_rows(seed):
     rng = np.random.default_rng(seed)
-    rows = [random_row(rng, 7, sorted_documents=False, exclude_self=bool(seed % 2)) for _ in range(4)]
+    rows = [random_row(rng, 7, exclude_self=bool(seed % 2)) for _ in range(4)]
     stacked = masks.batch(rows)
     assert stacked.batched and not rows[0].batched
     assert torch.equal(stacked.dense(), torch.stack([row.dense() for row in rows]))
-    assert torch.equal(stacked.additive(), torch.stack([row.additive() for row in rows]))
+    assert torch.equal(stacked.additive(), torch.cat([row.additive() for row in rows]))
 
 
 def test_memory_of_a_padded_row_belongs_to_its_document():
     row = masks.pack([masks.left_to_right(2)], 3).with_memory(2, filled=1)
-    assert torch.equal(row.dense(), drawn(".xx.. .xxx. x...x"))
+    assert torch.equal(row.dense(), drawn(".xx.. .xxx. ....."))
 
 
-def test_memory_and_query_stream_stay_in_their_document():
-    packed = masks.pack([masks.permutation([GIVEN, 0]), masks.permutation([1, 0])], 4)
+def test_query_streams_stay_in_their_document():
+    packed = masks.pack([masks.permutation([GIVEN, 1]), masks.permutation([2, 1])], 4)
     assert torch.equal(packed.query_stream([3, 1, 2]).dense(), drawn(".... x... ...x"))
-    second = AttentionMask.unchecked(**{name: vector[2:] for name, vector in packed._tensors().items()})
-    remembering = AttentionMask.of_rows(
-        key_rank=second.key_rank, query_rank=second.query_rank, documents=second.key_document
-    ).with_memory(1)
-    assert torch.equal(remembering.dense(), drawn("xxx x.x"))
+    with pytest.raises(ValueError, match="token 2 is given from the start"):
+        masks.pack([masks.left_to_right(2), masks.bidirectional(2)], 4).query_stream([2])
 
 
 def test_rows_that_see_nothing_are_masks_like_others():
-    assert masks.bidirectional(1).without_self().additive().tolist() == [[float("-inf")]]
-    assert not masks.permutation([0, 1]).query_stream([0]).dense().any()
+    assert masks.bidirectional(1).without_self().additive(finite=False).tolist() == [[[[float("-inf")]]]]
+    assert not masks.permutation([1, 2]).query_stream([0]).dense().any()

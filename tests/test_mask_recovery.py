@@ -1,69 +1,44 @@
-"""Ranks say exactly the nested matrices without leaks, and are found again from them."""
-
-import itertools
+"""Masks of builders are found again from their matrices, and what steps cannot say is refused."""
 
 import numpy as np
 import pytest
 import torch
 
-from tests.mask_samples import drawn, leaks
+from tests.mask_samples import drawn, random_document, random_queries, random_row
 from unified import masks
 from unified.masks import GIVEN, AttentionMask
-
-G = GIVEN
-
-
-def nested(dense: np.ndarray) -> bool:
-    rows = [set(np.flatnonzero(row)) for row in dense]
-    return all(a <= b or b <= a for a, b in itertools.combinations(rows, 2))
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_ranks_say_exactly_the_nested_matrices_without_leaks(size):
-    for bits in itertools.product([False, True], repeat=size * size):
-        dense = np.array(bits).reshape(size, size)
-        assert masks.is_nested(dense) == nested(dense)
-        if nested(dense) and not leaks(torch.from_numpy(dense)):
-            recovered = masks.from_dense(dense)
-            assert np.array_equal(recovered.dense().numpy(), dense)
-            AttentionMask(**recovered._tensors(), structure=recovered.structure)
-        else:
-            with pytest.raises(ValueError, match="not nested" if not nested(dense) else "leaks"):
-                masks.from_dense(dense)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_from_dense_returns_the_mask(seed):
     rng = np.random.default_rng(seed)
-    length = int(rng.integers(0, 40))
-    content = masks.permutation(rng.integers(GIVEN, 9, length))
-    recovered = masks.from_dense(content.dense())
-    assert torch.equal(recovered.dense(), content.dense())
-    stream = masks.permutation(rng.permutation(length + 1)).query_stream(rng.permutation(length)[: length // 2])
-    assert torch.equal(masks.from_dense(stream.dense()).dense(), stream.dense())
+    length = int(rng.integers(0, 20))
+    for mask in (random_document(rng, length), random_row(rng, length), random_queries(rng, 5, length + 1)):
+        dense = mask.dense()
+        found = masks.from_dense(dense)
+        assert masks.is_interval(dense) and torch.equal(found.dense(), dense)
+        assert AttentionMask(**found.tensors(), structure=found.structure) == found
+        again = masks.from_dense(dense[torch.from_numpy(rng.permutation(len(dense)))])
+        assert torch.equal(again.dense().sum(0), dense.sum(0))
 
 
-def test_from_dense_finds_the_ranks_of_the_builder():
-    for mask in (masks.seq2seq(4, 3), masks.bidirectional(3), masks.permutation([G, 1, G, 0])):
-        recovered = masks.from_dense(mask.dense().numpy())
-        assert torch.equal(recovered.key_rank, mask.key_rank)
-        assert torch.equal(recovered.query_rank, mask.query_rank)
-        assert recovered.structure == mask.structure
+def test_from_dense_finds_the_steps_of_the_builder():
+    for mask in (masks.seq2seq(4, 3), masks.bidirectional(3), masks.permutation([GIVEN, 2, GIVEN, 1])):
+        assert masks.from_dense(mask.dense().numpy()) == mask
+    window = masks.from_dense(masks.sliding_window(5, 2).dense())
+    assert window.query_step.tolist() == [0, 1, 2, 3, 4] and window.key_stop.tolist() == [3, 4, 5, 5, 5]
 
 
-def test_what_ranks_cannot_say():
-    places = torch.arange(6)
-    window = (places[:, None] - places[None, :]).abs() <= 1
-    blocks = masks.pack([masks.bidirectional(2), masks.bidirectional(2)], 4).dense()
-    for dense in (window, masks.bidirectional(3).without_self().dense(), blocks):
-        assert not masks.is_nested(dense)
-    for mask in (masks.seq2seq(3, 3), masks.right_to_left(4), masks.left_to_right(3).with_memory(2)):
-        assert masks.is_nested(mask.dense())
-    assert masks.is_nested(masks.left_to_right(4).without_self().dense())
-
-
-def test_from_dense_names_the_rows():
-    with pytest.raises(ValueError, match=r"rows 0 and 2 are not nested: row 0 sees key 0, .* row 2 sees key 3"):
-        masks.from_dense(drawn("xx.. xxxx .x.x xxxx"))
-    with pytest.raises(ValueError, match=r"row 1 leaks to row 0: row 0 sees token 1, which sees key 2, .* row 0 must"):
-        masks.from_dense(drawn("xx. xxx xxx"))
+def test_what_steps_cannot_say():
+    places = torch.arange(7)
+    dilated = (places[:, None] - places[None]).abs() % 2 == 0
+    demonstrations = drawn("x... .x.. ..x. xxxx")  # three that do not see each other, and one who reads all
+    for dense in (masks.bidirectional(3).without_self().dense(), demonstrations):
+        assert not masks.is_interval(dense)
+        with pytest.raises(ValueError, match="quer.*key"):
+            masks.from_dense(dense)
+    assert masks.is_interval(dilated), "two documents"
+    for wrong in (torch.ones(2, 2), torch.ones(2).bool()):
+        for function in (masks.from_dense, masks.is_interval):
+            with pytest.raises(ValueError, match=r"dense must be a boolean matrix \(queries, keys\), got"):
+                function(wrong)

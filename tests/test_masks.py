@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from tests.mask_samples import drawn, leaks, random_queries, random_row, structures_of, visible_by_definition
+from tests.mask_samples import (
+    drawn,
+    leaks,
+    random_document,
+    random_queries,
+    random_row,
+    structures_of,
+    visible_by_definition,
+)
 from unified import masks
-from unified.masks import GIVEN, NO_KEY, PADDING, AttentionMask
+from unified.masks import GIVEN, NO_KEY, NOWHERE, AttentionMask, steps
 
 # ---------------------------------------------------------------------- pictures
 
@@ -21,45 +29,45 @@ PICTURES = {
     "seq2seq without source": (masks.seq2seq(0, 2), "x. xx"),
     "seq2seq without target": (masks.seq2seq(2, 0), "xx xx"),
     "seq2seq from one token": (masks.seq2seq(1, 2), "x.. xx. xxx"),
-    "permutation": (masks.permutation([G, 2, 0, 1, G]), "x...x xxxxx x.x.x x.xxx x...x"),
-    "permutation with ties": (masks.permutation([0, 1, 1, G]), "x..x xxxx xxxx ...x"),
-    "permutation as left_to_right": (masks.permutation([0, 1, 2]), "x.. xx. xxx"),
-    "query stream": (masks.permutation([G, 2, 0, 1, G]).query_stream([3, 1, 2]), "x.x.x x.xxx x...x"),
-    "query stream, nothing given": (masks.permutation([1, 0]).query_stream([1, 0]), ".. .x"),
-    "query stream without targets": (masks.permutation([1, 0]).query_stream([]), ""),
+    "permutation": (masks.permutation([G, 3, 1, 2, G]), "x...x xxxxx x.x.x x.xxx x...x"),
+    "permutation with ties": (masks.permutation([1, 2, 2, G]), "x..x xxxx xxxx ...x"),
+    "permutation as left_to_right": (masks.permutation([1, 2, 3]), "x.. xx. xxx"),
+    "query stream": (masks.permutation([G, 3, 1, 2, G]).query_stream([3, 1, 2]), "x.x.x x.xxx x...x"),
+    "query stream, nothing given": (masks.permutation([2, 1]).query_stream([1, 0]), ".. .x"),
+    "query stream without targets": (masks.permutation([2, 1]).query_stream([]), ""),
     "memory": (masks.left_to_right(3).with_memory(2), "xxx.. xxxx. xxxxx"),
     "memory, right to left": (masks.right_to_left(3).with_memory(2), "xxxxx xx.xx xx..x"),
     "memory, half filled": (masks.bidirectional(2).with_memory(3, filled=1), "..xxx ..xxx"),
-    "memory, query stream": (masks.permutation([1, G, 0]).query_stream([0, 2]).with_memory(1), "x.xx x.x."),
-    "query stream, memory": (masks.permutation([1, G, 0]).with_memory(1).query_stream([0, 2]), "x.xx x.x."),
+    "memory, query stream": (masks.permutation([2, G, 1]).query_stream([0, 2]).with_memory(1), "x.xx x.x."),
+    "query stream, memory": (masks.permutation([2, G, 1]).with_memory(1).query_stream([0, 2]), "x.xx x.x."),
     "without self": (masks.bidirectional(3).without_self(), ".xx x.x xx."),
     "without self, left to right": (masks.left_to_right(3).without_self(), "... x.. xx."),
     "without self, one token": (masks.bidirectional(1).without_self(), "."),
     "without self, memory": (masks.left_to_right(2).without_self().with_memory(1), "x.. xx."),
     "memory, without self": (masks.left_to_right(2).with_memory(1).without_self(), "x.. xx."),
-    "query stream without self": (masks.permutation([G, 0, 1]).without_self().query_stream([1, 2]), "x.. xx."),
+    "query stream without self": (masks.permutation([G, 1, 2]).without_self().query_stream([1, 2]), "x.. xx."),
     "one way": (masks.bidirectional(3).causal(), "x.. xx. xxx"),
     "one way, right to left": (masks.right_to_left(3).causal(), "x.. .x. ..x"),
-    "one way, permutation": (masks.permutation([G, 2, 0, 1, G]).causal(), "x.... xx... x.x.. x.xx. x...x"),
-    "one way, memory": (masks.permutation([1, G, 0]).causal().with_memory(1), "xx.. x.x. x.xx"),
-    "memory, one way": (masks.permutation([1, G, 0]).with_memory(1).causal(), "xx.. x.x. x.xx"),
-    "one way, query stream": (masks.permutation([1, G, 0]).causal().query_stream([2, 0]), ".x. ..."),
+    "one way, permutation": (masks.permutation([G, 3, 1, 2, G]).causal(), "x.... xx... x.x.. x.xx. x...x"),
+    "one way, memory": (masks.permutation([2, G, 1]).causal().with_memory(1), "xx.. x.x. x.xx"),
+    "memory, one way": (masks.permutation([2, G, 1]).with_memory(1).causal(), "xx.. x.x. x.xx"),
+    "one way, query stream": (masks.permutation([2, G, 1]).causal().query_stream([2, 0]), ".x. ..."),
     "query stream, one way": (
-        masks.permutation([1, G, 0]).query_stream([2, 0]).causal(torch.tensor([2, 0])),
+        masks.permutation([2, G, 1]).query_stream([2, 0]).causal(torch.tensor([2, 0])),
         ".x. ...",
     ),
     "packed, one way": (
-        masks.pack([masks.bidirectional(2), masks.permutation([1, 0])], 5).causal(),
-        "x.... xx... ..x.. ...x. ....x",
+        masks.pack([masks.bidirectional(2), masks.permutation([2, 1])], 5).causal(),
+        "x.... xx... ..x.. ...x. .....",
     ),
     "one way, without self": (masks.bidirectional(3).causal().without_self(), "... x.. xx."),
     "packed": (
         masks.pack([masks.seq2seq(1, 1), masks.right_to_left(2), masks.bidirectional(1)], 7),
-        "x...... xx..... ..xx... ...x... ....x.. .....xx .....xx",
+        "x...... xx..... ..xx... ...x... ....x.. ....... .......",
     ),
     "packed query streams": (
-        masks.pack([masks.permutation(s).query_stream([1, 0]) for s in ([0, 1], [1, 0])], 5, query_length=5),
-        "x.... ..... ..... ...x. ....x",
+        masks.pack([masks.permutation(s).query_stream([1, 0]) for s in ([1, 2], [2, 1])], 5, query_length=5),
+        "x.... ..... ..... ...x. .....",
     ),
     "one token": (masks.left_to_right(1), "x"),
     "no token": (masks.bidirectional(0), ""),
@@ -76,21 +84,171 @@ def test_builder_is_the_picture(name):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_builders_keep_what_a_mask_by_hand_must_keep(name):
+def test_a_mask_by_hand_is_equal(name):
+    """The fields pass the checks of a mask by hand, and masks are compared by value."""
     mask = PICTURES[name][0]
-    own = dict(exclude_self=mask.exclude_self, structure=mask.structure, last_key=mask.last_key)
-    by_hand = AttentionMask(**mask._tensors(), **own)
-    assert torch.equal(by_hand.dense(), mask.dense())
+    by_hand = AttentionMask(**mask.tensors(), exclude_self=mask.exclude_self, structure=mask.structure)
+    assert by_hand == mask and torch.equal(by_hand.dense(), mask.dense())
+    as_int64 = {field: value.long() for field, value in mask.tensors().items()}
+    assert AttentionMask(**as_int64, exclude_self=mask.exclude_self, structure=mask.structure) == mask
+    if not mask.exclude_self:
+        assert mask != mask.without_self()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(mask)
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_additive(name):
+def test_for_sdpa_and_additive_have_an_axis_for_heads(name):
     mask = PICTURES[name][0]
+    assert torch.equal(mask.for_sdpa(), mask.dense()[None, None])
+    for rows in (masks.batch([mask, mask]),) if mask.last_key is None else ():
+        assert torch.equal(rows.for_sdpa(), rows.dense()[:, None])
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
-        bias = mask.additive(dtype)
-        assert bias.dtype == dtype
-        assert torch.equal(bias == 0, mask.dense())
-        assert torch.equal(bias == float("-inf"), ~mask.dense())
+        bias, infinite = mask.additive(dtype), mask.additive(dtype, finite=False)
+        assert bias.dtype == infinite.dtype == dtype
+        assert torch.equal(bias == 0, mask.for_sdpa()) and torch.equal(infinite == 0, mask.for_sdpa())
+        assert torch.equal(bias == torch.finfo(dtype).min, ~mask.for_sdpa())
+        assert torch.equal(infinite == float("-inf"), ~mask.for_sdpa())
+
+
+# ---------------------------------------------------------------------- definitions written out
+
+
+def written_out(length, sees):
+    """bool (length, length), pair by pair."""
+    return torch.tensor([[bool(sees(i, j)) for j in range(length)] for i in range(length)]).reshape(length, length)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_are_their_definition(seed):
+    rng = np.random.default_rng(seed)
+    length, left, right = (int(n) for n in rng.integers(0, (14, 6, 6)))
+    for reach in ((left, right), (left, 0), (0, right), (None, right), (left, None), (None, 0), (None, None)):
+        before, behind = (length if side is None else side for side in reach)
+        expected = [[i - before <= j <= i + behind for j in range(length)] for i in range(length)]
+        assert masks.sliding_window(length, *reach).dense().tolist() == expected
+    window, sinks = masks.sliding_window(length, left), min(length, int(rng.integers(0, 4)))
+    seen = written_out(length, lambda i, j: i - left <= j <= i or j < sinks)
+    causal_rows = torch.ones_like(seen).tril() if length else seen
+    assert torch.equal(window.with_sinks(sinks).dense() & causal_rows, seen & causal_rows)
+    assert torch.equal(window.with_sinks(sinks).dense(), seen & causal_rows)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_blocks_are_their_definition(seed):
+    rng = np.random.default_rng(seed)
+    length, size = int(rng.integers(0, 12)), int(rng.integers(1, 6))
+    mask = masks.block_causal(length, size)
+    assert torch.equal(mask.dense(), written_out(length, lambda i, j: j // size <= i // size))
+    # BD3LM's three parts: a noised block sees itself, earlier clean blocks; a clean block sees clean ones up to itself.
+    both = masks.block_diffusion(length, size)
+
+    def sees(i, j):
+        noised_i, noised_j = i < length, j < length
+        block_i, block_j = i % length // size, j % length // size
+        own_noise = noised_i and noised_j and block_i == block_j
+        before = noised_i and not noised_j and block_j < block_i
+        return own_noise or before or (not noised_i and not noised_j and block_j <= block_i)
+
+    assert torch.equal(both.dense(), written_out(2 * length, sees))
+    assert not leaks(both.dense())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pseudo_masks_are_their_definition(seed):
+    """UniLM v2: rows by what they are, from the order of the spans alone."""
+    rng = np.random.default_rng(seed)
+    length = int(rng.integers(1, 10))
+    order = rng.integers(0, 4, length).tolist()
+    row = [("text", place, 0) for place in range(length)]
+    for span in sorted(set(order) - {0}):
+        members = [place for place in range(length) if order[place] == span]
+        row += [("copy", place, span) for place in members] + [("original", place, span) for place in members]
+
+    def sees(i, j):
+        (what, _, span), (other, _, other_span) = row[i], row[j]
+        if other == "text":
+            return True
+        if what == "text":
+            return False
+        if what == "copy":
+            return other_span == span if other == "copy" else other_span < span
+        return other == "original" and other_span <= span
+
+    mask = masks.pseudo_masked(order)
+    assert torch.equal(mask.dense(), written_out(len(row), sees))
+    assert not leaks(mask.dense())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_trees_are_their_definition(seed):
+    rng = np.random.default_rng(seed)
+    length = int(rng.integers(1, 14))
+    name = rng.permutation(length)  # parents stand before or behind their children
+    parents = [0] * length
+    for place in range(length):
+        parents[name[place]] = -1 if place == 0 or rng.random() < 0.15 else int(name[rng.integers(place)])
+
+    def sees(i, j):
+        while i not in (j, -1):
+            i = parents[i]
+        return i == j
+
+    mask = masks.tree(parents)
+    assert torch.equal(mask.dense(), written_out(length, sees))
+    assert not leaks(mask.dense())
+    with pytest.raises(ValueError, match="parents must lead to a root"):
+        masks.tree([-1, 2, 3, 1])
+
+
+def test_worked_examples_of_the_new_builders():
+    """Steps as typed in the papers' figures; UniLM v2's figure 1 with order (4, 5), then 2."""
+    figure = masks.pseudo_masked([0, 2, 0, 1, 1, 0])
+    assert figure.query_step.tolist() == [0, 0, 0, 0, 0, 0, 2, 2, 3, 3, 4, 5]
+    assert int(figure.dense().sum()) == 86
+    diffusion = masks.block_diffusion(4, 2)
+    assert diffusion.query_step.tolist() == [1, 1, 3, 3, 2, 2, 4, 4]
+    assert diffusion.key_stop.tolist() == [2, 2, 4, 4, 5, 5, 5, 5] and int(diffusion.dense().sum()) == 24
+    draft = masks.tree([-1, 0, 0, 1, 1, 2, 3])
+    assert draft.query_step.tolist() == [1, 2, 6, 3, 5, 7, 4] and draft.key_stop.tolist() == [8, 6, 8, 5, 6, 8, 5]
+    assert int(draft.dense().sum()) == 18
+    assert int(masks.tree([-1, 0, 1, 2, 3, 1, 5, 6]).dense().sum()) == 1 + 2 + 3 + 4 + 5 + 3 + 4 + 5
+    assert (
+        int(masks.sliding_window(6, 1, 1).dense().sum()) == 16 and int(masks.sliding_window(6, 2).dense().sum()) == 15
+    )
+    assert int(masks.sliding_window(6, 1).with_sinks(1).dense().sum()) == 15
+    assert int(masks.block_causal(8, 2).dense().sum()) == 40
+    assert masks.causal is masks.left_to_right and masks.prefix_lm is masks.seq2seq
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_many_sequences_at_once_are_those_one_by_one(seed):
+    """Every function of ``masks.steps`` on n sequences against the builder on each."""
+    rng = np.random.default_rng(seed)
+    lengths, others = rng.integers(0, 9, (2, 5))
+    orders = rng.integers(0, 4, lengths.sum())
+    parents = np.concatenate([rng.integers(-1, np.arange(n)) for n in lengths])
+    cut = lengths.cumsum()[:-1]
+    cases = [
+        (steps.bidirectional(lengths), lengths, [masks.bidirectional(n) for n in lengths]),
+        (steps.left_to_right(lengths), lengths, [masks.left_to_right(n) for n in lengths]),
+        (steps.right_to_left(lengths), lengths, [masks.right_to_left(n) for n in lengths]),
+        (steps.seq2seq(lengths, others), lengths + others, list(map(masks.seq2seq, lengths, others))),
+        (steps.permutation(orders, lengths), lengths, list(map(masks.permutation, np.split(orders, cut)))),
+        (steps.sliding_window(lengths, 2, 1), lengths, [masks.sliding_window(n, 2, 1) for n in lengths]),
+        (steps.block_causal(lengths, 3), lengths, [masks.block_causal(n, 3) for n in lengths]),
+        (steps.block_diffusion(lengths, 3), 2 * lengths, [masks.block_diffusion(n, 3) for n in lengths]),
+        (steps.tree(parents, lengths), lengths, list(map(masks.tree, np.split(parents, cut)))),
+    ]
+    predicted = np.array([(one > 0).sum() for one in np.split(orders, cut)])
+    pseudo = list(map(masks.pseudo_masked, np.split(orders, cut)))
+    cases.append((steps.pseudo_masked(orders, lengths), lengths + 2 * predicted, pseudo))
+    for found, sizes, expected in cases:
+        for one, mask in zip(found.split(sizes), expected, strict=True):
+            assert one.query_step.tolist() == mask.query_step.tolist()
+            assert one.key_start.tolist() == mask.key_start.tolist()
+            assert one.key_stop.tolist() == mask.key_stop.tolist()
+            assert one.ends.tolist() == [mask.steps]
 
 
 # ---------------------------------------------------------------------- published formulas
@@ -116,7 +274,6 @@ def test_unilm_formula(name, n_a, n_b, pads):
     expected = torch.zeros(length + pads, length + pads, dtype=torch.bool)
     for i, j in itertools.product(range(length), repeat=2):
         expected[i, j] = UNILM[name](i, j, n_a)
-    expected[length:, length:] = True  # pads see each other
     assert torch.equal(row.dense(), expected)
 
 
@@ -142,12 +299,12 @@ def xlnet_visible(ranks: list[int], targets: set[int], functional: set[int], i: 
 
 
 def steps_of(ranks: list[int], targets: set[int], functional: set[int]) -> list[int]:
-    return [r if k in targets | functional else GIVEN for k, r in enumerate(ranks)]
+    return [r + 1 if k in targets | functional else GIVEN for k, r in enumerate(ranks)]
 
 
 def test_xlnet_worked_case():
     # Vector 4 of facts 9: targets at 1 and 3, SEP at 5, CLS at 7, ranks 1:2, 3:7, 5:0, 7:4.
-    content = masks.permutation([G, 2, G, 7, G, 0, G, 4])
+    content = masks.permutation([G, 3, G, 8, G, 1, G, 5])
     stream = content.query_stream([1, 3])
     context = {0, 2, 4, 6}
 
@@ -181,8 +338,8 @@ def test_xlnet_formula_on_random_permutations(seed):
 
 
 def test_xlnet_second_half_sees_all_of_the_first():
-    # The first half's context is GIVEN and its others have steps below n1; the second half's context has step n1, its
-    # others come after it.
+    # The first half's context is GIVEN and its others have steps up to n1; the second half's context has step n1 + 1,
+    # its others come after it.
     rng = np.random.default_rng(3)
     n1, n2 = 6, 5
     halves = []
@@ -190,7 +347,7 @@ def test_xlnet_second_half_sees_all_of_the_first():
         kinds = rng.integers(0, 2, n)
         halves.append((rng.permutation(n).tolist(), set(np.flatnonzero(kinds).tolist())))
     first = steps_of(*halves[0], set())
-    second = [n1 if step == GIVEN else n1 + 1 + step for step in steps_of(*halves[1], set())]
+    second = [n1 + 1 + step for step in steps_of(*halves[1], set())]
     content = masks.permutation(first + second)
     assert halves[0][1] and halves[1][1]
     for i, j in itertools.product(range(n1 + n2), repeat=2):
@@ -209,56 +366,79 @@ def test_xlnet_second_half_sees_all_of_the_first():
 @pytest.mark.parametrize("seed", range(25))
 def test_dense_is_the_definition(seed):
     rng = np.random.default_rng(seed)
-    row = random_row(rng, int(rng.integers(1, 14)), sorted_documents=False, exclude_self=bool(seed % 2))
-    assert torch.equal(row.dense(), visible_by_definition(row))
+    row = random_row(rng, int(rng.integers(1, 14)), exclude_self=bool(seed % 2))
     queries = random_queries(rng, 5, 9, exclude_self=bool(seed % 2))
-    assert torch.equal(queries.dense(), visible_by_definition(queries))
     limited = queries.causal(torch.from_numpy(rng.integers(0, 9, 5)))
-    assert torch.equal(limited.dense(), visible_by_definition(limited))
-    assert torch.equal(limited.blind(), ~limited.dense().any(-1))
+    for mask in (row, queries, limited):
+        assert torch.equal(mask.dense(), visible_by_definition(mask))
+        assert torch.equal(mask.blind(), ~mask.dense().any(-1))
     assert torch.equal(row.causal().dense(), row.dense().tril())
+    several = masks.batch([random_row(rng, 9, exclude_self=bool(seed % 2)) for _ in range(3)])
+    assert torch.equal(several.blind(), ~several.dense().any(-1))
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_depth_leaks_nothing(seed):
+def test_masks_whose_keys_last_leak_nothing(seed):
     rng = np.random.default_rng(seed)
     length = int(rng.integers(1, 30))
-    assert not leaks(random_row(rng, length, sorted_documents=False).dense())
+    assert not leaks(random_row(rng, length, lasting=True).dense())
     assert not leaks(masks.permutation(rng.integers(GIVEN, 6, length)).dense())
     assert not leaks(masks.permutation(rng.integers(GIVEN, 6, length)).causal().dense())
 
 
-def test_a_mask_that_breaks_the_invariant_would_leak():
-    # Token 1 arrives at step 0 but looks at step 1: token 0 reads token 2 through it.
-    vectors = dict(
-        query_rank=torch.tensor([0, 1, 1]),
-        key_rank=torch.tensor([0, 0, 1]),
-        query_document=torch.zeros(3, dtype=torch.int64),
-        key_document=torch.zeros(3, dtype=torch.int64),
-        query_key=torch.arange(3),
-    )
-    assert leaks(AttentionMask.unchecked(**vectors).dense())
-    with pytest.raises(ValueError, match="query_rank must be at most key_rank .* got 1 > 0 at query 1"):
-        AttentionMask(**vectors)
+@pytest.mark.parametrize("seed", range(25))
+def test_only_the_order_of_the_numbers_counts(seed):
+    rng = np.random.default_rng(seed)
+    mask = random_document(rng, int(rng.integers(1, 9)))
+    table = torch.from_numpy(rng.integers(1, 5, 40).cumsum())  # increasing
+    moved = {name: table[value.long() + 10] for name, value in mask.tensors().items() if name != "document_ends"}
+    assert torch.equal(AttentionMask(**moved).dense(), mask.dense())
 
 
-def test_of_rows_reads_no_values():
+@pytest.mark.parametrize("seed", range(25))
+def test_documents_are_numbered_and_do_not_meet(seed):
+    rng = np.random.default_rng(seed)
+    lengths = [int(n) for n in rng.integers(1, 7, int(rng.integers(1, 5)))]
+    row = masks.pack([random_document(rng, length) for length in lengths], sum(lengths) + 3)
+    numbers = np.repeat(np.arange(len(lengths)), lengths).tolist() + [-1] * 3
+    seen = row.dense().any(0)
+    assert row.query_documents().tolist() == numbers
+    expected = [number if start < stop else -1 for number, start, stop in
+                zip(numbers, row.key_start.tolist(), row.key_stop.tolist(), strict=True)]  # fmt: skip
+    assert row.key_documents().tolist() == expected
+    apart = torch.tensor(numbers)[:, None] != torch.tensor(numbers)[None]
+    assert not (row.dense() & apart).any() and not seen[-3:].any()
+    both = masks.batch([row, masks.pack([masks.bidirectional(2)], row.key_length)])
+    assert both.key_documents()[0].tolist() == expected
+    assert both.query_documents()[1].tolist() == [0, 0] + [-1] * (row.key_length - 2)
+    # Memory belongs to the first document of each row.
+    remembering = both.with_memory(3, filled=2)
+    assert remembering.key_documents()[:, :3].tolist() == [[-1, 0, 0]] * 2
+    first = both.query_documents() == 0
+    assert torch.equal(remembering.dense()[..., 1:3], first[..., None].expand(-1, -1, 2))
+    assert torch.equal(remembering.dense()[..., 3:], both.dense()) and not remembering.dense()[..., 0].any()
+
+
+def test_hidden_keys():
+    row = masks.left_to_right(3)
+    assert torch.equal(row.without_keys(torch.tensor([False, True, False])).dense(), drawn("x.. x.. x.x"))
+    hidden = torch.tensor([[False, True, False], [True, True, True]])
+    several = row.without_keys(hidden)
+    assert torch.equal(several.dense(), row.dense() & ~hidden[:, None])
+    assert torch.equal(several.without_keys(~hidden).dense(), torch.zeros(2, 3, 3, dtype=torch.bool))
+    for wrong in (torch.tensor([0, 1, 0]), hidden[:, :2], hidden[None]):
+        with pytest.raises(ValueError, match="hidden must be bool of the shape of the keys"):
+            row.without_keys(wrong)
+
+
+def test_unchecked_reads_no_values():
     # The meta device has none to read: any look at a value would raise.
-    ranks = torch.zeros(2, 8, dtype=torch.int64, device="meta")
-    mask = AttentionMask.of_rows(key_rank=ranks, query_rank=ranks, documents=ranks, structure="causal")
-    assert mask.dense().shape == (2, 8, 8)
-    assert mask.structure == "causal"
-
-
-def test_of_rows_is_the_mask_by_hand():
-    rows = masks.batch([random_row(np.random.default_rng(seed), 9) for seed in range(3)])
-    made = AttentionMask.of_rows(key_rank=rows.key_rank, query_rank=rows.query_rank, documents=rows.key_document)
-    assert torch.equal(made.dense(), rows.dense())
-    assert torch.equal(made.query_key, rows.query_key)
-    without = AttentionMask.of_rows(
-        key_rank=rows.key_rank, query_rank=rows.query_rank, documents=rows.key_document, exclude_self=True
-    )
-    assert torch.equal(without.dense(), rows.dense() & ~torch.eye(9, dtype=torch.bool))
+    step = torch.zeros(2, 8, dtype=torch.int32, device="meta")
+    mask = AttentionMask.unchecked(query_step=step, key_start=step, key_stop=step, document_ends=step[:, :3])
+    assert mask.dense().shape == (2, 8, 8) and mask.without_self().blind().shape == (2, 8)
+    assert mask.with_memory(4).key_length == 12 and mask.without_keys(step.bool()).key_length == 8
+    assert mask.query_documents().shape == mask.key_documents().shape == (2, 8)
+    assert mask.block_mask(4) is not None and mask.without_self().block_mask(4) is not None
 
 
 def test_a_mask_is_frozen_and_moves():
@@ -291,7 +471,7 @@ def test_structure_is_true(name):
         (masks.seq2seq(2, 3), "mixed"),
         (masks.seq2seq(1, 3), "causal"),
         (masks.seq2seq(5, 0), "full"),
-        (masks.permutation([0, 4, 7]), "causal"),
+        (masks.permutation([1, 5, 8]), "causal"),
         (masks.permutation([3, 3, 3]), "full"),
         (masks.bidirectional(5).without_self(), "mixed"),
         (masks.left_to_right(5).without_self(), "mixed"),
@@ -303,38 +483,31 @@ def test_structure_is_true(name):
         (masks.pack([masks.bidirectional(2), masks.bidirectional(2)], 4), "mixed"),
         (masks.batch([masks.left_to_right(3), masks.left_to_right(3)]), "causal"),
         (masks.batch([masks.left_to_right(3), masks.bidirectional(3)]), "mixed"),
-        (masks.permutation([0, 1]).query_stream([0, 1]), "mixed"),
+        (masks.permutation([1, 2]).query_stream([0, 1]), "mixed"),
     ],
 )
 def test_structure_is_noticed(mask, structure):
     assert mask.structure == structure
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_structure_of_random_rows(seed):
     rng = np.random.default_rng(seed)
-    length, rows = int(rng.integers(1, 4)), int(rng.integers(1, 3))
-    key_rank = np.sort(rng.integers(GIVEN, 3, (rows, length)), axis=-1)
-    query_rank = np.maximum(key_rank - rng.integers(0, 2) * rng.integers(0, 2, (rows, length)), GIVEN)
-    documents = np.sort(rng.integers(0, 1 + rng.integers(0, 2), (rows, length)), axis=-1)
-    mask = AttentionMask.of_rows(
-        **{
-            name: torch.from_numpy(vector)
-            for name, vector in (("key_rank", key_rank), ("query_rank", query_rank), ("documents", documents))
-        }
-    )
-    said = set.intersection(*(structures_of(dense) for dense in mask.dense()))
-    derived = masks.structure_of(key_rank, query_rank, documents)
-    assert derived in said
-    assert (derived == "mixed") == (said == {"mixed"})
-    assert masks.structure_of(mask.key_rank, mask.query_rank, mask.key_document) == derived
+    rows = [random_document(rng, int(rng.integers(1, 4))) for _ in range(2)]
+    for mask in (*rows, masks.left_to_right(2), masks.right_to_left(2), masks.sliding_window(3, 1)):
+        derived = masks.structure_of(mask.query_step.numpy(), mask.key_start.numpy(), mask.key_stop.numpy())
+        most = structures_of(mask.dense())
+        assert derived == ("full" if "full" in most else "causal" if "causal" in most else "mixed")
 
 
-def test_structure_of_padding_is_mixed():
-    zeros = np.zeros((2, 3), dtype=np.int64)
-    assert masks.structure_of(zeros, zeros, zeros + PADDING) == "mixed"
-    assert masks.structure_of(zeros, zeros, zeros) == "full"
-    assert masks.structure_of(zeros[:, :0], zeros[:, :0], zeros[:, :0]) == "full"
+def test_structure_of_padding_and_of_nothing():
+    none = np.zeros((2, 0), dtype=np.int64)
+    assert masks.structure_of(none, none, none) == "full"
+    pads = masks.pack([], 3)
+    assert masks.structure_of(pads.query_step.numpy(), pads.key_start.numpy(), pads.key_stop.numpy()) == "mixed"
+    assert pads.query_step.tolist() == [NOWHERE] * 3 and pads.own_keys.tolist() == [0, 1, 2]
+    assert masks.bidirectional(3).query_stream([]).own_keys.tolist() == []
+    assert masks.permutation([1, 2]).query_stream([1]).own_keys.tolist() == [NO_KEY]
 
 
 @pytest.mark.parametrize("length", [np.int64(3), np.int32(3), 3])
@@ -342,15 +515,13 @@ def test_numpy_integers_are_integers(length):
     assert masks.bidirectional(length).query_length == 3
 
 
-def test_constants():
-    assert (GIVEN, PADDING, NO_KEY) == (-1, -1, -1)
-
-
 def test_memory_of_a_batch_is_that_of_each_row():
     """In a batch the first document of every row sees the memory, packed rows included."""
-    rows = [masks.left_to_right(5), masks.seq2seq(2, 3), masks.permutation([1, masks.GIVEN, 0, 2, 2])]
+    rows = [masks.left_to_right(5), masks.seq2seq(2, 3), masks.permutation([2, GIVEN, 1, 3, 3])]
     batch = masks.batch(rows).with_memory(4, filled=3)
     assert torch.equal(batch.dense(), torch.stack([row.with_memory(4, filled=3).dense() for row in rows]))
-    assert torch.equal(batch.query_key, masks.batch([row.with_memory(4, filled=3) for row in rows]).query_key)
+    assert torch.equal(batch.own_keys, masks.batch([row.with_memory(4, filled=3) for row in rows]).own_keys)
     packed = masks.batch([masks.pack([masks.bidirectional(2), masks.left_to_right(2)], 5)]).with_memory(1)
     assert packed.dense()[0, :, 0].tolist() == [True, True, False, False, False]
+    window = masks.sliding_window(4, 1).with_memory(2, filled=1)
+    assert window.dense()[:, :2].tolist() == [[False, True]] * 4, "windows see all of the memory"

@@ -93,11 +93,11 @@ def test_bert_with_the_same_weights_gives_the_same_numbers_and_gradients(name, b
         "padded": [masks.pack([masks.bidirectional(n)], length=12) for n in (8, 12)],
     }[name]
     mask = masks.batch(rows)
-    real = mask.query_document != masks.PADDING
+    real = mask.query_documents() != masks.NO_DOCUMENT
     tokens, types = torch.randint(0, 60, (2, 12)), torch.randint(0, 6, (2, 12))
     positions = torch.randperm(40)[:12].expand(2, -1)
     expected = theirs(
-        input_ids=tokens, token_type_ids=types, position_ids=positions, attention_mask=mask.additive().unsqueeze(1),
+        input_ids=tokens, token_type_ids=types, position_ids=positions, attention_mask=mask.additive(),
         output_hidden_states=True,
     )  # fmt: skip
     states = ours.transformer(tokens, positions, types, mask)
@@ -125,7 +125,7 @@ BUILDERS = {
     "left_to_right": masks.left_to_right(6),
     "right_to_left": masks.right_to_left(6),
     "seq2seq": masks.seq2seq(3, 4),
-    "permutation": masks.permutation([GIVEN, 2, 0, GIVEN, 1, 3, 3]),
+    "permutation": masks.permutation([GIVEN, 3, 1, GIVEN, 2, 4, 4]),
     "packed": masks.pack([masks.seq2seq(2, 2), masks.right_to_left(3), masks.bidirectional(2)], length=9),
     "from_dense": masks.from_dense(torch.tensor([[1, 0, 0], [1, 1, 1], [1, 0, 1]], dtype=torch.bool)),
     "left_to_right without self": masks.left_to_right(5).without_self(),
@@ -250,9 +250,9 @@ def computed_places(core) -> list[int]:
 
 def example(group: str, length: int, places: list[int], is_next: int = -1) -> Example:
     tokens = np.random.default_rng(length).integers(4, 16, length)
-    ranks, types, predicted = np.full(length, GIVEN), np.zeros(length, int), np.array(places, dtype=int)
+    types, predicted = np.zeros(length, int), np.array(places, dtype=int)
     labels = (tokens[predicted] + 1) % 16
-    return Example(group, tokens, np.arange(length), types, ranks, ranks, predicted, labels, is_next)
+    return Example(group, tokens, np.arange(length), types, masks.bidirectional(length), predicted, labels, is_next)
 
 
 GROUPS = ("a", "b", "never")

@@ -138,5 +138,5 @@ def test_masks_are_joined_from_lists():
 
 @pytest.mark.parametrize("places", [torch.zeros(2, dtype=torch.long), torch.zeros(3), [0, 1, 2]], ids=str)
 def test_a_last_key_is_one_for_each_query(places):
-    with pytest.raises(ValueError, match=r"places must be int64 of the shape of query_rank, \(3,\), got"):
+    with pytest.raises(ValueError, match=r"places must be int64 of the shape of query_step, \(3,\), got"):
         masks.bidirectional(3).causal(places)

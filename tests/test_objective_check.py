@@ -4,16 +4,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 
 from docs.examples.suffix_objective import Suffix
 from tests import fairseq_runs as fairseq
+from tests.mask_samples import random_document
 from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
+from unified import masks
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.example import Example
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.errors import UnifiedError
-from unified.masks import GIVEN
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
 from unified.objectives.check import leak
 from unified.objectives.xlnet import XLNet
@@ -61,8 +63,13 @@ def change(**functions):
 
 
 def everything_seen(example):
-    ranks = np.full(len(example.tokens), GIVEN)
-    return replace(example, key_rank=ranks, query_rank=ranks)
+    return replace(example, mask=masks.bidirectional(len(example.tokens)))
+
+
+def one_more_seen(mask):
+    """What appears looks one step too far, so that it passes on what follows it."""
+    step = torch.where(mask.key_start == masks.GIVEN, masks.GIVEN, mask.key_start + 1)
+    return masks.AttentionMask(step, mask.key_start, mask.key_stop + 1)
 
 
 #: <sentinel_5> of the vocabulary in `unified.testing`.
@@ -98,8 +105,8 @@ FAULTS = {
     ),
     "seen": (everything_seen, "leaks: the prediction at index 0 sees its own label at index 1"),
     "passed on": (
-        change(query_rank=lambda r: np.where(r == GIVEN, GIVEN, r + 1)),
-        "leaks: the ",
+        change(mask=one_more_seen),
+        "leaks: the prediction at index .* sees its own label at index",
     ),
 }
 
@@ -162,15 +169,16 @@ def reaches(visible: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_leak_is_found_exactly_where_layers_reach_farther_than_one(seed):
+def test_a_leak_is_found_exactly_where_layers_reach_a_label(seed):
+    """Next-token predictions under any mask, by every path through any number of layers."""
     rng = np.random.default_rng(seed)
-    keys, queries = (rng.integers(-1, 4, 7) for _ in range(2))
-    if seed % 2:
-        queries = np.minimum(keys, queries)
-    places = np.arange(7)
-    example = Example("suffix", places, places, places * 0, keys, queries, places[:0], places[:0])
-    visible = keys[None] <= queries[:, None]
-    assert (leak(Suffix(), example, 0) is not None) == (reaches(visible) != visible).any()
+    length = int(rng.integers(2, 9))
+    mask = random_document(rng, length)
+    places = np.arange(length)
+    example = Example("suffix", places, places, places * 0, mask, places[:-1], places[1:])
+    reached = reaches(mask.dense().numpy() | np.eye(length, dtype=bool))
+    assert (leak(example, 1) is not None) == bool(reached[np.arange(length - 1), np.arange(1, length)].any())
+    assert leak(example, 0) is None, "nothing is judged where labels are hidden"
 
 
 # ---------------------------------------------------------------- runs
@@ -195,7 +203,8 @@ class WrongStreams(XLNet):
 
     def examples(self, texts, draws):
         made = super().examples(texts, draws)
-        return replace(made, query_rank=made.query_rank + 1)
+        steps = replace(made.steps, query_step=made.steps.query_step + 1, key_stop=made.steps.key_stop + 1)
+        return replace(made, steps=replace(steps, ends=steps.ends + 1))
 
 
 def test_streams_are_not_made_of_an_objective_that_breaks_its_word(file):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from tests.rates import assert_rate
 from unified import masks
@@ -47,43 +46,32 @@ def spans_of(first: int, second: int, rng) -> np.ndarray:
 
 
 def dense(example: Example) -> np.ndarray:
-    places = torch.arange(len(example.tokens))
-    return (
-        masks.AttentionMask(
-            query_rank=torch.from_numpy(example.query_rank),
-            key_rank=torch.from_numpy(example.key_rank),
-            query_document=torch.zeros_like(places),
-            key_document=torch.zeros_like(places),
-            query_key=places,
-        )
-        .dense()
-        .numpy()
-    )
+    return example.mask.dense().numpy()
 
 
 # ---------------------------------------------------------------- structure, typed out
 
 
 @pytest.mark.parametrize(
-    "objective, tokens, types, ranks",
+    "objective, tokens, types, steps",
     [
-        (Bidirectional(**PLAIN), [CLS, 11, 12, SEP, 21, 22, 23, SEP], [0, 0, 0, 0, 1, 1, 1, 1], [-1] * 8),
-        (Bidirectional(next_sentence=False, **PLAIN), [CLS, 11, 12, SEP], [0] * 4, [-1] * 4),
-        (LeftToRight(**PLAIN), [CLS, 11, 12, SEP], [2] * 4, [0, 1, 2, 3]),
-        (RightToLeft(**PLAIN), [CLS, 11, 12, SEP], [3] * 4, [3, 2, 1, 0]),
-        (Seq2Seq(**PLAIN), [CLS, 11, 12, SEP, 21, 22, 23, SEP], [4] * 4 + [5] * 4, [-1, -1, -1, -1, 0, 1, 2, 3]),
-        (TargetCloze(**PLAIN), [CLS, 11, 12, SEP, 21, 22, 23, SEP], [4] * 4 + [5] * 4, [-1, -1, -1, -1, 0, 1, 2, 3]),
-        (TargetNext(), [CLS, 11, 12, SEP, CLS, 21, 22, 23], [4] * 4 + [5] * 4, [-1, -1, -1, -1, 0, 1, 2, 3]),
+        (Bidirectional(**PLAIN), [CLS, 11, 12, SEP, 21, 22, 23, SEP], [0, 0, 0, 0, 1, 1, 1, 1], [0] * 8),
+        (Bidirectional(next_sentence=False, **PLAIN), [CLS, 11, 12, SEP], [0] * 4, [0] * 4),
+        (LeftToRight(**PLAIN), [CLS, 11, 12, SEP], [2] * 4, [1, 2, 3, 4]),
+        (RightToLeft(**PLAIN), [CLS, 11, 12, SEP], [3] * 4, [4, 3, 2, 1]),
+        (Seq2Seq(**PLAIN), [CLS, 11, 12, SEP, 21, 22, 23, SEP], [4] * 4 + [5] * 4, [0, 0, 0, 0, 1, 2, 3, 4]),
+        (TargetCloze(**PLAIN), [CLS, 11, 12, SEP, 21, 22, 23, SEP], [4] * 4 + [5] * 4, [0, 0, 0, 0, 1, 2, 3, 4]),
+        (TargetNext(), [CLS, 11, 12, SEP, CLS, 21, 22, 23], [4] * 4 + [5] * 4, [0, 0, 0, 0, 1, 2, 3, 4]),
     ],
 )
-def test_structure(objective, tokens, types, ranks):
+def test_structure(objective, tokens, types, steps):
     text = Text(np.array([11, 12]), SPECIAL, second=np.array([21, 22, 23]), is_next=True)
     example = objective(text, np.random.default_rng(1))
     assert example.tokens.tolist() == tokens
     assert example.positions.tolist() == list(range(len(tokens)))
     assert example.token_types.tolist() == types
-    assert example.key_rank.tolist() == ranks
-    assert example.query_rank.tolist() == ranks
+    assert example.mask.key_start.tolist() == example.mask.query_step.tolist() == steps
+    assert (example.mask.key_stop == 1 + max(steps)).all()
 
 
 def test_target_next_predicts_the_following_token():

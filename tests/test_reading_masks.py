@@ -90,7 +90,9 @@ def test_a_later_token_changes_no_earlier_state(head):
         encoded = task.encode(made, codec)
         _, batch, _ = assembled(encoded, np.arange(len(encoded.examples)), 64, 1)
         before = states_of(model, batch)
-        last = torch.stack([(batch.documents[0] == 0).nonzero()[-2]])  # before the last SEP of the first example
+        last = torch.stack(
+            [(batch.mask.key_documents()[0] == 0).nonzero()[-2]]
+        )  # before the last SEP of the first example
         tokens = batch.tokens.clone()
         tokens[0, last] = 4 if tokens[0, last] != 4 else 5
         after = states_of(model, replace(batch, tokens=tokens))
@@ -116,7 +118,7 @@ def test_the_class_is_read_at_a_special_symbol_that_sees_everything(mask, sizes,
     (place,) = example.predicted
     assert place == class_place(sizes, codec)
     special = codec.vocabulary.special
-    seen = (example.key_rank[None] <= example.query_rank[:, None]).all(1)
+    seen = example.mask.dense().all(1)
     assert seen[place]
     cls = int(np.flatnonzero(example.tokens == special.begin)[0])
     if seen[cls]:
@@ -279,7 +281,7 @@ def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_
     codec = lm.predictor().codec
     assert codec.mask == "left_to_right"
     (example,), _ = encode_texts([TextItem("1", "w1 w2", None, None)], codec)
-    assert example.key_rank.tolist() == [0, 1, 2, 3] and example.predicted.tolist() == [3]
+    assert example.mask.key_start.tolist() == [1, 2, 3, 4] and example.predicted.tolist() == [3]
     validated = [line for line in result.stderr.splitlines() + result.stdout.splitlines() if "valid_accuracy" in line]
     logged = json.loads(validated[-1][validated[-1].index("{") :])
     assert float(logged["valid_accuracy"]) == pytest.approx(kept["scores"]["valid"]["accuracy"], abs=0.006)

@@ -106,8 +106,8 @@ def test_sequence(kind):
         assert example.labels.tolist() == [*target, SEP]
         first = len(source) + 2
         assert example.predicted.tolist() == list(range(first, first + len(target) + 1))
-        ranks = [GIVEN] * first + list(range(len(target) + 1))
-        assert example.query_rank.tolist() == example.key_rank.tolist() == ranks
+        steps = [GIVEN] * first + list(range(1, len(target) + 2))
+        assert example.mask.query_step.tolist() == example.mask.key_start.tolist() == steps
         assert example.token_types.tolist() == [4] * first + [5] * (len(target) + 1)
         assert len(example.tokens) <= objective.lengths(np.array(length))
 

@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
-from tests.test_mask_blocks import FIELDS
 from tests.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.example import Batch
-from unified.masks import AttentionMask
 from unified.model import LanguageModel, TransformerConfig
 from unified.objectives import parse_objectives
 
@@ -55,9 +52,3 @@ def test_block_masks_are_made_without_a_look(tmp_path, kind):
     mask = batch_of(tmp_path, MIXTURES[kind]).mask
     for known in (mask, mask.without_self(), mask.with_memory(70)):
         assert known.to("meta").block_mask(32) is not None
-        unknown = known._replace(stretches=None)
-        with pytest.raises(RuntimeError, match="meta"):
-            unknown.to("meta").block_mask(32)
-        made, expected = known.block_mask(32), AttentionMask.block_mask(unknown, 32)
-        for name in FIELDS:
-            assert torch.equal(getattr(made, name), getattr(expected, name)), name

@@ -50,20 +50,19 @@ class Case:
         self.length, self.rows = length, rows
         self.tokens = torch.randint(0, VOCABULARY, (rows, length))
         self.types = torch.randint(0, 3, (rows, length))
-        ranks = torch.stack([torch.randperm(length) for _ in range(rows)])
-        ranks[:, ::3] = GIVEN
-        self.places = torch.stack([torch.nonzero(row >= 0)[:, 0][:targets] for row in ranks])
-        documents = torch.zeros(rows, length + targets, dtype=torch.long)
+        steps = 1 + torch.stack([torch.randperm(length) for _ in range(rows)])
+        steps[:, ::3] = GIVEN
+        self.places = torch.stack([torch.nonzero(row)[:, 0][:targets] for row in steps])
         own = torch.cat([torch.arange(length), torch.full((targets,), NO_KEY)]).expand(rows, -1)
         self.mask = AttentionMask(
-            query_rank=torch.cat([ranks, ranks.gather(1, self.places) - 1], dim=1),
-            key_rank=ranks,
-            query_document=documents,
-            key_document=documents[:, :length],
+            query_step=torch.cat([steps, steps.gather(1, self.places) - 1], dim=1),
+            key_start=steps,
+            key_stop=torch.full_like(steps, length + 1),
+            document_ends=torch.full((rows, 1), length + 1),
             query_key=own,
         )
         hidden = ~self.mask.dense()[:, :length]
-        hidden[:, torch.arange(length), torch.arange(length)] = ranks >= 0
+        hidden[:, torch.arange(length), torch.arange(length)] = steps > 0
         self.perm_mask = hidden.float()
         self.target_mapping = torch.nn.functional.one_hot(self.places, length).float()
 
@@ -218,15 +217,14 @@ def test_without_an_order_one_way_attention_is_that_of_transformers(setting):
 @pytest.mark.parametrize("direction", [1, -1], ids=["forwards", "backwards"])
 def test_one_way_attention_lets_nothing_through_from_behind(direction, backend):
     """Gradients reach exactly the tokens that order and direction allow; a query with none has a finite state."""
-    steps, targets = [3, GIVEN, 2, GIVEN, 0, GIVEN], [0, 2, 4]
+    steps, targets = [4, GIVEN, 3, GIVEN, 1, GIVEN], [0, 2, 4]
     own = ours(theirs(), attn_type="uni", attention_backend=backend)
     content = permutation(steps)
     stream = content.query_stream(targets)
     mask = AttentionMask(
-        query_rank=torch.cat([content.query_rank, stream.query_rank])[None],
-        key_rank=content.key_rank[None],
-        query_document=torch.zeros(1, 9, dtype=torch.long),
-        key_document=torch.zeros(1, 6, dtype=torch.long),
+        query_step=torch.cat([content.query_step, stream.query_step])[None],
+        key_start=content.key_start[None],
+        key_stop=content.key_stop[None],
         query_key=torch.cat([torch.arange(6), torch.full((3,), NO_KEY)])[None],
     )
     embedded = []
@@ -276,7 +274,7 @@ def test_every_weight_begins_normal():
 def test_only_distances_within_a_document_matter():
     """Two texts of a row, each counted from anywhere: the states are the same, and no distance is too great."""
     own, tokens = ours(theirs()), torch.randint(0, VOCABULARY, (1, 12))
-    mask = batch_of([pack([permutation([GIVEN, 1, 0, GIVEN, 2]), bidirectional(6)], 12)])
+    mask = batch_of([pack([permutation([GIVEN, 2, 1, GIVEN, 3]), bidirectional(6)], 12)])
     places, types = torch.tensor([[*range(5), *range(6), 0]]), torch.tensor([[0] * 3 + [1] * 4 + [0] * 5])
     expected = own.transformer(tokens, places, types, mask)
     moved = places + torch.tensor([[1000] * 5 + [-70] * 6 + [0]])
@@ -322,15 +320,15 @@ def test_parameters_of_something_else_are_refused(change, says):
         from_xlnet(state, LAYERS)
 
 
-def published_perm_mask(ranks, predicted, functional, reuse):
+def published_perm_mask(order, predicted, functional, reuse):
     """``_local_perm`` of the published data_utils.py for both halves, from the drawn order alone; 1 is hidden."""
     halves = []
-    for half in (slice(0, reuse), slice(reuse, len(ranks))):
-        order, target, special = ranks[half], predicted[half], functional[half]
+    for half in (slice(0, reuse), slice(reuse, len(order))):
+        target, special = predicted[half], functional[half]
         context = ~target & ~special
-        order = torch.where(context, -1, order)
-        own = torch.where(target, order, order + 1)
-        halves.append((own[:, None] <= order[None, :]) & (target | special)[None, :])
+        step = torch.where(context, -1, order[half])
+        own = torch.where(target, step, step + 1)
+        halves.append((own[:, None] <= step[None, :]) & (target | special)[None, :])
     first, second = halves
     above = torch.cat([first, torch.ones(len(first), len(second), dtype=torch.bool)], dim=1)
     below = torch.cat([torch.zeros(len(second), len(first), dtype=torch.bool), second], dim=1)
@@ -339,7 +337,7 @@ def published_perm_mask(ranks, predicted, functional, reuse):
 
 @pytest.mark.parametrize("setting", [{}, {"attn_type": "uni", "clamp_len": 7}], ids=["bi", "uni and clamped"])
 def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setting):
-    """Objective, collation, ranks and both streams together; two examples of different lengths share a row."""
+    """Objective, collation, steps and both streams together; two examples of different lengths share a row."""
     model = theirs(vocab_size=SPECIAL.ordinary_start + 60 + 101, clamp_len=setting.get("clamp_len", -1))
     own, rng = ours(model, **setting), np.random.default_rng(0)
     texts = [(24, 13, False), (9, 8, True), (30, 3, False)]
@@ -350,7 +348,9 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
         text = Text(tokens[:first], SPECIAL, tokens[first:], True, starts, backward)
         # A query before which nothing stands sees nothing and reads zero; transformers averages all values there.
         drawn = (XLNet(reuse=12)(text, rng) for _ in range(50))
-        examples.append(next(example for example in drawn if example.predicted[0] > 1 and example.key_rank[0] < 0))
+        examples.append(
+            next(example for example in drawn if example.predicted[0] > 1 and example.mask.key_start[0] == GIVEN)
+        )
     batch = collate([examples[:2], examples[2:]], 64, ("xlnet",), SPECIAL.pad)
     loss = own(batch)["xlnet"]
     total = torch.zeros(())
@@ -359,12 +359,12 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
         model.config.bi_data = model.transformer.bi_data = backward
         tokens, labels = torch.from_numpy(example.tokens)[None], torch.from_numpy(example.labels)
         length, places = tokens.size(1), torch.from_numpy(example.predicted)
-        target, ranks = torch.zeros(length, dtype=torch.bool), torch.from_numpy(example.key_rank)
+        target, order = torch.zeros(length, dtype=torch.bool), example.mask.key_start.long() - 1
         target[places] = True
         functional = (tokens[0] == SPECIAL.separator) | (tokens[0] == SPECIAL.begin)
         # Both directions of transformers: the second half of a batch runs backwards.
         repeat = 2 if backward else 1
-        perm_mask = published_perm_mask(ranks, target, functional, 12)
+        perm_mask = published_perm_mask(order, target, functional, 12)
         perm_mask = one_way(perm_mask) if setting else perm_mask
         logits = model(
             tokens.repeat(repeat, 1),
@@ -380,17 +380,16 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
 @torch.no_grad()
 def test_predictions_do_not_depend_on_what_they_must_not_see():
     """facts 9.4: g_i never on tokens of its step or later, always on earlier ones; context never on any target."""
-    steps = [GIVEN, 2, GIVEN, 5, GIVEN, 0, GIVEN, 3]
+    steps = [GIVEN, 3, GIVEN, 6, GIVEN, 1, GIVEN, 4]
     content, targets = permutation(steps), [1, 3, 5, 7]
     stream = content.query_stream(targets)
     assert [row.nonzero()[:, 0].tolist() for row in stream.dense()] == [
         [0, 2, 4, 5, 6], [0, 1, 2, 4, 5, 6, 7], [0, 2, 4, 6], [0, 1, 2, 4, 5, 6],
     ]  # fmt: skip
     mask = AttentionMask(
-        query_rank=torch.cat([content.query_rank, stream.query_rank])[None],
-        key_rank=content.key_rank[None],
-        query_document=torch.zeros(1, 12, dtype=torch.long),
-        key_document=torch.zeros(1, 8, dtype=torch.long),
+        query_step=torch.cat([content.query_step, stream.query_step])[None],
+        key_start=content.key_start[None],
+        key_stop=content.key_stop[None],
         query_key=torch.cat([torch.arange(8), torch.full((4,), NO_KEY)])[None],
     )
     own = ours(theirs())

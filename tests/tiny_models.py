@@ -73,13 +73,12 @@ def next_logits(model: LanguageModel, special: SpecialTokens, scheme: str, sourc
 def _next_logits_by_query(model: LanguageModel, prompt: list[int], written: list[int]):
     """The prompt is context, what is written has an order, and one query stands at the next place."""
     tokens = [*prompt, *written]
-    content = masks.permutation([masks.GIVEN] * len(prompt) + list(range(len(written) + 1)))
+    content = masks.permutation([masks.GIVEN] * len(prompt) + list(range(1, len(written) + 2)))
     stream = content.query_stream([len(tokens)])
     both = masks.AttentionMask(
-        query_rank=torch.cat([content.query_rank[:-1], stream.query_rank]),
-        key_rank=content.key_rank[:-1],
-        query_document=torch.zeros(len(tokens) + 1, dtype=torch.long),
-        key_document=torch.zeros(len(tokens), dtype=torch.long),
+        query_step=torch.cat([content.query_step[:-1], stream.query_step]),
+        key_start=content.key_start[:-1],
+        key_stop=content.key_stop[:-1],
         query_key=torch.tensor([*range(len(tokens)), masks.NO_KEY]),
     )
     places = torch.arange(len(tokens) + 1)[None]

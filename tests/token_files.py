@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified import masks
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.example import Example
 from unified.data.mmap import TokenFile, TokenFileWriter
@@ -76,10 +77,10 @@ class Reads(Objective):
             parts += [text.second, [SEPARATOR]]
         tokens = np.concatenate(parts).astype(np.int64)
         place = rng.integers(len(tokens), size=1)
-        ranks = np.arange(len(tokens)) if self.segments == 1 else np.full(len(tokens), -1)
+        mask = (masks.left_to_right if self.segments == 1 else masks.bidirectional)(len(tokens))
         is_next = -1 if text.is_next is None else int(text.is_next)
         return Example(
-            self.name, tokens, np.arange(len(tokens)), ranks * 0, ranks, ranks, place, tokens[place], is_next
+            self.name, tokens, np.arange(len(tokens)), np.zeros_like(tokens), mask, place, tokens[place], is_next
         )
 
 

@@ -35,7 +35,7 @@ from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothe
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
-from unified.masks import GIVEN, TEXT_MASKS
+from unified.masks import TEXT_MASKS, permutation
 from unified.model import LanguageModel
 from unified.model.language_model import NO_TOKEN_HEAD
 from unified.model.understanding import UnderstandingModel
@@ -308,20 +308,18 @@ class UnifiedLM(Answering, Composing, Embedding):
         tokens = np.array(ids, dtype=np.int64)
         hidden = np.flatnonzero(tokens == self.special.mask)
         if query_stream:
-            token_types, ranks = np.zeros_like(tokens), np.full_like(tokens, GIVEN)
+            token_types, mask = np.zeros_like(tokens), permutation((tokens == self.special.mask).astype(np.int64))
             token_types[-1] = CLS_TYPE
-            ranks[hidden] = 0
         else:
             codec = Codec.for_model(self.model.config, self.tokenizer, self.vocabulary, len(tokens))
             token_types = np.full_like(tokens, codec.token_types[0])
-            ranks = TEXT_MASKS[codec.mask](len(tokens)).key_rank.numpy()
+            mask = TEXT_MASKS[codec.mask](len(tokens))
         example = Example(
             group="masked",
             tokens=tokens,
             positions=np.arange(len(tokens)),
             token_types=token_types,
-            key_rank=ranks,
-            query_rank=ranks,
+            mask=mask,
             predicted=hidden,
             labels=tokens[hidden],
             query_stream=query_stream,

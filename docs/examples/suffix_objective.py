@@ -15,7 +15,7 @@ import numpy as np
 
 from unified.data.example import Example
 from unified.data.text import Text
-from unified.masks import GIVEN
+from unified.masks import seq2seq
 from unified.objectives import Objective
 from unified.objectives.requirements import require_share
 from unified.objectives.unilm import SOURCE, TARGET
@@ -47,14 +47,12 @@ class Suffix(Objective):
         predicted = max(1, round(self.share * len(text.tokens)))
         given = len(tokens) - predicted
         # The last given place sees the prefix alone, and so does everything it is read by: it may predict.
-        ranks = np.concatenate([np.full(given, GIVEN), np.arange(predicted)])
         return Example(
             group=self.name,
             tokens=tokens,
             positions=np.arange(len(tokens)),
             token_types=np.repeat((SOURCE, TARGET), (given, predicted)),
-            key_rank=ranks,
-            query_rank=ranks,
+            mask=seq2seq(given, predicted),
             predicted=np.arange(given - 1, len(tokens) - 1),
             labels=tokens[given:],
         )

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from unified.data.example import Batch
-from unified.masks import PADDING
+from unified.masks import NO_DOCUMENT
 
 
 def hashes(batch: Batch) -> dict[str, str]:
     """A hash of each part of a batch; of the mask at real queries and keys alone: what padding sees is free."""
-    queries, keys = batch.documents != PADDING, batch.documents[:, : batch.tokens.size(1)] != PADDING
-    visible = batch.mask.dense()
+    mask = batch.mask
+    queries, keys = mask.query_documents() != NO_DOCUMENT, mask.key_documents() != NO_DOCUMENT
+    visible = mask.dense()
     real = [visible[row][queries[row]][:, keys[row]] for row in range(len(batch.tokens))]
     return {
         "tokens": _hash([batch.tokens[keys]]),

@@ -120,7 +120,7 @@ def prepare(
     prepared = choose(mask, device, dropout, backend, needs, dtype, automatic)(mask, dtype)
     # Other masks leave only places without a text blind, whose states nobody reads.
     prepared.blind = mask.blind() if mask.exclude_self else None
-    prepared.shape = (len(mask.query_rank) if mask.batched else 0, mask.query_length, mask.key_length)
+    prepared.shape = (len(mask.query_step) if mask.batched else 0, mask.query_length, mask.key_length)
     return prepared
 
 

@@ -35,7 +35,7 @@ class DenseAttention(Backend):
         return None
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
-        self.visible = mask.dense().unsqueeze(-3)  # (B, 1, T, S)
+        self.visible = mask.for_sdpa()
 
     def __call__(
         self,

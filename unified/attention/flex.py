@@ -44,7 +44,7 @@ class FlexAttention(Backend):
                 "(fairseq-train --attention-dropout 0) or use 'sdpa'"
             )
         if mask.last_key is not None:
-            return "FlexAttention serves ranks alone, and this mask limits its queries by last_key too; use 'sdpa'"
+            return "FlexAttention serves steps alone, and this mask limits its queries by last_key too; use 'sdpa'"
         if needs == "bias":
             return "FlexAttention does not add the bias of relative positions to the scores; use 'sdpa'"
         if needs == "weights":

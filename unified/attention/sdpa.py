@@ -7,12 +7,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias
-from unified.masks import NO_KEY, AttentionMask
-
-
-def _may_be_keyless(mask: AttentionMask) -> bool:
-    """Whether a query may have no key of its own; on a GPU a look would wait."""
-    return mask.device.type != "cpu" or bool((mask.query_key == NO_KEY).any())
+from unified.masks import AttentionMask
 
 
 class SdpaAttention(Backend):
@@ -36,11 +31,11 @@ class SdpaAttention(Backend):
         self.causal = mask.structure == "causal"
         self.visible = self.empty = None
         if mask.structure == "mixed":
-            self.visible = mask.dense().unsqueeze(-3)
-            # Only these masks can leave a query with nothing to see; kernels differ in what they return there.
-            keyless = mask.query_length != mask.key_length or _may_be_keyless(mask)
-            if mask.exclude_self or mask.last_key is not None or keyless:
-                self.empty = ~self.visible.any(-1, keepdim=True)
+            self.visible = mask.for_sdpa()
+            # Kernels differ in what they return where a query sees nothing. On a GPU a look would wait.
+            empty = ~self.visible.any(-1, keepdim=True)
+            if mask.device.type != "cpu" or bool(empty.any()):
+                self.empty = empty
 
     def __call__(
         self,

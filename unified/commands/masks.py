@@ -1,39 +1,80 @@
 """``unified masks``: look at a mask in the terminal or as a picture file.
 
-unified masks show seq2seq --source 4 --target 3
-unified masks plot permutation --steps G,1,G,0 --query-stream 1,3 --output stream.svg
-unified masks show pack --length 9 seq2seq:2,2 right_to_left:3
+unified masks show seq2seq 4 3
+unified masks show sliding_window 8 left=2 right=1 --memory 3
+unified masks plot permutation 0,2,0,1 --query-stream 1,3 --output stream.svg
+unified masks show pack 9 seq2seq:2,2 right_to_left:3
+unified masks show my_module:my_builder 6
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
+from collections.abc import Callable
 
 from unified import masks
 from unified.errors import UnifiedError
+from unified.notation import nearest
 
 NAME = "masks"
 HELP = "show or plot an attention mask"
 
-_BY_LENGTH = {
-    "bidirectional": "every token sees every token",
-    "left_to_right": "every token sees itself and those before it",
-    "right_to_left": "every token sees itself and those after it",
+Builder = Callable[..., masks.AttentionMask]
+#: What an argument of a builder may be.
+Argument = int | list[int] | None
+
+BUILDERS: dict[str, Builder] = {
+    builder.__name__: builder
+    for builder in (
+        masks.bidirectional,
+        masks.left_to_right,
+        masks.right_to_left,
+        masks.seq2seq,
+        masks.permutation,
+        masks.sliding_window,
+        masks.block_causal,
+        masks.block_diffusion,
+        masks.pseudo_masked,
+        masks.tree,
+    )
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    show = verbs.add_parser("show", help="print it as text: a line per query, a column per key, ranks at the margins")
-    _add_builders(show)
-    plot = verbs.add_parser("plot", help="write it to a file: .svg with labels, .png without")
-    for builder in _add_builders(plot):
-        builder.add_argument("--output", required=True, metavar="FILE", help="picture to write, .svg or .png")
-        builder.add_argument("--tokens", help='labels of the keys, separated by spaces: "[CLS] it rains [SEP]"')
+    listed = "\n".join(f"  {name}{_signature(builder)}" for name, builder in BUILDERS.items())
+    for verb, what in (
+        ("show", "print it as text: a line per query, a column per key, steps at the margins"),
+        ("plot", "write it to a file: .svg with labels, .png without"),
+    ):
+        own = verbs.add_parser(
+            verb,
+            help=what,
+            description=what,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=f"masks:\n{listed}\n  pack(length, MASK:ARGUMENTS ...), several documents in one row",
+        )
+        own.add_argument("mask", metavar="MASK", help="name of a mask, or module:function of a builder of your own")
+        own.add_argument(
+            "arguments", nargs="*", metavar="ARGUMENT", help="4, none, 0,2,0,1 or name=4, as it takes them"
+        )
+        own.add_argument("--query-stream", metavar="PLACES", help="show the queries that predict these tokens: 1,3")
+        own.add_argument("--sinks", type=int, default=0, metavar="N", help="the first N keys never disappear")
+        own.add_argument("--memory", type=int, default=0, metavar="N", help="N memory slots in front")
+        own.add_argument("--without-self", action="store_true", help="no token attends to itself")
+        if verb == "plot":
+            own.add_argument("--output", required=True, metavar="FILE", help="picture to write, .svg or .png")
+            own.add_argument("--tokens", help='labels of the keys, separated by spaces: "[CLS] it rains [SEP]"')
 
 
 def run(args: argparse.Namespace) -> None:
-    mask = _build(args)
+    mask = _build(args.mask, args.arguments)
+    if args.query_stream is not None:
+        mask = mask.query_stream(_integers("--query-stream", args.query_stream))
+    if args.sinks:
+        mask = mask.with_sinks(args.sinks)
     if args.memory:
         mask = mask.with_memory(args.memory)
     if args.without_self:
@@ -45,60 +86,78 @@ def run(args: argparse.Namespace) -> None:
     print(f"wrote {args.output}")
 
 
-def _add_builders(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    kinds = parser.add_subparsers(dest="builder", metavar="MASK", required=True)
-    by_length = [_add_builder(kinds, name, help) for name, help in _BY_LENGTH.items()]
-    for builder in by_length:
-        builder.add_argument("--length", type=int, required=True, help="tokens")
-    seq2seq = _add_builder(kinds, "seq2seq", "the source sees itself, a target token the source and the target so far")
-    seq2seq.add_argument("--source", type=int, required=True, help="source tokens")
-    seq2seq.add_argument("--target", type=int, required=True, help="target tokens")
-    permutation = _add_builder(kinds, "permutation", "tokens become visible in any order")
-    permutation.add_argument("--steps", required=True, help="per token G (given) or its step: G,1,G,0")
-    permutation.add_argument("--query-stream", metavar="PLACES", help="show the queries that predict these tokens: 1,3")
-    pack = _add_builder(kinds, "pack", "several documents in one row")
-    pack.add_argument("documents", nargs="+", metavar="MASK:LENGTHS", help="seq2seq:4,3 or left_to_right:5")
-    pack.add_argument("--length", type=int, required=True, help="tokens of the row; the rest is padding")
-    return [*by_length, seq2seq, permutation, pack]
-
-
-def _add_builder(kinds: argparse._SubParsersAction, name: str, help: str) -> argparse.ArgumentParser:
-    builder = kinds.add_parser(name, help=help, description=help)
-    builder.add_argument("--memory", type=int, default=0, metavar="N", help="N memory slots in front")
-    builder.add_argument("--without-self", action="store_true", help="no token attends to itself")
-    return builder
-
-
-def _build(args: argparse.Namespace) -> masks.AttentionMask:
-    if args.builder in _BY_LENGTH:
-        return getattr(masks, args.builder)(args.length)
-    if args.builder == "seq2seq":
-        return masks.seq2seq(args.source, args.target)
-    if args.builder == "pack":
-        return masks.pack([_document(document) for document in args.documents], args.length)
-    mask = masks.permutation(_steps(args.steps))
-    if args.query_stream is None:
-        return mask
-    return mask.query_stream(_integers("--query-stream", args.query_stream))
+def _build(name: str, arguments: list[str]) -> masks.AttentionMask:
+    if name != "pack":
+        return _call(name, _builder(name), arguments)
+    if not arguments:
+        raise UnifiedError("pack needs the length of the row and its documents: pack 9 seq2seq:2,2 right_to_left:3")
+    length, *documents = arguments
+    return masks.pack([_document(document) for document in documents], _whole("the length of the row", length))
 
 
 def _document(text: str) -> masks.AttentionMask:
     """``seq2seq:4,3`` or ``left_to_right:5``."""
-    name, _, lengths = text.partition(":")
-    wanted = {**dict.fromkeys(_BY_LENGTH, 1), "seq2seq": 2}
-    numbers = _integers(f"the lengths of {text!r}", lengths)
-    if wanted.get(name) != len(numbers):
-        raise UnifiedError(f"a document must be like seq2seq:4,3 or one of {', '.join(_BY_LENGTH)}:5, got {text!r}")
-    return getattr(masks, name)(*numbers)
+    name, _, arguments = text.partition(":")
+    return _call(name, _builder(name), arguments.split(","))
 
 
-def _steps(text: str) -> list[int]:
-    given = {"G": str(masks.GIVEN), "g": str(masks.GIVEN)}
-    return _integers("--steps", ",".join(given.get(part.strip(), part) for part in text.split(",")))
+def _builder(name: str) -> Builder:
+    if name in BUILDERS:
+        return BUILDERS[name]
+    module_name, colon, function = name.partition(":")
+    if not colon:
+        raise UnifiedError(f"no mask {name!r}{nearest(name, BUILDERS)}; known are {', '.join(BUILDERS)}, pack, and any "
+                           "package.module:function")  # fmt: skip
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UnifiedError(f"{name}: module {module_name} cannot be imported ({error})") from None
+    if function not in vars(module) or not callable(vars(module)[function]):
+        raise UnifiedError(f"{name}: module {module_name} has no function {function!r}")
+    builder: Builder = vars(module)[function]
+    return builder
+
+
+def _call(name: str, builder: Builder, arguments: list[str]) -> masks.AttentionMask:
+    places: list[Argument] = []
+    names: dict[str, Argument] = {}
+    for argument in arguments:
+        field, equals, value = argument.rpartition("=")
+        if equals:
+            names[field] = _argument(argument, value)
+        else:
+            places.append(_argument(argument, argument))
+    try:
+        bound = inspect.signature(builder).bind(*places, **names)
+    except TypeError as error:
+        raise UnifiedError(f"{name}: {error}; it takes {_signature(builder)}") from None
+    mask = builder(*bound.args, **bound.kwargs)
+    if not isinstance(mask, masks.AttentionMask):
+        raise UnifiedError(f"{name} must return an AttentionMask of unified.masks, got {type(mask).__name__}")
+    return mask
+
+
+def _argument(text: str, value: str) -> Argument:
+    if value.lower() == "none":
+        return None
+    return _integers(f"the argument {text!r}", value) if "," in value else _whole(f"the argument {text!r}", value)
+
+
+def _signature(builder: Builder) -> str:
+    """``(length, left, right=0)``."""
+    parameters = inspect.signature(builder).parameters.values()
+    return f"({', '.join(str(parameter.replace(annotation=parameter.empty)) for parameter in parameters)})"
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UnifiedError(f"{name} must be an integer, got {text!r}") from None
 
 
 def _integers(name: str, text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")] if text else []
-    except ValueError as error:
-        raise UnifiedError(f"{name} must be integers separated by commas, got {text!r}") from error
+    except ValueError:
+        raise UnifiedError(f"{name} must be integers separated by commas, got {text!r}") from None

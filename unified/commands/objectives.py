@@ -15,7 +15,6 @@ from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
-from unified.objectives.check import attention_mask
 
 NAME = "objectives"
 HELP = "list the training objectives, or show one example of an objective"
@@ -90,7 +89,7 @@ def _shown(args: argparse.Namespace) -> str:
         raise UnifiedError(f"--seed must be at least 0, got {args.seed}")
     text, vocabulary = _text(objectives[0], args.text, args.second)
     example = objectives[0](text, np.random.default_rng(args.seed))
-    mask = attention_mask(example)
+    mask = example.mask
     pictures = [str(mask)]
     if example.query_stream:
         pictures += ["", "query stream, a row for each prediction:", str(mask.query_stream(example.predicted))]
@@ -172,8 +171,8 @@ def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
     labels = dict(zip(example.predicted.tolist(), example.labels.tolist(), strict=True))
     rows = [("place", "token", "type", "visible", "predict")]
     for place, token in enumerate(example.tokens.tolist()):
-        rank = int(example.key_rank[place])
-        visible = "given" if rank == GIVEN else f"step {rank}"
+        step = int(example.mask.key_start[place])
+        visible = "given" if step == GIVEN else f"step {step}"
         label = vocabulary.symbols[labels[place]] if place in labels else ""
         rows.append((str(place), vocabulary.symbols[token], str(example.token_types[place]), visible, label))
     if example.is_next != NO_PAIR_LABEL:

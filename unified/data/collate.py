@@ -10,7 +10,8 @@ import torch
 
 from unified.data.example import NO_PAIR_LABEL, Batch, Example, Examples
 from unified.data.extents import Extents
-from unified.masks import GIVEN, PADDING, structure_of
+from unified.masks import HIDDEN_START, HIDDEN_STOP, NOWHERE, structure_of
+from unified.masks.steps import Steps, before
 
 
 def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
@@ -22,9 +23,10 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
 def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
     """Put the examples of each row one after another and fill the rows up with padding.
 
-    The targets of examples with a query stream get a place each behind the row, numbered like their example.
+    The targets of examples with a query stream get a place each behind the row. Each example has its own part of the
+    row's time axis, so that examples do not see each other.
 
-    A padding place holds ``pad``, position and token type 0, ranks ``GIVEN`` and document ``PADDING``.
+    A padding place holds ``pad``, position and token type 0; it sees nothing, and nothing sees it.
 
     Args:
         examples: row after row.
@@ -47,9 +49,9 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         raise ValueError(f"row {row_lengths.argmax()} holds {row_lengths.max()} tokens, but rows have {width} places")
     before_in_row = np.cumsum(lengths) - lengths - np.repeat(np.cumsum(row_lengths) - row_lengths, per_row)
     stretches = list(pairwise(Extents(row_lengths).offsets.tolist()))
-    numbers = Extents(per_row).within
+    steps, document_ends = _on_one_axis(examples, per_row)
     streamed = examples.query_stream * examples.predicted_counts
-    stream = _Stream.of(examples, streamed, row_of_example, count)
+    stream = _Stream.of(examples, steps, streamed, row_of_example, count)
     stride = width + stream.width
     starts = row_of_example * stride + before_in_row  # first place of each example, flat
 
@@ -59,9 +61,9 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
             full[row, : stop - start] = values[start:stop]
         return full
 
-    key_rank = spread(examples.key_rank, GIVEN)
-    query_rank = key_rank if examples.query_rank is examples.key_rank else spread(examples.query_rank, GIVEN)
-    documents = spread(numbers.repeat(lengths), PADDING)
+    query_step = spread(steps.query_step, NOWHERE, np.int32)
+    key_start = spread(steps.key_start, HIDDEN_START, np.int32)
+    key_stop = spread(steps.key_stop, HIDDEN_STOP, np.int32)
     labels_each, boundaries_each = examples.predicted_counts, examples.boundary_counts
     predicted = examples.predicted + starts.repeat(labels_each)
     predicted[np.repeat(streamed > 0, labels_each)] = stream.rows * stride + width + stream.columns
@@ -72,9 +74,10 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         "tokens": spread(examples.tokens, pad),
         "positions": stream.behind(spread(examples.positions, 0), stream.positions, 0),
         "token_types": stream.behind(spread(examples.token_types, 0), stream.token_types, 0),
-        "documents": stream.behind(documents, numbers.repeat(streamed), PADDING),
-        "key_rank": key_rank,
-        "query_rank": stream.behind(query_rank, stream.ranks, GIVEN),
+        "query_step": stream.behind(query_step, stream.steps, NOWHERE),
+        "key_start": key_start,
+        "key_stop": key_stop,
+        "document_ends": document_ends,
         "predicted": predicted,
         "labels": examples.labels,
         "label_groups": group_of_example.repeat(labels_each),
@@ -92,9 +95,19 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     if examples.entities is not None:
         arrays["entities"] = spread(examples.entities, False, dtype=np.bool_)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    structure = "mixed" if stream.width else structure_of(key_rank, query_rank, documents)
-    changes = arrays["documents"][:, 1:] != arrays["documents"][:, :-1]
-    return Batch(**tensors, groups=groups, structure=structure, stretches=1 + int(changes.sum(1).max()))
+    structure = "mixed" if stream.width else structure_of(query_step, key_start, key_stop)
+    return Batch(**tensors, groups=groups, structure=structure)
+
+
+def _on_one_axis(examples: Examples, per_row: np.ndarray) -> tuple[Steps, np.ndarray]:
+    """The steps of all examples, those of a row one after another; int32 (B, D), where each example's part ends."""
+    ends, rows = examples.steps.ends, Extents(per_row)
+    total = np.concatenate([[0], ends.cumsum()])
+    offsets = total[:-1] - total[rows.starts].repeat(per_row)
+    document_ends = np.zeros((len(per_row), max(1, int(per_row.max()))), dtype=np.int32)
+    document_ends[rows.owners, rows.within] = offsets + ends
+    document_ends = np.maximum.accumulate(document_ends, axis=1)
+    return examples.steps.shifted(examples.lengths, examples.lengths, offsets), document_ends
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,7 @@ class _Stream:
     Attributes:
         width: places of the longest row's stream.
         rows, columns: int64 (N,), where each query stands.
-        positions, token_types, ranks: int64 (N,); a query has the step before its target's.
+        positions, token_types, steps: int64 (N,); a query looks one step before its target appears.
     """
 
     width: int
@@ -112,10 +125,12 @@ class _Stream:
     columns: np.ndarray
     positions: np.ndarray
     token_types: np.ndarray
-    ranks: np.ndarray
+    steps: np.ndarray
 
     @classmethod
-    def of(cls, examples: Examples, counts: np.ndarray, row_of_example: np.ndarray, row_count: int) -> _Stream:
+    def of(
+        cls, examples: Examples, steps: Steps, counts: np.ndarray, row_of_example: np.ndarray, row_count: int
+    ) -> _Stream:
         """``counts`` (examples,) says how many queries each example has."""
         if not counts.any():
             none = np.empty(0, dtype=np.int64)
@@ -129,14 +144,14 @@ class _Stream:
             columns=Extents(per_row).within,
             positions=examples.positions[own],
             token_types=examples.token_types[own],
-            ranks=examples.key_rank[own] - 1,
+            steps=before(steps.key_start[own]),
         )
 
     def behind(self, content: np.ndarray, values: np.ndarray, fill: int) -> np.ndarray:
         """(B, T) content and (N,) values of the queries -> (B, T + width)."""
         if self.width == 0:
             return content
-        full = np.full((len(content), self.width), fill, dtype=np.int64)
+        full = np.full((len(content), self.width), fill, dtype=content.dtype)
         full[self.rows, self.columns] = values
         return np.concatenate([content, full], axis=1)
 

@@ -10,6 +10,9 @@ import torch
 
 from unified.data.extents import Extents, runs
 from unified.masks import NO_KEY, AttentionMask
+from unified.masks.builders import of_steps
+from unified.masks.packing import steps_of
+from unified.masks.steps import Steps
 
 #: ``Example.is_next`` where the objective predicts no next sentence.
 NO_PAIR_LABEL = -1
@@ -28,7 +31,7 @@ class Example:
         tokens: (T,) input ids, special symbols and corruption included.
         positions: (T,) position ids.
         token_types: (T,) token-type ids (UniLM's also name the objective).
-        key_rank, query_rank: (T,) the attention mask, see :mod:`unified.masks`.
+        mask: who sees whom, a row of T tokens that are query and key at once, see :mod:`unified.masks`.
         predicted: (N,) increasing places of ``tokens`` whose original token is predicted.
         labels: (N,) the tokens to predict there.
         is_next: 1 where the second segment follows the first, 0 where it is random, -1 where nobody asks.
@@ -45,8 +48,7 @@ class Example:
     tokens: np.ndarray
     positions: np.ndarray
     token_types: np.ndarray
-    key_rank: np.ndarray
-    query_rank: np.ndarray
+    mask: AttentionMask
     predicted: np.ndarray
     labels: np.ndarray
     is_next: int = NO_PAIR_LABEL
@@ -66,7 +68,8 @@ class Examples:
     Attributes:
         groups: n names.
         lengths: (n,) tokens of each.
-        tokens, positions, token_types, key_rank, query_rank: (all tokens,).
+        tokens, positions, token_types: (all tokens,).
+        steps: who sees whom, of n sequences.
         predicted, labels: (all predictions,), places counted from their example's first token.
         predicted_counts: (n,) predictions of each.
         is_next, pair_place: (n,).
@@ -81,8 +84,7 @@ class Examples:
     tokens: np.ndarray
     positions: np.ndarray
     token_types: np.ndarray
-    key_rank: np.ndarray
-    query_rank: np.ndarray
+    steps: Steps
     predicted: np.ndarray
     labels: np.ndarray
     predicted_counts: np.ndarray
@@ -100,7 +102,13 @@ class Examples:
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> Examples:
-        """Those of a list, copied."""
+        """Those of a list, copied.
+
+        Raises:
+            ValueError: a mask is not of an example's tokens.
+        """
+        for example in examples:
+            _check_mask(example)
 
         def each(values: Iterable[int]) -> np.ndarray:
             return np.fromiter(values, dtype=np.int64, count=len(examples))
@@ -112,6 +120,7 @@ class Examples:
             groups=[example.group for example in examples],
             lengths=each(len(example.tokens) for example in examples),
             **{name: joined(name) for name in (*_PER_TOKEN, *_PER_PREDICTION)},
+            steps=steps_of([example.mask for example in examples]),
             predicted_counts=each(len(example.predicted) for example in examples),
             is_next=each(example.is_next for example in examples),
             pair_place=each(example.pair_place for example in examples),
@@ -131,7 +140,7 @@ class Examples:
         *,
         tokens: np.ndarray,
         token_types: np.ndarray,
-        ranks: np.ndarray,
+        steps: Steps,
         places: np.ndarray,
         labels: np.ndarray,
         is_next: np.ndarray | None = None,
@@ -141,7 +150,7 @@ class Examples:
 
         Args:
             extents: the examples' tokens.
-            ranks: (all tokens,), both as key and as query.
+            steps: who sees whom, of n sequences.
             places: (all predictions,), increasing, counted over all examples.
             is_next: (n,), None where nobody asks.
             entities: bool (all tokens,), None where nobody says.
@@ -155,8 +164,7 @@ class Examples:
             tokens=tokens,
             positions=extents.within,
             token_types=token_types,
-            key_rank=ranks,
-            query_rank=ranks,
+            steps=steps,
             predicted=places - extents.starts.repeat(counts),
             labels=labels,
             predicted_counts=counts,
@@ -173,15 +181,19 @@ class Examples:
     @classmethod
     def joined(cls, parts: Sequence[Examples], order: np.ndarray) -> Examples:
         """The examples of all parts together in another order, int64 (n,)."""
-        found = {f.name: _all_or_none([getattr(part, f.name) for part in parts]) for f in fields(cls)[1:]}
+        arrays = [field.name for field in fields(cls) if field.name not in ("groups", "steps")]
+        found = {name: _all_or_none([getattr(part, name) for part in parts]) for name in arrays}
         merged = {name: array for name, array in found.items() if array is not None}
         groups = [group for part in parts for group in part.groups]
         for names, counts in _COUNTED.items():
             extents = Extents(merged[counts])
             own = runs(extents.starts[order], extents.lengths[order])
             merged |= {name: merged[name][own] for name in names if name in merged}
+        extents = Extents(merged["lengths"])
+        own = runs(extents.starts[order], extents.lengths[order])
+        steps = Steps.joined([part.steps for part in parts]).reordered(own, order)
         merged |= {name: merged[name][order] for name in _PER_EXAMPLE}
-        return cls(groups=[groups[i] for i in order.tolist()], **merged)
+        return cls(groups=[groups[i] for i in order.tolist()], steps=steps, **merged)
 
     def split(self) -> list[Example]:
         """Each by itself, as views."""
@@ -191,10 +203,12 @@ class Examples:
             for name in names
             if getattr(self, name) is not None
         }
+        steps = self.steps.split(self.lengths)
         return [
             Example(
                 group=group,
                 **{name: parts[i] for name, parts in cuts.items()},
+                mask=of_steps(steps[i]),
                 is_next=int(self.is_next[i]),
                 pair_place=int(self.pair_place[i]),
                 query_stream=bool(self.query_stream[i]),
@@ -204,7 +218,7 @@ class Examples:
 
 
 _EMPTY = np.empty(0, dtype=np.int64)
-_PER_TOKEN = ("tokens", "positions", "token_types", "key_rank", "query_rank")
+_PER_TOKEN = ("tokens", "positions", "token_types")
 _PER_PREDICTION = ("predicted", "labels")
 #: Fields of :class:`Examples`, and the field that says how many entries of them each example has.
 _COUNTED = {
@@ -225,9 +239,9 @@ class Batch:
     Attributes:
         tokens: int64 (B, T).
         positions, token_types: int64 (B, Q).
-        documents: int64 (B, Q), number of the example within its row, ``PADDING`` (-1) where there is none.
-        key_rank: int64 (B, T).
-        query_rank: int64 (B, Q).
+        query_step: int32 (B, Q); this and the next three are the attention mask, see :mod:`unified.masks`.
+        key_start, key_stop: int32 (B, T).
+        document_ends: int32 (B, D), where the examples' parts of the row's time axis end.
         predicted: int64 (N,), places to predict, row by row, as flat indices into B x Q, as all flat indices here.
         labels: int64 (N,).
         label_groups: int64 (N,), index into ``groups``.
@@ -244,15 +258,15 @@ class Batch:
         entities: bool (B, T), tokens within named entities; None where some example does not say.
         groups: names of the objectives; the same tuple in every batch of a run.
         structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
-        stretches: most stretches of one document along a row, known since collation too.
     """
 
     tokens: torch.Tensor
     positions: torch.Tensor
     token_types: torch.Tensor
-    documents: torch.Tensor
-    key_rank: torch.Tensor
-    query_rank: torch.Tensor
+    query_step: torch.Tensor
+    key_start: torch.Tensor
+    key_stop: torch.Tensor
+    document_ends: torch.Tensor
     predicted: torch.Tensor
     labels: torch.Tensor
     label_groups: torch.Tensor
@@ -268,22 +282,22 @@ class Batch:
     sentence_groups: torch.Tensor
     groups: tuple[str, ...]
     structure: str = "mixed"
-    stretches: int | None = None
     entities: torch.Tensor | None = None
 
     @property
     def mask(self) -> AttentionMask:
         """The attention mask of the rows, (B, Q) queries by (B, T) keys."""
-        length, queries = self.tokens.size(1), self.documents.size(1)
-        own = torch.arange(queries, device=self.documents.device)
+        length, queries = self.tokens.size(1), self.query_step.size(1)
+        own = torch.arange(queries, device=self.tokens.device)
         return AttentionMask.unchecked(
-            query_rank=self.query_rank,
-            key_rank=self.key_rank,
-            query_document=self.documents,
-            key_document=self.documents if queries == length else self.documents[:, :length],
-            query_key=torch.where(own < length, own, NO_KEY).expand_as(self.documents),
+            query_step=self.query_step,
+            key_start=self.key_start,
+            key_stop=self.key_stop,
+            document_ends=self.document_ends,
+            query_key=None
+            if queries == length
+            else torch.where(own < length, own, NO_KEY).expand(len(self.tokens), -1),
             structure=self.structure,
-            stretches=self.stretches,
         )
 
     @property
@@ -303,7 +317,7 @@ class Batch:
         return {name: tensor for name, tensor in found.items() if tensor is not None}
 
     def known(self) -> dict[str, object]:
-        """What is no tensor: ``groups``, ``structure`` and ``stretches``."""
+        """What is no tensor: ``groups`` and ``structure``."""
         return {name: getattr(self, name) for name in _KNOWN}
 
     def to(self, device: torch.device | str) -> Batch:
@@ -316,7 +330,22 @@ def prediction_names(groups: Sequence[str]) -> list[str]:
     return [f"{group}{kind}" for kind in ("", "_next_sentence", "_boundary", "_extractive") for group in groups]
 
 
-_KNOWN = ("groups", "structure", "stretches")
+_KNOWN = ("groups", "structure")
+
+
+def _check_mask(example: Example) -> None:
+    """Raise a ValueError unless the mask is one of the example's tokens alone."""
+    mask, length = example.mask, len(example.tokens)
+    if mask.batched or (mask.query_length, mask.key_length) != (length, length):
+        raise ValueError(
+            f"an example of {example.group!r} has {length} tokens, but its mask has {mask.query_length} queries and "
+            f"{mask.key_length} keys"
+        )
+    if mask.exclude_self or mask.last_key is not None or mask.document_count > 1:
+        raise ValueError(
+            f"the mask of an example of {example.group!r} must be one of steps alone, of one document: without_self "
+            "and causal are a model's, and packing comes later"
+        )
 
 
 def _all_or_none(arrays: Sequence[np.ndarray | None]) -> np.ndarray | None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import torch
 
+from unified import masks
 from unified.attention import Attention
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.masks import GIVEN, PADDING, AttentionMask
 from unified.model.language_model import LanguageModel
 from unified.model.relations import DistanceTable, Relations
 
@@ -426,10 +426,9 @@ class CachedDecoder:
             raise UnifiedError(f"source_tokens[{row}] must end with the separator (id {self.special.separator})")
         return real
 
-    def _source_mask(self, positions: torch.Tensor, visible: torch.Tensor) -> AttentionMask:
-        ranks = positions if self.scheme.causal_source else torch.full_like(positions, GIVEN)
-        documents = torch.zeros_like(positions).masked_fill(~visible, PADDING)
-        return AttentionMask.of_rows(key_rank=ranks, query_rank=ranks, documents=documents, structure="mixed")
+    def _source_mask(self, positions: torch.Tensor, visible: torch.Tensor) -> masks.AttentionMask:
+        of_source = masks.left_to_right if self.scheme.causal_source else masks.bidirectional
+        return of_source(positions.size(1)).to(positions.device).without_keys(~visible)
 
     def check_positions(self, needed: int) -> None:
         """Raise UnifiedError unless the position table has ``needed`` rows, or positions are relative."""

@@ -1,41 +1,67 @@
-"""Who may attend to whom, in two integers per token.
+"""Who may attend to whom, in three integers per token.
 
-Query ``i`` may attend to key ``j`` when both lie in the same document and ``key_rank[j] <= query_rank[i]``. Rank
-``GIVEN`` (-1) means "shown from the start"; rank ``r >= 0`` means "becomes visible at step r". True means "may attend".
+A key is visible from one step until another: query ``i`` may attend to key ``j`` when
+``key_start[j] <= query_step[i] < key_stop[j]``. Step 0 shows what is given; the r-th thing that is produced appears at
+step r >= 1. True means "may attend".
 
     from unified import masks
     mask = masks.seq2seq(source_length=4, target_length=3)
     mask.dense()         # bool (queries, keys)
     print(mask)          # the same as a picture
 
-The rule can say exactly the masks whose rows are nested within a document (:func:`is_nested`). Tokens that are query
-and key at once obey ``query_rank <= key_rank``; visibility is then transitive, so stacked layers leak nothing.
-
-Letters: B rows, T queries, S keys. All vectors are int64.
+Letters: B rows, T queries, S keys, D documents.
 """
 
-from unified.masks.builders import TEXT_MASKS, bidirectional, left_to_right, permutation, right_to_left, seq2seq
-from unified.masks.constants import GIVEN, NO_KEY, PADDING
+from unified.masks.builders import (
+    TEXT_MASKS,
+    bidirectional,
+    block_causal,
+    block_diffusion,
+    causal,
+    left_to_right,
+    permutation,
+    prefix_lm,
+    pseudo_masked,
+    right_to_left,
+    seq2seq,
+    sliding_window,
+    tree,
+)
+from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_DOCUMENT, NO_KEY, NOWHERE
+from unified.masks.leakage import Leak, is_transitive, leaks
 from unified.masks.mask import AttentionMask, structure_of
 from unified.masks.packing import batch, pack
 from unified.masks.pictures import plot
-from unified.masks.recovery import from_dense, is_nested
+from unified.masks.recovery import from_dense, is_interval
 
 __all__ = [
     "AttentionMask",
     "GIVEN",
+    "HIDDEN_START",
+    "HIDDEN_STOP",
+    "Leak",
+    "NOWHERE",
+    "NO_DOCUMENT",
     "NO_KEY",
-    "PADDING",
     "TEXT_MASKS",
     "batch",
     "bidirectional",
+    "block_causal",
+    "block_diffusion",
+    "causal",
     "from_dense",
-    "is_nested",
+    "is_interval",
+    "is_transitive",
+    "leaks",
     "left_to_right",
     "pack",
     "permutation",
     "plot",
+    "prefix_lm",
+    "pseudo_masked",
     "right_to_left",
     "seq2seq",
+    "sliding_window",
     "structure_of",
+    "tree",
 ]

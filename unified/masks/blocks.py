@@ -1,49 +1,53 @@
-"""FlexAttention's BlockMask from extremes of the ranks: quadratic in blocks, not in tokens, and exact.
+"""FlexAttention's BlockMask from extremes of the steps: quadratic in blocks, not in tokens.
 
 A **run** is a maximal stretch of tokens of one document inside one block; a block holds few of them. Two runs of the
-same document hold a visible pair exactly when the smallest key rank is at most the largest query rank.
+same document may hold a visible pair where the first key appears before the last query looks, and the last key
+disappears after the first query looks. That never misses a visible block; it may keep a hidden one where keys come and
+go between queries. A pair of blocks is fully visible exactly when the last key appears before the first query looks,
+and the first key disappears after the last query looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from unified.masks.constants import NO_KEY
+from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
 
-    from unified.masks.mask import AttentionMask
+    from unified.masks.mask import AttentionMask, MaskMod
 
-_LARGEST = torch.iinfo(torch.int64).max
-_WORST = {"amin": _LARGEST, "amax": torch.iinfo(torch.int64).min}
+_LARGEST = torch.iinfo(torch.int32).max
+_WORST = {"amin": _LARGEST, "amax": torch.iinfo(torch.int32).min}
 
 
-def mask_mod(mask: AttentionMask) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
+def mask_mod(mask: AttentionMask) -> MaskMod:
     """The rule as a function of (batch, head, query, key); a mask of one row serves every row of a batch."""
     _refuse_last_key(mask)
-    query_rank, key_rank = mask.query_rank, mask.key_rank
-    query_document, key_document, query_key = mask.query_document, mask.key_document, mask.query_key
+    step, start, stop = mask.query_step, mask.key_start, mask.key_stop
 
-    def one_row(batch, head, query, key):
-        return (query_document[query] == key_document[key]) & (key_rank[key] <= query_rank[query])
+    def one_row(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return (start[key] <= step[query]) & (step[query] < stop[key])
 
-    def rows(batch, head, query, key):
-        same_document = query_document[batch, query] == key_document[batch, key]
-        return same_document & (key_rank[batch, key] <= query_rank[batch, query])
+    def rows(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return (start[batch, key] <= step[batch, query]) & (step[batch, query] < stop[batch, key])
 
-    def one_row_without_self(batch, head, query, key):
-        return one_row(batch, head, query, key) & (key != query_key[query])
+    if not mask.exclude_self:
+        return rows if mask.batched else one_row
+    own = mask.own_keys
 
-    def rows_without_self(batch, head, query, key):
-        return rows(batch, head, query, key) & (key != query_key[batch, query])
+    def one_row_but_self(
+        batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor
+    ) -> torch.Tensor:
+        return one_row(batch, head, query, key) & (key != own[query])
 
-    if mask.exclude_self:
-        return rows_without_self if mask.batched else one_row_without_self
-    return rows if mask.batched else one_row
+    def rows_but_self(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return rows(batch, head, query, key) & (key != own[batch, query])
+
+    return rows_but_self if mask.batched else one_row_but_self
 
 
 def block_mask(mask: AttentionMask, block_size: int) -> BlockMask:
@@ -72,35 +76,37 @@ def block_mask(mask: AttentionMask, block_size: int) -> BlockMask:
 
 
 def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(some pair is visible, every pair is visible), each bool (B, query blocks, key blocks); B = 1 for one row.
+    """(some pair may be visible, every pair is visible), bool (B, query blocks, key blocks) each; B = 1 for one row.
 
-    A block cut off by the end of the row is never full, as in ``create_block_mask``.
+    A block cut off by the end of the row is never full, as in ``create_block_mask``, and neither is one with padding.
     """
     _refuse_last_key(mask)
-    queries = _Side.of(mask.query_rank, mask.query_document, block_size, mask.stretches)
-    if mask.key_document is mask.query_document:
-        keys = queries._replace(rank=torch.atleast_2d(mask.key_rank))  # the same tokens fall into the same runs
-    else:
-        keys = _Side.of(mask.key_rank, mask.key_document, block_size, mask.stretches)
-    query_key = torch.atleast_2d(mask.query_key)
-    pairs = _visible_runs(queries, keys, query_key if mask.exclude_self else None)
-    some = _per_block(pairs, queries, keys)
-    full = _full_blocks(queries, keys)
-    if mask.exclude_self:
-        full &= ~_own_blocks(query_key, queries, keys)
+    step, start, stop = (torch.atleast_2d(side) for side in (mask.query_step, mask.key_start, mask.key_stop))
+    queries = _Side.of(torch.atleast_2d(mask.query_documents()), block_size, mask.document_count)
+    keys = _Side.of(torch.atleast_2d(mask.key_documents()), block_size, mask.document_count)
+    own = torch.atleast_2d(mask.own_keys) if mask.exclude_self else None
+    some = _per_block(_visible_runs(queries, keys, step, start, stop, own), queries, keys)
+    full = _full_blocks(queries, keys, step, start, stop)
+    if own is not None:
+        full &= ~_own_blocks(own, queries, keys)
     return some, full
+
+
+def carried(document: torch.Tensor) -> torch.Tensor:
+    """int64 (..., length): NO_DOCUMENT becomes the document in front of it, if there is one."""
+    places = torch.arange(document.shape[-1], device=document.device)
+    last = torch.where(document == NO_DOCUMENT, 0, places).cummax(-1).values
+    return document.gather(-1, last)
 
 
 def _refuse_last_key(mask: AttentionMask) -> None:
     if mask.last_key is not None:
-        raise ValueError("FlexAttention serves ranks alone; this mask limits its queries by last_key too")
+        raise ValueError("FlexAttention serves steps alone; this mask limits its queries by last_key too")
 
 
 class _Side(NamedTuple):
     """Queries or keys of B rows, cut into blocks and runs."""
 
-    rank: torch.Tensor  # (B, length)
-    document: torch.Tensor  # (B, length)
     run: torch.Tensor  # (B, length): index of each token's run
     run_count: int  # R, the most runs in a row; where a row has fewer, the others are empty: nothing is visible there
     run_document: torch.Tensor  # (B, R)
@@ -108,30 +114,36 @@ class _Side(NamedTuple):
     block_size: int
 
     @classmethod
-    def of(cls, rank: torch.Tensor, document: torch.Tensor, block_size: int, stretches: int | None) -> _Side:
-        """``stretches`` as in :class:`unified.masks.AttentionMask`."""
-        length = rank.shape[-1]
-        rank, document = torch.atleast_2d(rank), torch.atleast_2d(document)
-        block = torch.arange(length, device=rank.device) // block_size
+    def of(cls, document: torch.Tensor, block_size: int, documents: int) -> _Side:
+        """``document`` int64 (B, length), of at most so many documents, each of which lies in two stretches at most.
+
+        A row holds documents one after another, and behind them their query streams in the same order. What is hidden
+        or padding belongs to the run in front of it.
+        """
+        length = document.shape[-1]
+        document = carried(document)
+        block = torch.arange(length, device=document.device) // block_size
         starts = torch.ones_like(document, dtype=torch.bool)
         starts[:, 1:] = (document[:, 1:] != document[:, :-1]) | (block[1:] != block[:-1])
         run = starts.cumsum(-1) - 1
-        if stretches is not None:
-            run_count = min(length, -(-length // block_size) + stretches - 1)
-        else:
-            run_count = int(run[:, -1].max()) + 1 if run.numel() else 0
+        run_count = min(length, -(-length // block_size) + 2 * documents)
         # Any place of a run tells its document and block, so it does not matter which one is written last.
-        places = torch.arange(length, device=rank.device).expand_as(run)
-        place = torch.zeros((len(rank), run_count), dtype=torch.int64, device=rank.device).scatter_(1, run, places)
-        return cls(rank, document, run, run_count, document.gather(1, place), place // block_size, block_size)
+        places = torch.arange(length, device=document.device).expand_as(run)
+        place = torch.zeros((len(document), run_count), dtype=torch.int64, device=document.device)
+        place.scatter_(1, run, places)
+        return cls(run, run_count, document.gather(1, place), place // block_size, block_size)
+
+    @property
+    def length(self) -> int:
+        return self.run.shape[1]
 
     @property
     def blocks(self) -> int:
-        return -(-self.rank.shape[1] // self.block_size)
+        return -(-self.length // self.block_size)
 
     def extreme(self, values: torch.Tensor, how: str) -> torch.Tensor:
         """(B, R) the "amin" or "amax" of ``values`` (B, length) per run."""
-        runs = torch.full((len(values), self.run_count), _WORST[how], device=values.device)
+        runs = torch.full((len(values), self.run_count), _WORST[how], dtype=values.dtype, device=values.device)
         return runs.scatter_reduce_(1, self.run, values, how)
 
     def whole_blocks(self, values: torch.Tensor) -> torch.Tensor:
@@ -140,31 +152,43 @@ class _Side(NamedTuple):
         return values[:, : whole * self.block_size].unflatten(1, (whole, self.block_size))
 
 
-def _visible_runs(queries: _Side, keys: _Side, query_key: torch.Tensor | None) -> torch.Tensor:
-    """bool (B, query runs, key runs): some pair is visible."""
-    highest, lowest = queries.extreme(queries.rank, "amax"), keys.extreme(keys.rank, "amin")
-    same = queries.run_document.unsqueeze(2) == keys.run_document.unsqueeze(1)
-    visible = same & (lowest.unsqueeze(1) <= highest.unsqueeze(2))
-    if query_key is None:
+def _visible_runs(
+    queries: _Side,
+    keys: _Side,
+    step: torch.Tensor,
+    start: torch.Tensor,
+    stop: torch.Tensor,
+    own: torch.Tensor | None,
+) -> torch.Tensor:
+    """bool (B, query runs, key runs): some pair may be visible."""
+    looking = step.masked_fill(step == NOWHERE, _WORST["amax"])
+    last, appears = queries.extreme(looking, "amax").unsqueeze(2), keys.extreme(start, "amin").unsqueeze(1)
+    first, disappears = queries.extreme(step, "amin").unsqueeze(2), keys.extreme(stop, "amax").unsqueeze(1)
+    document = queries.run_document.unsqueeze(2)
+    visible = (document == keys.run_document.unsqueeze(1)) & (document != NO_DOCUMENT)
+    visible &= (appears <= last) & (first < disappears)
+    if own is None:
         return visible
-    # The query of highest rank sees all that any query sees. Its own key apart, something is left when the one key it
-    # sees is not its own, when it sees a second key, or when a second query sees that key (own keys are distinct).
-    top, second_highest = _runner_up(queries, highest, "amax")
-    bottom, second_lowest = _runner_up(keys, lowest, "amin")
-    not_own = query_key.gather(1, top).unsqueeze(2) != bottom.unsqueeze(1)
-    not_own |= second_lowest.unsqueeze(1) <= highest.unsqueeze(2)
-    not_own |= lowest.unsqueeze(1) <= second_highest.unsqueeze(2)
-    return visible & not_own
+    # Where no key of the run disappears before its queries have looked, the last query sees all that any query sees.
+    # Its own key apart, something is left when the one key it sees is not its own, when it sees a second key, or when a
+    # second query sees that key (own keys are distinct).
+    last_query, second_last = _runner_up(queries, looking, last.squeeze(2), "amax")
+    first_key, second_first = _runner_up(keys, start, appears.squeeze(1), "amin")
+    left = own.gather(1, last_query).unsqueeze(2) != first_key.unsqueeze(1)
+    left |= second_first.unsqueeze(1) <= last
+    left |= appears <= second_last.unsqueeze(2)
+    left |= keys.extreme(stop.masked_fill(start >= stop, _LARGEST), "amin").unsqueeze(1) <= last
+    return visible & left
 
 
-def _runner_up(side: _Side, extreme: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, R) a place of the extreme rank of each run, and the extreme of all other places."""
-    places = torch.arange(side.rank.shape[1], device=side.rank.device).expand_as(side.rank)
-    at_extreme = side.rank == extreme.gather(1, side.run)
+def _runner_up(side: _Side, values: torch.Tensor, extreme: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """(B, R) a place of the extreme value of each run, and the extreme of all other places."""
+    places = torch.arange(side.length, device=values.device).expand_as(values)
+    at_extreme = values == extreme.gather(1, side.run)
     first = side.extreme(torch.where(at_extreme, places, _LARGEST), "amin")
-    others = torch.where(places == first.gather(1, side.run), _WORST[how], side.rank)
+    others = torch.where(places == first.gather(1, side.run), _WORST[how], values)
     # An empty run has no such place; any will do, since nothing is visible there.
-    return first.clamp_(max=side.rank.shape[1] - 1), side.extreme(others, how)
+    return first.clamp_(max=side.length - 1), side.extreme(others, how)
 
 
 def _per_block(pairs: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor:
@@ -176,18 +200,17 @@ def _per_block(pairs: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor
     return found[:, :cells].unflatten(1, (queries.blocks, keys.blocks))
 
 
-def _full_blocks(queries: _Side, keys: _Side) -> torch.Tensor:
-    """bool (B, query blocks, key blocks): whole blocks of one document whose latest key the earliest query sees."""
-    full = torch.zeros((len(queries.rank), queries.blocks, keys.blocks), dtype=torch.bool, device=queries.rank.device)
-    query_document, key_document = queries.whole_blocks(queries.document), keys.whole_blocks(keys.document)
-    if 0 in query_document.shape or 0 in key_document.shape:
+def _full_blocks(
+    queries: _Side, keys: _Side, step: torch.Tensor, start: torch.Tensor, stop: torch.Tensor
+) -> torch.Tensor:
+    """bool (B, query blocks, key blocks): whole blocks of which the first query sees the last key and the other way."""
+    full = torch.zeros((len(step), queries.blocks, keys.blocks), dtype=torch.bool, device=step.device)
+    of_queries, starts, stops = queries.whole_blocks(step), keys.whole_blocks(start), keys.whole_blocks(stop)
+    if 0 in of_queries.shape or 0 in starts.shape:
         return full
-    lowest_query = queries.whole_blocks(queries.rank).amin(-1).unsqueeze(2)
-    highest_key = keys.whole_blocks(keys.rank).amax(-1).unsqueeze(1)
-    query_single = (query_document == query_document[..., :1]).all(-1).unsqueeze(2)
-    key_single = (key_document == key_document[..., :1]).all(-1).unsqueeze(1)
-    same = query_document[..., 0].unsqueeze(2) == key_document[..., 0].unsqueeze(1)
-    full[:, : same.shape[1], : same.shape[2]] = same & query_single & key_single & (highest_key <= lowest_query)
+    seen = starts.amax(-1).unsqueeze(1) <= of_queries.amin(-1).unsqueeze(2)
+    seen &= of_queries.amax(-1).unsqueeze(2) < stops.amin(-1).unsqueeze(1)
+    full[:, : seen.shape[1], : seen.shape[2]] = seen
     return full
 
 

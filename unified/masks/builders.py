@@ -7,49 +7,125 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from unified.masks.checks import check_integers, check_length
-from unified.masks.mask import GIVEN, AttentionMask, structure_of
+from unified.masks import steps as of_many
+from unified.masks.checks import check_integers, check_length, check_size
+from unified.masks.constants import GIVEN
+from unified.masks.mask import AttentionMask, structure_of
+from unified.masks.steps import Integers, Steps
 
 
 def bidirectional(length: int) -> AttentionMask:
-    """Every token sees every token (BERT)."""
-    return _row(np.full(check_length("length", length), GIVEN), "full")
+    """Every token sees every token [BERT, sec. 3]."""
+    return of_steps(of_many.bidirectional(_lengths("length", length)), "full")
 
 
 def left_to_right(length: int) -> AttentionMask:
-    """Token i sees tokens 0..i."""
-    return _row(np.arange(check_length("length", length)), "causal" if length > 1 else "full")
+    """Token i sees tokens 0 to i; also called causal."""
+    return of_steps(of_many.left_to_right(_lengths("length", length)), "causal" if length > 1 else "full")
 
 
 def right_to_left(length: int) -> AttentionMask:
-    """Token i sees tokens i..length-1."""
-    return _row(np.arange(check_length("length", length) - 1, -1, -1), "mixed" if length > 1 else "full")
+    """Token i sees tokens i to length - 1 [UniLM, sec. 2.3]."""
+    return of_steps(of_many.right_to_left(_lengths("length", length)), "mixed" if length > 1 else "full")
 
 
 def seq2seq(source_length: int, target_length: int) -> AttentionMask:
-    """The source sees itself, target token i the source and target tokens 0..i (UniLM, section 2.2; prefix LM)."""
-    source, target = check_length("source_length", source_length), check_length("target_length", target_length)
-    if source == 0:
-        return left_to_right(target)
+    """The source sees itself, target token i the source and target tokens 0 to i [UniLM, sec. 2.3]; also: prefix LM."""
+    source, target = _lengths("source_length", source_length), _lengths("target_length", target_length)
     # A source of one token makes a triangle too.
-    structure = "full" if target == 0 else "causal" if source == 1 else "mixed"
-    return _row(np.maximum(np.arange(-source, target), GIVEN), structure)
+    structure = "mixed" if source_length > 1 else "causal"
+    full = target_length == 0 or source_length + target_length == 1
+    return of_steps(of_many.seq2seq(source, target), "full" if full else structure)
 
 
 def permutation(steps: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
-    """The content stream of a permutation language model (XLNet, section 2.2).
+    """The content stream of a permutation language model [XLNet, sec. 2.3].
+
+    A token sees itself, what is given and what has an earlier or the same step; what is given sees only that.
+    :meth:`AttentionMask.query_stream` makes the stream that predicts.
 
     Args:
-        steps: one integer per token: GIVEN, or the step at which it becomes visible (0, 1, …; steps may tie).
+        steps: one integer per token: GIVEN (0), or the step from 1 on at which it appears; steps may tie.
 
-    A token sees itself, what is GIVEN and what has an earlier or the same step; what is GIVEN sees only that.
-    :meth:`AttentionMask.query_stream` makes the stream that predicts.
+    Raises:
+        ValueError: a step is negative.
     """
-    ranks = check_integers("steps", steps)
-    if ranks.size and ranks.min() < GIVEN:
-        raise ValueError(f"steps must be GIVEN (-1) or at least 0, got {ranks.min()}")
-    return _row(ranks, structure_of(ranks, ranks, np.zeros_like(ranks)))
+    return of_steps(of_many.permutation(*_checked("steps", steps, GIVEN)))
 
+
+def sliding_window(length: int, left: int | None, right: int | None = 0) -> AttentionMask:
+    """Token i sees tokens i - left to i + right: a causal window with ``right`` 0 [Mistral], else a two-sided one.
+
+    Visibility is not transitive: through many layers a token reads beyond its window, but never what lies behind
+    i + right a layer.
+
+    Args:
+        left, right: how many neighbours on each side; None for all of them.
+
+    Raises:
+        ValueError: a number is negative.
+    """
+    for name, reach in (("left", left), ("right", right)):
+        if reach is not None:
+            check_length(name, reach)
+    return of_steps(of_many.sliding_window(_lengths("length", length), left, right))
+
+
+def block_causal(length: int, size: int) -> AttentionMask:
+    """Token i sees its own block of ``size`` tokens and all blocks before it [BD3LM, sec. 3].
+
+    Raises:
+        ValueError: ``length`` is negative or ``size`` below 1.
+    """
+    return of_steps(of_many.block_causal(_lengths("length", length), check_size("size", size)))
+
+
+def block_diffusion(length: int, size: int) -> AttentionMask:
+    """A text of ``length`` tokens twice, noised and then clean, in blocks of ``size``: block diffusion [BD3LM, sec. 3].
+
+    A noised block sees itself and the clean blocks before it; a clean block sees itself and the clean blocks before it.
+
+    Raises:
+        ValueError: ``length`` is negative or ``size`` below 1.
+    """
+    return of_steps(of_many.block_diffusion(_lengths("length", length), check_size("size", size)))
+
+
+def pseudo_masked(steps: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
+    """Masked and partially autoregressive prediction in one row [UniLM v2, sec. 2.2].
+
+    The row holds the n tokens of the corrupted text and behind them, step after step, the [P] copies of the step's
+    tokens and then their originals, both in the order of the text. Text and [MASK] see each other; the [P] copies and
+    the originals of a step see these, and the originals of earlier steps; copies see the copies of their own step too,
+    originals the originals.
+
+    Args:
+        steps: (n,), GIVEN (0) for a token that is not predicted, else the step from 1 on at which its span is.
+
+    Raises:
+        ValueError: a step is negative.
+    """
+    return of_steps(of_many.pseudo_masked(*_checked("steps", steps, GIVEN)))
+
+
+def tree(parents: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
+    """A token sees itself and its ancestors: several continuations of shared prefixes, or a tree of drafts.
+
+    Args:
+        parents: one integer per token, the index of its parent, or -1 for a root.
+
+    Raises:
+        ValueError: a parent does not exist, or a token is its own ancestor.
+    """
+    of_tokens, lengths = _checked("parents", parents, -1)
+    if of_tokens.size and of_tokens.max() >= len(of_tokens):
+        raise ValueError(f"parents must lie within the {len(of_tokens)} tokens, or be -1, got {of_tokens.max()}")
+    return of_steps(of_many.tree(of_tokens, lengths))
+
+
+#: Names that others use.
+causal = left_to_right
+prefix_lm = seq2seq
 
 #: Name -> mask of one text, or of a text and a second one behind it, from their lengths in tokens.
 TEXT_MASKS: dict[str, Callable[..., AttentionMask]] = {
@@ -60,17 +136,28 @@ TEXT_MASKS: dict[str, Callable[..., AttentionMask]] = {
 }
 
 
-def _row(ranks: np.ndarray, structure: str) -> AttentionMask:
-    """One document whose tokens are query and key at once, with equal int64 ranks on both sides."""
-    rank = torch.from_numpy(ranks)
-    document = torch.from_numpy(np.zeros(len(ranks), dtype=np.int64))
-    mask = AttentionMask.unchecked(
-        query_rank=rank,
-        key_rank=rank,
-        query_document=document,
-        key_document=document,
-        query_key=torch.from_numpy(np.arange(len(ranks))),
+def of_steps(steps: Steps, structure: str | None = None) -> AttentionMask:
+    """The mask of one sequence; ``structure`` where it is known."""
+    if structure is None:
+        structure = structure_of(steps.query_step, steps.key_start, steps.key_stop)
+    step = torch.from_numpy(steps.query_step.astype(np.int32))
+    same = steps.key_start is steps.query_step
+    return AttentionMask.unchecked(
+        query_step=step,
+        key_start=step if same else torch.from_numpy(steps.key_start.astype(np.int32)),
+        key_stop=torch.from_numpy(steps.key_stop.astype(np.int32)),
+        document_ends=torch.from_numpy(steps.ends.astype(np.int32)),
         structure=structure,
     )
-    vars(mask)["_plain"] = True
-    return mask
+
+
+def _lengths(name: str, length: int) -> Integers:
+    return np.array([check_length(name, length)])
+
+
+def _checked(name: str, values: Sequence[int] | np.ndarray | torch.Tensor, least: int) -> tuple[Integers, Integers]:
+    """int64 (n,) values of one sequence, and its length, (1,)."""
+    array = check_integers(name, values)
+    if array.size and array.min() < least:
+        raise ValueError(f"{name} must be at least {least}, got {array.min()}")
+    return array, np.array([len(array)])

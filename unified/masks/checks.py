@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from unified.masks.constants import NO_KEY
+from unified.masks.blocks import carried
+from unified.masks.constants import NO_KEY, NOWHERE
 
 if TYPE_CHECKING:
     from unified.masks.mask import AttentionMask
@@ -19,6 +20,12 @@ STRUCTURES = ("full", "causal", "mixed")
 def check_length(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
         raise ValueError(f"{name} must be an integer of at least 0, got {value!r}")
+    return int(value)
+
+
+def check_size(name: str, value: int) -> int:
+    if check_length(name, value) < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
     return int(value)
 
 
@@ -35,93 +42,95 @@ def check_integers(name: str, values: Sequence[int] | np.ndarray | torch.Tensor)
     return array.astype(np.int64)
 
 
-def check_last_key(name: str, last_key: torch.Tensor, query_rank: torch.Tensor) -> None:
+def check_last_key(name: str, last_key: torch.Tensor, query_step: torch.Tensor) -> None:
     """Raise a ValueError unless there is a key for each query; indices are not looked at."""
-    if not isinstance(last_key, torch.Tensor) or (last_key.dtype, last_key.shape) != (torch.int64, query_rank.shape):
+    if not isinstance(last_key, torch.Tensor) or (last_key.dtype, last_key.shape) != (torch.int64, query_step.shape):
         is_tensor = isinstance(last_key, torch.Tensor)
         got = f"{last_key.dtype} {tuple(last_key.shape)}" if is_tensor else type(last_key).__name__
-        raise ValueError(f"{name} must be int64 of the shape of query_rank, {tuple(query_rank.shape)}, got {got}")
+        raise ValueError(f"{name} must be int64 of the shape of query_step, {tuple(query_step.shape)}, got {got}")
 
 
 def check_mask(mask: AttentionMask) -> None:
     """Raise a ValueError that names the first field that does not make a mask, and what arrived."""
     _check_shapes(mask)
-    for name, tensor in mask._tensors().items():
-        if tensor.numel() and int(tensor.min()) < -1:
-            raise ValueError(f"{name} must be at least -1, got {int(tensor.min())}")
+    if mask.query_step.numel() and int(mask.query_step.min()) < 0:
+        raise ValueError(f"query_step must be at least 0, got {int(mask.query_step.min())}")
+    if mask.document_ends is not None:
+        _check_documents(mask, mask.document_ends)
     if mask.structure not in STRUCTURES:
         raise ValueError(f"structure must be one of {', '.join(STRUCTURES)}, got {mask.structure!r}")
-    _check_own_keys(mask)
+    if mask.query_key is not None:
+        _check_own_keys(mask, mask.query_key)
     if mask.structure != "mixed":
         _check_structure(mask)
 
 
 def _check_shapes(mask: AttentionMask) -> None:
-    for name, tensor in mask._tensors().items():
-        if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.int64:
+    vectors = {"query_step": mask.query_step, "key_start": mask.key_start, "key_stop": mask.key_stop}
+    if mask.document_ends is not None:
+        vectors["document_ends"] = mask.document_ends
+    for name, tensor in vectors.items():
+        if not isinstance(tensor, torch.Tensor) or tensor.dtype not in (torch.int32, torch.int64):
             got = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-            raise ValueError(f"{name} must be an int64 tensor, got {got}")
+            raise ValueError(f"{name} must be an int32 or int64 tensor, got {got}")
         if tensor.dim() not in (1, 2):
             raise ValueError(f"{name} must have shape (length,) or (rows, length), got {tuple(tensor.shape)}")
-    for name, like in (("query_document", "query_rank"), ("query_key", "query_rank"), ("key_document", "key_rank")):
-        shape, expected = getattr(mask, name).shape, getattr(mask, like).shape
-        if shape != expected:
-            raise ValueError(f"{name} must have the shape of {like}, {tuple(expected)}, got {tuple(shape)}")
-    if mask.query_rank.shape[:-1] != mask.key_rank.shape[:-1]:
-        shapes = f"{tuple(mask.query_rank.shape)} and {tuple(mask.key_rank.shape)}"
-        raise ValueError(f"query_rank and key_rank must have the same number of rows, got {shapes}")
+        if tensor.dtype != mask.query_step.dtype:
+            raise ValueError(f"{name} must have the dtype of query_step, {mask.query_step.dtype}, got {tensor.dtype}")
+        if tensor.shape[:-1] != mask.query_step.shape[:-1]:
+            shapes = f"{tuple(mask.query_step.shape)} and {tuple(tensor.shape)}"
+            raise ValueError(f"query_step and {name} must have the same number of rows, got {shapes}")
+    if mask.key_stop.shape != mask.key_start.shape:
+        shapes = f"{tuple(mask.key_start.shape)}, got {tuple(mask.key_stop.shape)}"
+        raise ValueError(f"key_stop must have the shape of key_start, {shapes}")
+    if mask.query_key is not None:
+        check_last_key("query_key", mask.query_key, mask.query_step)
     if mask.last_key is not None:
-        check_last_key("last_key", mask.last_key, mask.query_rank)
+        check_last_key("last_key", mask.last_key, mask.query_step)
     if not isinstance(mask.exclude_self, bool):
         raise ValueError(f"exclude_self must be True or False, got {mask.exclude_self!r}")
 
 
-def _check_own_keys(mask: AttentionMask) -> None:
-    """Own keys exist, are distinct, lie in their query's document and are no earlier than it."""
-    own = mask.query_key
+def _check_documents(mask: AttentionMask, ends: torch.Tensor) -> None:
+    """Documents follow each other, and no query looks beyond the last one."""
+    if ends.shape[-1] == 0:
+        raise ValueError("document_ends must name at least one document, got none")
+    before = torch.cat([torch.zeros_like(ends[..., :1]), ends], dim=-1)
+    if bool((before[..., 1:] < before[..., :-1]).any()):
+        raise ValueError(f"document_ends must be at least 0 and not fall, got {ends.tolist()}")
+    beyond = (mask.query_step >= before[..., -1:]) & (mask.query_step != NOWHERE)
+    if bool(beyond.any()):
+        place = tuple(beyond.nonzero()[0].tolist())
+        raise ValueError(
+            f"query_step must lie before the end of the last document, got {int(mask.query_step[place])} at query "
+            f"{_name(place)}"
+        )
+    for name, documents in (("queries", mask.query_documents()), ("keys", mask.key_documents())):
+        along = carried(torch.atleast_2d(documents))
+        stretches = 1 + (along[:, 1:] != along[:, :-1]).sum(-1)
+        if along.numel() and int(stretches.max()) > 2 * mask.document_count + 1:
+            raise ValueError(f"the {name} of a document must stand together, got documents {documents.tolist()}")
+
+
+def _check_own_keys(mask: AttentionMask, own: torch.Tensor) -> None:
+    """Own keys exist and are distinct."""
     if own.numel() == 0:
         return
-    if int(own.max()) >= mask.key_length:
-        raise ValueError(f"query_key must lie within the {mask.key_length} keys, got {int(own.max())}")
-    if mask.key_length == 0:
-        return
+    if int(own.min()) < NO_KEY or int(own.max()) >= mask.key_length:
+        wrong = int(own.max()) if int(own.min()) >= NO_KEY else int(own.min())
+        raise ValueError(f"query_key must lie within the {mask.key_length} keys, or be -1, got {wrong}")
     ordered = own.sort(dim=-1).values
     twice = (ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] != NO_KEY)
     if bool(twice.any()):
         raise ValueError(f"query_key must be distinct, got {int(ordered[..., 1:][twice][0])} twice")
-    has_key = own != NO_KEY
-    key_rank, key_document = (vector.gather(-1, own.clamp(min=0)) for vector in (mask.key_rank, mask.key_document))
-    elsewhere = has_key & (key_document != mask.query_document)
-    if bool(elsewhere.any()):
-        place = tuple(elsewhere.nonzero()[0].tolist())
-        got = f"{int(mask.query_document[place])} and {int(key_document[place])}"
-        raise ValueError(f"query {_name(place)} and its own key must lie in the same document, got {got}")
-    leaking = has_key & (mask.query_rank > key_rank)
-    if bool(leaking.any()):
-        place = tuple(leaking.nonzero()[0].tolist())
-        got = f"{int(mask.query_rank[place])} > {int(key_rank[place])}"
-        raise ValueError(
-            f"query_rank must be at most key_rank for a token that is both, got {got} at query {_name(place)}: "
-            "it would pass on what its readers must not see"
-        )
 
 
 def _check_structure(mask: AttentionMask) -> None:
     """A claim of structure is true; a backend would trust it."""
-    same_document = bool((mask.query_document == mask.query_document[..., :1]).all()) and bool(
-        (mask.key_document == mask.query_document[..., :1]).all()
-    )
-    dense_claim = same_document and not mask.exclude_self and mask.last_key is None
-    if mask.structure == "full":
-        low = mask.query_rank.amin(-1) if mask.query_length else mask.query_rank
-        high = mask.key_rank.amax(-1) if mask.key_length else mask.key_rank
-        holds = dense_claim and (low.numel() == 0 or high.numel() == 0 or bool((high <= low).all()))
-    else:
-        holds = dense_claim and mask.query_length == mask.key_length
-        holds = holds and bool((mask.key_rank <= mask.query_rank).all())
-        holds = holds and bool((mask.query_rank[..., :-1] < mask.key_rank[..., 1:]).all())
-    if not holds:
-        raise ValueError(f"structure is given as {mask.structure!r}, but the ranks and documents say otherwise")
+    dense = mask.dense()
+    claimed = torch.ones_like(dense) if mask.structure == "full" else torch.ones_like(dense).tril()
+    if (mask.structure == "causal" and mask.query_length != mask.key_length) or not torch.equal(dense, claimed):
+        raise ValueError(f"structure is given as {mask.structure!r}, but the steps say otherwise")
 
 
 def _name(place: tuple[int, ...]) -> str:

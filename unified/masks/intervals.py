@@ -15,12 +15,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from unified.masks.constants import HIDDEN_START, HIDDEN_STOP
+
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
-
-#: Interval of a key that no query sees. It is empty, and neutral for minima of starts and maxima of stops.
-HIDDEN_START = int(np.iinfo(np.int32).max)
-HIDDEN_STOP = int(np.iinfo(np.int32).min)
 
 #: How many keys, and how many queries, an error message spells out.
 _SPELLED_OUT = 8

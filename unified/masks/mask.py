@@ -1,58 +1,66 @@
-"""The two integers of every token, and what can be made of them."""
+"""The three integers of a mask, and what can be made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from unified.masks import steps
 from unified.masks.checks import check_integers, check_last_key, check_length, check_mask
-from unified.masks.constants import GIVEN, NO_KEY, PADDING
+from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_DOCUMENT, NO_KEY, NOWHERE
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
 
+#: (batch, head, query, key) indices -> whether the query may attend to the key, as FlexAttention wants it.
+MaskMod = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttentionMask:
-    """The mask of one row, or of B rows of equal length.
+    """The mask of one row, or of B rows of equal length: a key is visible from one step until another.
 
-    Constructing one by hand checks shapes, ranges and the invariant; every check reads values, so on a GPU it waits.
-    :meth:`of_rows` and :meth:`unchecked` are for ranks that are right by construction.
+    Query ``i`` may attend to key ``j`` when ``key_start[j] <= query_step[i] < key_stop[j]``. Only the order of the
+    numbers counts. A key whose interval is empty is hidden from all.
+
+    Constructing one by hand checks shapes and values; every check reads values, so on a GPU it waits.
+    :meth:`unchecked` is for steps that are right by construction. Tensors may be shared between masks: do not write
+    into them.
 
     Attributes:
-        query_rank: (T,) or (B, T), at least GIVEN.
-        key_rank: (S,) or (B, S), at least GIVEN.
-        query_document, key_document: the shapes of the ranks; PADDING where there is no text.
-        query_key: (T,) or (B, T), index of each query's own key, NO_KEY (-1) if it has none. Distinct otherwise.
+        query_step: (T,) or (B, T), int32 or int64, at least 0: the step at which each query looks. NOWHERE (2**31 - 1)
+            is a step at which nothing is visible.
+        key_start, key_stop: (S,) or (B, S), of the dtype of ``query_step``: the steps from which on and until which
+            each key is visible, the latter exclusive like that of Python's ``range``.
+        document_ends: (D,) or (B, D), of the same dtype: where each document's part of the time axis ends, in the order
+            of the documents; the first one's begins at 0. A row with fewer documents than D repeats its last end. None
+            means one document.
+        query_key: int64 (T,) or (B, T): index of each query's own key, NO_KEY (-1) if it has none, distinct otherwise.
+            None means that query i is key i where there are as many queries as keys, and else that no query is a key.
         exclude_self: no query attends to its own key (ANNA's neighbor-aware attention).
         structure: "full" (everything sees everything), "causal" (exactly lower-triangular) or "mixed" (anything);
             what a backend may rely on to pick a faster kernel.
-        stretches: most stretches of one document along a row of queries, or of keys, where that is known without a look
-            at the documents, which on a GPU waits. Documents are numbered from 0 then.
-        last_key: int64 (T,) or (B, T), index of the last key that each query may attend to, whatever its rank; None for
+        last_key: int64 (T,) or (B, T), index of the last key that each query may attend to, whatever its step; None for
             no such limit. See :meth:`causal`.
 
     Raises:
-        ValueError: shapes, dtypes or values do not make a mask, or ``query_rank > key_rank`` for a token that is both
-            (it would pass on what its readers must not see).
+        ValueError: shapes, dtypes or values do not make a mask.
     """
 
-    query_rank: torch.Tensor
-    key_rank: torch.Tensor
-    query_document: torch.Tensor
-    key_document: torch.Tensor
-    query_key: torch.Tensor
+    query_step: torch.Tensor
+    key_start: torch.Tensor
+    key_stop: torch.Tensor
+    document_ends: torch.Tensor | None = None
+    query_key: torch.Tensor | None = None
     exclude_self: bool = False
     structure: str = "mixed"
-    stretches: int | None = None
     last_key: torch.Tensor | None = None
 
-    #: True on what builders return: one document, equal ranks on both sides, own keys in order. Packs faster.
-    _plain: ClassVar[bool] = False
+    __hash__ = None  # type: ignore[assignment]  # masks are equal by value, and tensors can be written to
 
     def __post_init__(self) -> None:
         check_mask(self)
@@ -61,106 +69,109 @@ class AttentionMask:
     def unchecked(
         cls,
         *,
-        query_rank: torch.Tensor,
-        key_rank: torch.Tensor,
-        query_document: torch.Tensor,
-        key_document: torch.Tensor,
-        query_key: torch.Tensor,
+        query_step: torch.Tensor,
+        key_start: torch.Tensor,
+        key_stop: torch.Tensor,
+        document_ends: torch.Tensor | None = None,
+        query_key: torch.Tensor | None = None,
         exclude_self: bool = False,
         structure: str = "mixed",
-        stretches: int | None = None,
         last_key: torch.Tensor | None = None,
     ) -> AttentionMask:
-        """The same fields without a look at their values: no host synchronisation, for ranks known to be right."""
+        """The same fields without a look at their values: no host synchronisation, for steps known to be right."""
         mask = object.__new__(cls)
         vars(mask).update(
-            query_rank=query_rank,
-            key_rank=key_rank,
-            query_document=query_document,
-            key_document=key_document,
+            query_step=query_step,
+            key_start=key_start,
+            key_stop=key_stop,
+            document_ends=document_ends,
             query_key=query_key,
             exclude_self=exclude_self,
             structure="mixed" if exclude_self else structure,
-            stretches=stretches,
             last_key=last_key,
         )
         return mask
 
-    @classmethod
-    def of_rows(
-        cls,
-        *,
-        key_rank: torch.Tensor,
-        query_rank: torch.Tensor,
-        documents: torch.Tensor,
-        structure: str = "mixed",
-        exclude_self: bool = False,
-    ) -> AttentionMask:
-        """Rows of tokens that are queries and keys at once, all arguments (B, T); values are not checked."""
-        places = torch.arange(documents.shape[-1], device=documents.device).expand_as(documents)
-        return cls.unchecked(
-            query_rank=query_rank,
-            key_rank=key_rank,
-            query_document=documents,
-            key_document=documents,
-            query_key=places,
-            exclude_self=exclude_self,
-            structure=structure,
-        )
-
     @property
     def batched(self) -> bool:
         """True for (B, T), False for one row (T,)."""
-        return self.query_rank.dim() == 2
+        return self.query_step.dim() == 2
 
     @property
     def query_length(self) -> int:
         """T."""
-        return self.query_rank.shape[-1]
+        return self.query_step.shape[-1]
 
     @property
     def key_length(self) -> int:
         """S."""
-        return self.key_rank.shape[-1]
+        return self.key_start.shape[-1]
 
     @property
     def device(self) -> torch.device:
-        return self.key_rank.device
+        return self.key_start.device
+
+    @property
+    def own_keys(self) -> torch.Tensor:
+        """``query_key`` where it is given, else what None means; int64 (T,) or (B, T)."""
+        if self.query_key is not None:
+            return self.query_key
+        if self.query_length == self.key_length:
+            return torch.arange(self.query_length, device=self.device).expand(self.query_step.shape)
+        return torch.full(self.query_step.shape, NO_KEY, device=self.device)
 
     def to(self, device: torch.device | str) -> AttentionMask:
         """The same mask on another device."""
-        tensors = self._tensors() | ({} if self.last_key is None else {"last_key": self.last_key})
-        moved = {name: value.to(device, non_blocking=True) for name, value in tensors.items()}
-        return self._replace(**moved)
+        return self._replace(**{name: value.to(device, non_blocking=True) for name, value in self.tensors().items()})
 
     def dense(self) -> torch.Tensor:
         """The definition: bool (T, S), or (B, T, S); True where query t may attend to key s."""
-        visible = self.key_rank.unsqueeze(-2) <= self.query_rank.unsqueeze(-1)
-        visible &= self.key_document.unsqueeze(-2) == self.query_document.unsqueeze(-1)
+        step = self.query_step.unsqueeze(-1)
+        visible = (self.key_start.unsqueeze(-2) <= step) & (step < self.key_stop.unsqueeze(-2))
+        places = torch.arange(self.key_length, device=self.device)
         if self.exclude_self:
-            visible &= self._key_index != self.query_key.unsqueeze(-1)
+            visible &= places != self.own_keys.unsqueeze(-1)
         if self.last_key is not None:
-            visible &= self._key_index <= self.last_key.unsqueeze(-1)
+            visible &= places <= self.last_key.unsqueeze(-1)
         return visible
 
-    def additive(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """:meth:`dense` as a floating-point bias: 0 where a query may attend, -inf elsewhere."""
+    def for_sdpa(self) -> torch.Tensor:
+        """:meth:`dense` with an axis for heads: bool (B, 1, T, S), or (1, 1, T, S) of one row.
+
+        It is what ``torch.nn.functional.scaled_dot_product_attention`` takes as ``attn_mask``. What that returns for
+        queries that see nothing depends on the kernel: zeros or NaN.
+        """
+        dense = self.dense()
+        return dense.unsqueeze(1) if self.batched else dense[None, None]
+
+    def additive(self, dtype: torch.dtype = torch.float32, finite: bool = True) -> torch.Tensor:
+        """:meth:`for_sdpa` as a bias to add to scores: 0 where a query may attend, (B, 1, T, S).
+
+        Args:
+            dtype: a floating-point type.
+            finite: elsewhere it is the lowest number of ``dtype``, so that a query that sees nothing attends evenly to
+                all keys instead of becoming NaN; else -inf.
+
+        Raises:
+            ValueError: ``dtype`` is not a floating-point type.
+        """
         if not dtype.is_floating_point:
             raise ValueError(f"dtype must be a floating-point type, got {dtype}")
-        dense = self.dense()
-        return torch.zeros(dense.shape, dtype=dtype, device=dense.device).masked_fill_(~dense, float("-inf"))
+        visible = self.for_sdpa()
+        hidden = torch.finfo(dtype).min if finite else float("-inf")
+        return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(~visible, hidden)
 
     @property
-    def mask_mod(self) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
+    def mask_mod(self) -> MaskMod:
         """The rule as FlexAttention wants it, a function of (batch, head, query, key) indices."""
         from unified.masks.blocks import mask_mod
 
         return mask_mod(self)
 
     def block_mask(self, block_size: int = 128) -> BlockMask:
-        """FlexAttention's BlockMask, equal to ``create_block_mask(mask.mask_mod, ...)``, without a look at token pairs.
+        """FlexAttention's BlockMask for :attr:`mask_mod`, without a look at token pairs.
 
-        Made from extremes of the ranks per block and document; see :mod:`unified.masks.blocks`.
+        Made from extremes of the steps per block and document; see :mod:`unified.masks.blocks`.
         """
         from unified.masks.blocks import block_mask
 
@@ -170,10 +181,45 @@ class AttentionMask:
         """No query attends to its own key (ANNA). A row that saw itself alone sees nothing now."""
         return self._replace(exclude_self=True)
 
+    def without_keys(self, hidden: torch.Tensor) -> AttentionMask:
+        """The mask without keys that nobody may see, such as padding.
+
+        Args:
+            hidden: bool (S,), or (B, S), which makes a batch of a single row.
+
+        Raises:
+            ValueError: ``hidden`` is no boolean tensor of one of these shapes.
+        """
+        shapes = (
+            [self.key_start.shape] if self.batched else [self.key_start.shape, (*hidden.shape[:-1], self.key_length)]
+        )
+        if hidden.dtype != torch.bool or hidden.dim() > 2 or hidden.shape not in shapes:
+            raise ValueError(
+                f"hidden must be bool of the shape of the keys, {tuple(self.key_start.shape)}, got {hidden.dtype} "
+                f"{tuple(hidden.shape)}"
+            )
+        mask = self if self.batched or hidden.dim() == 1 else self._repeated(len(hidden))
+        return mask._replace(
+            key_start=mask.key_start.masked_fill(hidden, HIDDEN_START),
+            key_stop=mask.key_stop.masked_fill(hidden, HIDDEN_STOP),
+            structure="mixed",
+        )
+
+    def with_sinks(self, count: int) -> AttentionMask:
+        """The first ``count`` keys do not disappear: behind a window they stay visible (attention sinks).
+
+        Raises:
+            ValueError: the mask is a batch, or a row of several documents.
+        """
+        self._require_one_document("with_sinks")
+        stop = self.key_stop.clone()
+        stop[: check_length("count", count)] = self.steps
+        return self._replace(key_stop=stop, structure="mixed")
+
     def causal(self, places: torch.Tensor | None = None) -> AttentionMask:
         """The mask without the keys that stand behind a query in its row (XLNet's ``attn_type`` "uni").
 
-        Ranks stay: such a mask may combine an order of prediction with the order of the text, which one rank cannot
+        Steps stay: such a mask may combine an order of prediction with the order of the text, which one interval cannot
         say. FlexAttention does not serve it.
 
         Args:
@@ -185,88 +231,71 @@ class AttentionMask:
                 another shape or dtype.
         """
         if places is None:
-            if bool((self.query_key == NO_KEY).any()):
+            if (
+                self.query_key is None
+                and self.query_length != self.key_length
+                or (self.query_key is not None and bool((self.query_key == NO_KEY).any()))
+            ):
                 raise ValueError("causal needs places: this mask has queries without a key of their own")
-            places = self.query_key
-        check_last_key("places", places, self.query_rank)
+            places = self.own_keys
+        check_last_key("places", places, self.query_step)
         return self._replace(last_key=places, structure="mixed")
 
     def blind(self) -> torch.Tensor:
         """bool (T,) or (B, T), True for queries that see no key.
 
-        Of the keys in a query's document the one that comes first is looked at, or the second where the first is its
-        own: T numbers, no pairs; but for a mask with ``last_key``.
+        At each step the keys are counted that have appeared, less those that have disappeared: one sort, no pairs; but
+        for a mask with ``last_key``.
         """
         if self.last_key is not None:
             return ~self.dense().any(-1)
-        ranks, documents = torch.atleast_2d(self.key_rank), torch.atleast_2d(self.key_document) - PADDING
-        query_rank, of_query = torch.atleast_2d(self.query_rank), torch.atleast_2d(self.query_document) - PADDING
-        own = torch.atleast_2d(self.query_key)
-        never = torch.iinfo(torch.int64).max
-        if self.stretches is not None:
-            count = self.stretches + 1  # with PADDING's
-        else:
-            count = (
-                int(torch.maximum(documents.amax(), of_query.amax())) + 1 if documents.numel() and own.numel() else 1
-            )
-        empty = ranks.new_full((len(ranks), count), never)
-        first = empty.scatter_reduce(1, documents, ranks, "amin")
-        earliest = first.gather(1, of_query)
-        if self.exclude_self:
-            length = ranks.size(1)
-            places = torch.arange(length, device=ranks.device).expand_as(ranks)
-            at_first = torch.where(ranks == first.gather(1, documents), places, never)
-            first_place = empty.scatter_reduce(1, documents, at_first, "amin")
-            others = ranks.masked_fill(places == first_place.gather(1, documents), never)
-            second = empty.scatter_reduce(1, documents, others, "amin")
-            earliest = torch.where(own == first_place.gather(1, of_query), second.gather(1, of_query), earliest)
-        return (earliest > query_rank).view(self.query_rank.shape)
+        hidden = self.key_start >= self.key_stop
+        never = torch.iinfo(self.key_start.dtype).max
+        seen = _count_until(self.key_start.masked_fill(hidden, never), self.query_step)
+        seen -= _count_until(self.key_stop.masked_fill(hidden, never), self.query_step)
+        if self.exclude_self and self.key_length:
+            own = self.own_keys
+            start, stop = (side.gather(-1, own.clamp(min=0)) for side in (self.key_start, self.key_stop))
+            seen -= ((own != NO_KEY) & (start <= self.query_step) & (self.query_step < stop)).long()
+        return seen == 0
 
     def with_memory(self, length: int, filled: int | None = None) -> AttentionMask:
-        """``length`` keys in front that every query of the document sees (Transformer-XL, XLNet).
-
-        In a batch it is document 0 of each row that sees them.
+        """``length`` keys in front that every query of the first document sees (Transformer-XL, XLNet).
 
         Args:
             length: memory slots.
-            filled: how many of them hold something, the last ones (default: all); the others are PADDING.
+            filled: how many of them hold something, the last ones (default: all); the others are hidden.
 
         Raises:
-            ValueError: the mask is one row with more than one document.
+            ValueError: the mask is one row of several documents; ``filled`` is more than ``length``.
         """
         length = check_length("length", length)
         filled = length if filled is None else check_length("filled", filled)
         if filled > length:
             raise ValueError(f"filled must be at most length = {length}, got {filled}")
-        memory = torch.full((*self.key_rank.shape[:-1], length), PADDING, device=self.device)
-        memory[..., length - filled :] = 0 if self.batched else self._only_document()
+        if not self.batched:
+            self._require_one_document("with_memory")
+        shape = (*self.key_start.shape[:-1], length)
+        start, stop = self.key_start.new_full(shape, HIDDEN_START), self.key_stop.new_full(shape, HIDDEN_STOP)
+        start[..., length - filled :] = GIVEN
+        stop[..., length - filled :] = NOWHERE if self.document_ends is None else self.document_ends[..., :1]
+        own = self.own_keys
         return self._replace(
-            key_rank=torch.cat([torch.full_like(memory, GIVEN), self.key_rank], dim=-1),
-            key_document=torch.cat([memory, self.key_document], dim=-1),
-            query_key=torch.where(self.query_key == NO_KEY, NO_KEY, self.query_key + length),
+            key_start=torch.cat([start, self.key_start], dim=-1),
+            key_stop=torch.cat([stop, self.key_stop], dim=-1),
+            query_key=torch.where(own == NO_KEY, NO_KEY, own + length),
             structure="full" if self.structure == "full" and filled == length else "mixed",
-            stretches=None if self.stretches is None else self.stretches + 2,  # empty slots, and filled ones
             last_key=None if self.last_key is None else self.last_key + length,
         )
-
-    @property
-    def _key_index(self) -> torch.Tensor:
-        return torch.arange(self.key_length, device=self.device)
-
-    def _only_document(self) -> int:
-        documents = sorted(set(self.key_document.tolist()) - {PADDING})
-        if len(documents) > 1:
-            raise ValueError(f"with_memory takes a row of one document, got one of {len(documents)}; pack afterwards")
-        return documents[0] if documents else 0
 
     def query_stream(self, targets: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
         """Queries that predict the targets and do not see them; the keys stay those of this mask (XLNet, section 2.3).
 
         Args:
-            targets: places among this mask's queries, in any order; each becomes one query of rank ``step - 1``.
+            targets: places among this mask's queries, in any order; each becomes one query at the step before its own.
 
         Raises:
-            ValueError: a target lies beyond the row, or is GIVEN (shown from the start, so nothing to predict).
+            ValueError: a target lies beyond the row, or is given from the start, so that there is nothing to predict.
         """
         self._require_one_row("query_stream")
         places = check_integers("targets", targets)
@@ -274,20 +303,51 @@ class AttentionMask:
         if beyond.size:
             raise ValueError(f"targets must lie within the row of {self.query_length} tokens, got {beyond[0]}")
         index = torch.from_numpy(places).to(self.device)
-        own_key = self.query_key[index]
+        own_key = self.own_keys[index]
         if bool((own_key == NO_KEY).any()):
             raise ValueError("query_stream needs a content stream, got a mask whose queries have no key of their own")
-        steps = self.key_rank[own_key]
-        given = places[(steps == GIVEN).cpu().numpy()]
+        starts = self.key_start[own_key]
+        first = self._document_starts()[self.key_documents()[own_key]]
+        given = places[(starts <= first).cpu().numpy()]
         if given.size:
-            raise ValueError(f"targets must be predicted at a step, but token {given[0]} is GIVEN")
+            raise ValueError(
+                f"targets must appear at a step of at least 1, but token {given[0]} is given from the start"
+            )
+        before = torch.from_numpy(steps.before(starts.cpu().numpy())).to(self.device)
         return self._replace(
-            query_rank=steps - 1,
-            query_document=self.query_document[index],
+            query_step=before,
             query_key=torch.full_like(index, NO_KEY),
             structure="mixed",
-            stretches=None,
             last_key=None if self.last_key is None else self.last_key[index],
+        )
+
+    def query_documents(self) -> torch.Tensor:
+        """int64 (T,) or (B, T), the number of each query's document, NO_DOCUMENT (-1) for padding."""
+        return self._documents_at(self.query_step, self.query_step == NOWHERE)
+
+    def key_documents(self) -> torch.Tensor:
+        """int64 (S,) or (B, S), the number of each key's document, NO_DOCUMENT (-1) for keys that nobody sees."""
+        return self._documents_at(self.key_start, self.key_start >= self.key_stop)
+
+    @property
+    def document_count(self) -> int:
+        """D, the most documents that a row may have."""
+        return 1 if self.document_ends is None else self.document_ends.shape[-1]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The fields that are tensors, by name; those that are None are left out."""
+        return {field: value for field, value in vars(self).items() if isinstance(value, torch.Tensor)}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields hold equal values; who sees whom may be the same in other numbers, see :meth:`dense`."""
+        if not isinstance(other, AttentionMask):
+            return NotImplemented
+        mine, theirs = self.tensors() | {"query_key": self.own_keys}, other.tensors() | {"query_key": other.own_keys}
+        alike = (self.exclude_self, self.structure) == (other.exclude_self, other.structure)
+        return (
+            alike
+            and mine.keys() == theirs.keys()
+            and all(torch.equal(mine[name], theirs[name].to(mine[name].dtype)) for name in mine)
         )
 
     def __str__(self) -> str:
@@ -296,35 +356,76 @@ class AttentionMask:
         return text(self)
 
     def __repr__(self) -> str:
-        shape = tuple(self.query_rank.shape)
+        shape = tuple(self.query_step.shape)
         extra = ", exclude_self=True" if self.exclude_self else ""
-        return f"AttentionMask(queries={shape}, keys={tuple(self.key_rank.shape)}, {self.structure!r}{extra})"
+        return f"AttentionMask(queries={shape}, keys={tuple(self.key_start.shape)}, {self.structure!r}{extra})"
 
-    def _tensors(self) -> dict[str, torch.Tensor]:
-        return {field.name: getattr(self, field.name) for field in fields(self)[:5]}
+    def _repr_svg_(self) -> str:
+        """The picture that notebooks show."""
+        from unified.masks.pictures import svg
 
-    def _replace(self, **changes: torch.Tensor | bool | str | int | None) -> AttentionMask:
-        kept = {field.name: getattr(self, field.name) for field in fields(self)}
-        return AttentionMask.unchecked(**(kept | changes))
+        return svg(self)
+
+    def cpu_ends(self) -> torch.Tensor:
+        """int64 (D,) on the CPU, where the documents of one row end; reads values."""
+        if self.document_ends is None:
+            return torch.tensor([self.steps])
+        return self.document_ends.cpu().long()
+
+    def _documents_at(self, at: torch.Tensor, none: torch.Tensor) -> torch.Tensor:
+        if self.document_ends is None:
+            return torch.zeros(at.shape, dtype=torch.int64, device=at.device).masked_fill_(none, NO_DOCUMENT)
+        number = torch.searchsorted(self.document_ends, at.clamp(min=0).contiguous(), right=True)
+        return number.masked_fill_(none | (number == self.document_count), NO_DOCUMENT)
+
+    def _document_starts(self) -> torch.Tensor:
+        """(D,), where each document's part of one row's axis begins."""
+        if self.document_ends is None:
+            return self.key_start.new_zeros(1)
+        return torch.cat([self.document_ends.new_zeros(1), self.document_ends[:-1]])
+
+    @property
+    def steps(self) -> int:
+        """The length of one row's time axis: its queries look at steps 0 to ``steps - 1``. Reads values."""
+        if self.document_ends is not None:
+            return int(self.document_ends[-1])
+        steps = self.query_step[self.query_step != NOWHERE]
+        return 1 + int(steps.max()) if steps.numel() else 0
+
+    def _replace(self, **changes: torch.Tensor | bool | str | None) -> AttentionMask:
+        return AttentionMask.unchecked(**(vars(self) | changes))
+
+    def _repeated(self, rows: int) -> AttentionMask:
+        return self._replace(**{name: value.expand(rows, *value.shape) for name, value in self.tensors().items()})
 
     def _require_one_row(self, verb: str) -> None:
         if self.batched:
-            raise ValueError(f"{verb} takes one row, got a batch of {self.query_rank.shape[0]}; batch afterwards")
+            raise ValueError(f"{verb} takes one row, got a batch of {self.query_step.shape[0]}; batch afterwards")
+
+    def _require_one_document(self, verb: str) -> None:
+        self._require_one_row(verb)
+        if self.document_count > 1:
+            raise ValueError(f"{verb} takes a row of one document, got one of {self.document_count}; pack afterwards")
 
 
-def structure_of(key_rank: np.ndarray, query_rank: np.ndarray, documents: np.ndarray) -> str:
-    """ "full", "causal" or "mixed" for rows whose tokens are query and key at once.
+def _count_until(values: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+    """How many of a row's values are at most each step, int64."""
+    return torch.searchsorted(values.sort(dim=-1).values, steps.contiguous(), right=True)
+
+
+def structure_of(query_step: np.ndarray, key_start: np.ndarray, key_stop: np.ndarray) -> str:
+    """ "full", "causal" or "mixed" for rows.
 
     Args:
-        key_rank, query_rank, documents: (T,) or (B, T), numpy arrays or tensors on the CPU.
+        query_step, key_start, key_stop: (T,) or (B, T), (S,) or (B, S), numpy arrays.
     """
-    key_rank, query_rank, documents = (np.asarray(vector) for vector in (key_rank, query_rank, documents))
-    if key_rank.size == 0:
+    if query_step.size == 0 or key_start.size == 0:
         return "full"
-    if (documents[..., 0] == PADDING).any() or (documents != documents[..., :1]).any():
+    if (key_start.max(-1) <= query_step.min(-1)).all() and (query_step.max(-1) < key_stop.min(-1)).all():
+        return "full"
+    if query_step.shape != key_start.shape:
         return "mixed"
-    if (key_rank.max(-1) <= query_rank.min(-1)).all():
-        return "full"
-    if (key_rank == query_rank).all() and (np.diff(key_rank) > 0).all():
-        return "causal"
-    return "mixed"
+    appeared = (np.maximum.accumulate(key_start, axis=-1) <= query_step).all()
+    lasting = (query_step < np.minimum.accumulate(key_stop, axis=-1)).all()
+    later = np.minimum.accumulate(key_start[..., ::-1], axis=-1)[..., ::-1]
+    return "causal" if appeared and lasting and (query_step[..., :-1] < later[..., 1:]).all() else "mixed"

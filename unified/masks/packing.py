@@ -8,18 +8,21 @@ import numpy as np
 import torch
 
 from unified.masks.checks import check_length
-from unified.masks.constants import GIVEN, NO_KEY, PADDING
+from unified.masks.constants import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE
 from unified.masks.mask import AttentionMask
+from unified.masks.steps import Integers, Steps
 
 
 def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None = None) -> AttentionMask:
-    """One row that holds all masks one after the other, each a document of its own; the tail is PADDING.
+    """One row that holds all masks one after the other; they do not see each other, and the tail is padding.
+
+    Each mask gets a part of the time axis of its own, behind that of the mask before it.
 
     Args:
-        masks: rows, not batches; documents are numbered from 0 in their order.
+        masks: rows, not batches.
         length: keys of the packed row.
-        query_length: queries of the packed row; default ``length`` where every query has a key, needed otherwise
-            (query streams, memory).
+        query_length: queries of the packed row; default ``length`` where every mask has as many queries as keys, needed
+            otherwise (query streams, memory).
 
     Raises:
         ValueError: a mask does not fit, is a batch, or differs from the first in ``exclude_self``.
@@ -30,9 +33,8 @@ def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None =
     query_counts = [mask.query_length for mask in masks]
     key_counts = [mask.key_length for mask in masks]
     _require_fit("length", key_counts, "keys", length)
-    square = query_counts == key_counts
     if query_length is None:
-        if not square:
+        if query_counts != key_counts:
             odd = next(i for i, pair in enumerate(zip(query_counts, key_counts, strict=True)) if pair[0] != pair[1])
             raise ValueError(
                 f"query_length is needed: mask {odd} has {query_counts[odd]} queries for {key_counts[odd]} keys"
@@ -41,26 +43,27 @@ def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None =
     _require_fit("query_length", query_counts, "queries", query_length)
 
     alone = len(masks) == 1 and key_counts[0] == length and query_counts[0] == query_length
-    common = {
-        "exclude_self": bool(masks) and masks[0].exclude_self,
-        "structure": masks[0].structure if alone else "full" if length == 0 else "mixed",
-    }
-    key_rank = torch.from_numpy(_join([mask.key_rank for mask in masks], length, GIVEN))
-    if query_length == length and all(mask._plain for mask in masks):
-        # What builders return needs no look at documents and own keys; this halves the time of packing.
-        return AttentionMask.of_rows(
-            key_rank=key_rank, query_rank=key_rank, documents=torch.from_numpy(_numbered(key_counts, length)), **common
-        )
-    query_rank = _join([mask.query_rank for mask in masks], query_length, GIVEN)
-    query_document, key_document = _documents(masks, query_counts, key_counts, length, query_length)
-    query_key = _own_keys(masks, query_counts, key_counts, length, query_length)
+    each = steps_of(masks)
+    offsets = each.ends.cumsum() - each.ends
+    joined = each.shifted(np.array(query_counts, dtype=np.int64), np.array(key_counts, dtype=np.int64), offsets)
     return AttentionMask.unchecked(
-        query_rank=torch.from_numpy(query_rank),
-        key_rank=key_rank,
-        query_document=torch.from_numpy(query_document),
-        key_document=torch.from_numpy(key_document),
-        query_key=torch.from_numpy(query_key),
-        **common,
+        query_step=_filled(joined.query_step, query_length, NOWHERE),
+        key_start=_filled(joined.key_start, length, HIDDEN_START),
+        key_stop=_filled(joined.key_stop, length, HIDDEN_STOP),
+        document_ends=_document_ends(masks, offsets),
+        query_key=_own_keys(masks, query_counts, key_counts, length, query_length),
+        exclude_self=bool(masks) and masks[0].exclude_self,
+        structure=masks[0].structure if alone else "full" if length == 0 else "mixed",
+    )
+
+
+def steps_of(masks: Sequence[AttentionMask]) -> Steps:
+    """The steps of rows on the CPU, one after another."""
+    return Steps(
+        query_step=_joined([mask.query_step for mask in masks]),
+        key_start=_joined([mask.key_start for mask in masks]),
+        key_stop=_joined([mask.key_stop for mask in masks]),
+        ends=np.array([mask.steps for mask in masks], dtype=np.int64),
     )
 
 
@@ -80,17 +83,15 @@ def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
                 f"batch needs rows of equal length, but row 0 has {first.query_length} queries and {first.key_length} "
                 f"keys, row {i} has {row.query_length} and {row.key_length}; pack(..., length=) pads"
             )
-    key_rank = torch.stack([row.key_rank for row in rows])
-    key_document = torch.stack([row.key_document for row in rows])
-    same_ranks = all(row.query_rank is row.key_rank for row in rows)
-    same_documents = all(row.query_document is row.key_document for row in rows)
+    dtype = torch.int64 if any(row.query_step.dtype == torch.int64 for row in rows) else torch.int32
     structures = {row.structure for row in rows}
+    of_tokens = all(row.query_key is None for row in rows)
     return AttentionMask.unchecked(
-        query_rank=key_rank if same_ranks else torch.stack([row.query_rank for row in rows]),
-        key_rank=key_rank,
-        query_document=key_document if same_documents else torch.stack([row.query_document for row in rows]),
-        key_document=key_document,
-        query_key=torch.stack([row.query_key for row in rows]),
+        query_step=torch.stack([row.query_step.to(dtype) for row in rows]),
+        key_start=torch.stack([row.key_start.to(dtype) for row in rows]),
+        key_stop=torch.stack([row.key_stop.to(dtype) for row in rows]),
+        document_ends=_stacked_ends(rows, dtype),
+        query_key=None if of_tokens else torch.stack([row.own_keys for row in rows]),
         exclude_self=first.exclude_self,
         structure=structures.pop() if len(structures) == 1 else "mixed",
     )
@@ -110,8 +111,8 @@ def _rows(verb: str, masks: Sequence[AttentionMask]) -> list[AttentionMask]:
         if not isinstance(mask, AttentionMask):
             raise ValueError(f"{verb} takes masks, got {type(mask).__name__} at {i}")
         if mask.batched:
-            raise ValueError(f"{verb} takes rows, but mask {i} is a batch of {mask.query_rank.shape[0]}")
-        if not mask.key_rank.is_cpu:
+            raise ValueError(f"{verb} takes rows, but mask {i} is a batch of {mask.query_step.shape[0]}")
+        if not mask.key_start.is_cpu:
             raise ValueError(f"{verb} takes masks on the CPU, but mask {i} is on {mask.device}; move the result")
         if mask.last_key is not None:
             raise ValueError(f"{verb} takes masks without last_key, but mask {i} has one; call causal() on the result")
@@ -131,61 +132,48 @@ def _require_fit(name: str, counts: list[int], what: str, length: int) -> None:
             raise ValueError(f"mask {i} does not fit: masks 0 to {i} have {total} {what}, {name} is {length}")
 
 
-def _join(vectors: list[torch.Tensor], length: int, filler: int) -> np.ndarray:
-    """A new int64 (length,): the vectors one after the other, then ``filler``; numpy outruns torch on short vectors."""
-    joined = np.full(length, filler)
-    if vectors:
-        used = torch.cat(vectors).numpy()
-        joined[: len(used)] = used
-    return joined
+def _joined(vectors: list[torch.Tensor]) -> Integers:
+    """int64, the vectors one after the other."""
+    return torch.cat(vectors).numpy().astype(np.int64) if vectors else np.zeros(0, dtype=np.int64)
 
 
-def _numbered(counts: list[int], length: int) -> np.ndarray:
-    """(length,): ``counts[i]`` times i, then PADDING."""
-    documents = np.full(length, PADDING)
-    start = 0
-    for number, count in enumerate(counts):
-        documents[start : start + count] = number
-        start += count
-    return documents
+def _filled(values: Integers, length: int, filler: int) -> torch.Tensor:
+    """int32 (length,): the values, then ``filler``."""
+    full = np.full(length, filler, dtype=np.int32)
+    full[: len(values)] = values
+    return torch.from_numpy(full)
 
 
-def _documents(
-    masks: list[AttentionMask], query_counts: list[int], key_counts: list[int], length: int, query_length: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Documents of queries and keys, renumbered from 0 in the order of the masks; PADDING stays PADDING."""
-    queries = _join([mask.query_document for mask in masks], query_length, PADDING)
-    keys = _join([mask.key_document for mask in masks], length, PADDING)
-    numbers = [1] * len(masks)
-    if max(queries.max(initial=0), keys.max(initial=0)) > 0:
-        numbers = [_document_count(mask) for mask in masks]
-    return _shift(queries, numbers, query_counts, PADDING), _shift(keys, numbers, key_counts, PADDING)
+def _document_ends(masks: list[AttentionMask], offsets: Integers) -> torch.Tensor:
+    """int32 (D,), the ends of all documents of all masks; of none, one document without steps."""
+    if not masks:
+        return torch.zeros(1, dtype=torch.int32)
+    ends = [
+        np.array([mask.steps]) if mask.document_ends is None else mask.document_ends.numpy().astype(np.int64)
+        for mask in masks
+    ]
+    counts = np.array([len(own) for own in ends], dtype=np.int64)
+    joined = np.concatenate(ends) + offsets.repeat(counts)
+    return torch.from_numpy(joined.astype(np.int32))
 
 
-def _document_count(mask: AttentionMask) -> int:
-    """At least 1, so that an empty mask takes a number too."""
-    sides = (mask.query_document, mask.key_document)
-    return 1 + max((int(side.max()) for side in sides if side.numel()), default=0)
+def _stacked_ends(rows: list[AttentionMask], dtype: torch.dtype) -> torch.Tensor:
+    """(B, D), rows of fewer documents repeat their last end."""
+    ends = [torch.tensor([row.steps]) if row.document_ends is None else row.document_ends for row in rows]
+    most = max(map(len, ends))
+    padded = [torch.cat([own, own[-1:].expand(most - len(own))]) for own in ends]
+    return torch.stack(padded).to(dtype)
 
 
 def _own_keys(
     masks: list[AttentionMask], query_counts: list[int], key_counts: list[int], length: int, query_length: int
-) -> np.ndarray:
-    """Own keys shifted to the packed row; a pad is its own key where every query has one."""
-    joined = _join([mask.query_key for mask in masks], query_length, NO_KEY)
-    _shift(joined, key_counts, query_counts, NO_KEY)
-    used = sum(query_counts)
-    if query_length == length and used == sum(key_counts) and joined[:used].min(initial=0) != NO_KEY:
-        joined[used:] = np.arange(used, length)
-    return joined
-
-
-def _shift(joined: np.ndarray, steps: list[int], counts: list[int], exempt: int) -> np.ndarray:
-    """Add to the ``counts[i]`` values from mask i, in place, the steps of all masks before it; ``exempt`` stays."""
-    exempted = joined == exempt
-    start = offset = 0
-    for step, count in zip(steps, counts, strict=True):
-        joined[start : start + count] += offset
-        start, offset = start + count, offset + step
-    joined[exempted] = exempt
-    return joined
+) -> torch.Tensor | None:
+    """Own keys within the packed row; None where every query is the key at its place."""
+    if query_length == length and all(mask.query_key is None for mask in masks) and query_counts == key_counts:
+        return None
+    joined = np.full(query_length, NO_KEY, dtype=np.int64)
+    used = torch.cat([mask.own_keys for mask in masks]).numpy() if masks else np.zeros(0, dtype=np.int64)
+    counts = np.array(key_counts, dtype=np.int64)
+    moved = used + (counts.cumsum() - counts).repeat(query_counts)
+    joined[: len(used)] = np.where(used == NO_KEY, NO_KEY, moved)
+    return torch.from_numpy(joined)

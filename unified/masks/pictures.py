@@ -6,11 +6,13 @@ import struct
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
+import torch
 
-from unified.masks.constants import GIVEN, NO_KEY, PADDING
+from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
 from unified.masks.mask import AttentionMask
 
 VISIBLE, HIDDEN = "■", "·"
@@ -23,34 +25,34 @@ KINDS = (
     ("given from the start", "#5b8def"),
     ("visible since its step", "#f2a65a"),
     ("the token itself", "#2f4b8f"),
-    ("padding sees padding", "#c4cad3"),
 )
 
 
 def text(mask: AttentionMask) -> str:
-    """One line per query, one square per key, ranks at the margins (G = GIVEN, P = padding); large masks are cut.
+    """One line per query, one square per key, steps at the margins; large masks are cut.
 
-    Where a row holds several documents, their numbers stand before the ranks.
+    At the left stands the step at which a query looks, above a key the step at which it appears, and below that, where
+    some key disappears before the end, the step at which it does; ``-`` where a key is hidden or a query sees nothing
+    because it is padding. Where a row holds several documents, their numbers stand before the steps.
     """
     if not mask.batched:
         return f"{_summary(mask)}\n{_text_row(mask)}"
-    rows = mask.query_rank.shape[0]
-    pictures = [f"row {i}\n{_text_row(_row_of(mask, i))}" for i in range(min(rows, TEXT_ROWS))]
+    rows = mask.query_step.shape[0]
+    pictures = [f"row {i}\n{_text_row(row_of(mask, i))}" for i in range(min(rows, TEXT_ROWS))]
     rest = [f"… and {rows - TEXT_ROWS} more rows"] if rows > TEXT_ROWS else []
     return "\n".join([f"{rows} rows, each of {_summary(mask)}", *pictures, *rest])
 
 
 def plot(mask: AttentionMask, path: str | Path, tokens: Sequence[str] | None = None) -> None:
-    """Draw one row's mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only).
+    """Draw a mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only); the rows of a batch below
+    each other.
 
     Args:
         tokens: S labels of the keys; default: their places.
 
     Raises:
-        ValueError: another ending, a batch, or a number of tokens that is not S.
+        ValueError: another ending, or a number of tokens that is not S.
     """
-    if mask.batched:
-        raise ValueError(f"plot draws one row, got a batch of {mask.query_rank.shape[0]}")
     ending = Path(path).suffix.lower()
     if ending not in (".svg", ".png"):
         raise ValueError(f"path must end in .svg or .png, got {str(path)!r}")
@@ -67,13 +69,18 @@ def plot(mask: AttentionMask, path: str | Path, tokens: Sequence[str] | None = N
 def kinds(mask: AttentionMask) -> np.ndarray:
     """(T, S) indices into :data:`KINDS` for one row."""
     visible = mask.dense().cpu().numpy()
-    key_rank, key_document, query_key = (
-        vector.cpu().numpy() for vector in (mask.key_rank, mask.key_document, mask.query_key)
-    )
-    cells = np.where(visible, np.where(key_rank == GIVEN, 1, 2), 0)
-    cells[visible & (query_key[:, None] == np.arange(mask.key_length))] = 3
-    cells[visible & (key_document == PADDING)] = 4
+    documents, own = mask.key_documents().cpu(), mask.own_keys.cpu().numpy()
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), mask.cpu_ends()])
+    given = (mask.key_start.cpu() <= starts[documents.clamp(min=0)]).numpy()
+    cells = np.where(visible, np.where(given, 1, 2), 0)
+    cells[visible & (own[:, None] == np.arange(mask.key_length))] = 3
     return cells
+
+
+def row_of(mask: AttentionMask, row: int) -> AttentionMask:
+    """One row of a batch."""
+    vectors = {name: vector[row] for name, vector in mask.tensors().items()}
+    return AttentionMask.unchecked(**vectors, exclude_self=mask.exclude_self, structure=mask.structure)
 
 
 # ---------------------------------------------------------------------- text
@@ -82,11 +89,6 @@ def kinds(mask: AttentionMask) -> np.ndarray:
 def _summary(mask: AttentionMask) -> str:
     without = ", without self" if mask.exclude_self else ""
     return f"{mask.query_length} queries (lines) and {mask.key_length} keys (columns), {mask.structure}{without}"
-
-
-def _row_of(mask: AttentionMask, row: int) -> AttentionMask:
-    vectors = {name: vector[row] for name, vector in mask._tensors().items()}
-    return AttentionMask.unchecked(**vectors, exclude_self=mask.exclude_self, structure=mask.structure)
 
 
 def _text_row(mask: AttentionMask) -> str:
@@ -111,26 +113,40 @@ def _joined(labels: list[list[str]]) -> list[str]:
 
 
 def _labels(mask: AttentionMask) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Of every query and every key its rank as text, before it its document where a row holds several."""
-    documents = set(mask.key_document.tolist()) | set(mask.query_document.tolist())
-    several = len(documents - {PADDING}) > 1
-
-    def labels(ranks: list[int], documents: list[int]) -> list[tuple[str, ...]]:
-        names = ["P" if document == PADDING else str(document) for document in documents]
-        ranks = _rank_names(ranks, documents)
-        return list(zip(names, ranks, strict=True)) if several else [(rank,) for rank in ranks]
-
-    return (
-        labels(mask.query_rank.tolist(), mask.query_document.tolist()),
-        labels(mask.key_rank.tolist(), mask.key_document.tolist()),
-    )
+    """Of every query its step and of every key its interval as text, before them documents where a row has several."""
+    queries: list[tuple[str, ...]] = [(step,) for step in query_names(mask)]
+    keys = key_names(mask)
+    of_queries, of_keys = mask.query_documents().tolist(), mask.key_documents().tolist()
+    if len({*of_queries, *of_keys} - {NO_DOCUMENT}) > 1:
+        queries = [(_number(document), *names) for document, names in zip(of_queries, queries, strict=True)]
+        keys = [(_number(document), *names) for document, names in zip(of_keys, keys, strict=True)]
+    return queries, keys
 
 
-def _rank_names(ranks: list[int], documents: list[int]) -> list[str]:
-    """G = GIVEN, P = padding, else the number."""
+def _number(document: int) -> str:
+    return "-" if document == NO_DOCUMENT else str(document)
+
+
+def query_names(mask: AttentionMask) -> list[str]:
+    """The step at which each query of one row looks."""
+    return ["-" if step == NOWHERE else str(step) for step in mask.query_step.tolist()]
+
+
+def key_names(mask: AttentionMask) -> list[tuple[str, ...]]:
+    """Of each key of one row the step at which it appears and, if any key disappears too early, that at which it does.
+
+    Too early is before the end of its document.
+    """
+    starts, stops, documents = mask.key_start.tolist(), mask.key_stop.tolist(), mask.key_documents().tolist()
+    ends = mask.cpu_ends().tolist()
+    hidden = [document == NO_DOCUMENT for document in documents]
+    names: list[tuple[str, ...]] = [("-" if none else str(start),) for none, start in zip(hidden, starts, strict=True)]
+    lasting = [none or stop >= ends[document] for none, stop, document in zip(hidden, stops, documents, strict=True)]
+    if all(lasting):
+        return names
     return [
-        "P" if document == PADDING else "G" if rank == GIVEN else str(rank)
-        for rank, document in zip(ranks, documents, strict=True)
+        (*name, "-" if none else "∞" if lasts else str(stop))
+        for name, none, stop, lasts in zip(names, hidden, stops, lasting, strict=True)
     ]
 
 
@@ -140,23 +156,16 @@ _FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
 def svg(mask: AttentionMask, tokens: Sequence[str] | None = None, title: str = "") -> str:
-    """One row's mask as an SVG document: tokens and ranks at the margins, cells coloured by :data:`KINDS`."""
-    cells = kinds(mask)
-    pitch = _pitch(cells)
-    labelled = pitch >= 14
-    key_tokens = [str(token) for token in (tokens if tokens is not None else range(mask.key_length))]
-    query_tokens = [key_tokens[k] if k != NO_KEY else "?" for k in mask.query_key.tolist()]
-    query_ranks = _rank_names(mask.query_rank.tolist(), mask.query_document.tolist())
-    key_ranks = _rank_names(mask.key_rank.tolist(), mask.key_document.tolist())
+    """A mask as an SVG document: tokens and steps at the margins, cells coloured by :data:`KINDS`.
 
-    left = 34 + (_text_width(query_tokens) + _text_width(query_ranks) if labelled else 0)
-    slant = _text_width(key_tokens) * 0.75 if labelled else 0
-    top = 40 + (22 if title else 0) + (slant + 18 if labelled else 0)
-    legend = [code for code in range(len(KINDS)) if (cells == code).any()]
-    # The last column's label leans to the right of its column.
-    width = max(left + pitch * mask.key_length + max(34, slant), 320)
-    height = top + pitch * mask.query_length + 56 + 22 * len(legend)
-
+    Of a batch the rows stand below each other.
+    """
+    rows = [row_of(mask, i) for i in range(len(mask.query_step))] if mask.batched else [mask]
+    pictures = [_picture(row, tokens) for row in rows]
+    legend = sorted({code for picture in pictures for code in picture.codes})
+    width = max([320.0, *(picture.width for picture in pictures)])
+    top = 40.0 + (22 if title else 0)
+    height = top + sum(picture.height for picture in pictures) + 56 + 22 * len(legend)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" font-family="{_FONT}" role="img">',
@@ -166,11 +175,69 @@ def svg(mask: AttentionMask, tokens: Sequence[str] | None = None, title: str = "
     ]
     if title:
         parts.append(f'<text x="24" y="34" font-size="15" font-weight="600" fill="#1f2733">{escape(title)}</text>')
-    parts += _svg_cells(cells, left, top, pitch)
-    if labelled:
-        parts += _svg_margins(query_tokens, query_ranks, key_tokens, key_ranks, left, top, pitch)
-    parts += _svg_legend(legend, left, top + pitch * mask.query_length + 26)
+    for picture in pictures:
+        parts += picture.drawn(top)
+        top += picture.height
+    parts += _svg_legend(legend, pictures[0].left, top + 26)
     return "\n".join([*parts, "</svg>", ""])
+
+
+class _Picture(NamedTuple):
+    """One row, and the room it takes."""
+
+    cells: np.ndarray
+    query_tokens: list[str]
+    query_steps: list[str]
+    key_tokens: list[str]
+    key_steps: list[str]
+
+    @property
+    def codes(self) -> list[int]:
+        return [code for code in range(len(KINDS)) if (self.cells == code).any()]
+
+    @property
+    def pitch(self) -> float:
+        return _pitch(self.cells)
+
+    @property
+    def labelled(self) -> bool:
+        return self.pitch >= 14
+
+    @property
+    def left(self) -> float:
+        return 34 + (_text_width(self.query_tokens) + _text_width(self.query_steps) if self.labelled else 0)
+
+    @property
+    def slant(self) -> float:
+        return _text_width(self.key_tokens) * 0.75 if self.labelled else 0
+
+    @property
+    def above(self) -> float:
+        return self.slant + 18 if self.labelled else 0
+
+    @property
+    def width(self) -> float:
+        # The last column's label leans to the right of its column.
+        return self.left + self.pitch * self.cells.shape[1] + max(34, self.slant)
+
+    @property
+    def height(self) -> float:
+        return self.above + self.pitch * self.cells.shape[0] + 10
+
+    def drawn(self, top: float) -> list[str]:
+        """Its parts, below ``top``."""
+        parts = _svg_cells(self.cells, self.left, top + self.above, self.pitch)
+        if self.labelled:
+            queries, keys = (self.query_tokens, self.query_steps), (self.key_tokens, self.key_steps)
+            parts += _svg_margins(*queries, *keys, self.left, top + self.above, self.pitch)
+        return parts
+
+
+def _picture(mask: AttentionMask, tokens: Sequence[str] | None) -> _Picture:
+    key_tokens = [str(token) for token in (tokens if tokens is not None else range(mask.key_length))]
+    query_tokens = [key_tokens[k] if k != NO_KEY else "?" for k in mask.own_keys.tolist()]
+    key_steps = ["–".join(names) for names in key_names(mask)]
+    return _Picture(kinds(mask), query_tokens, query_names(mask), key_tokens, key_steps)
 
 
 def _pitch(cells: np.ndarray) -> float:
@@ -204,28 +271,28 @@ def _svg_cells(cells: np.ndarray, left: float, top: float, pitch: float) -> list
 
 def _svg_margins(
     query_tokens: Sequence[str],
-    query_ranks: Sequence[str],
+    query_steps: Sequence[str],
     key_tokens: Sequence[str],
-    key_ranks: Sequence[str],
+    key_steps: Sequence[str],
     left: float,
     top: float,
     pitch: float,
 ) -> list[str]:
-    """Tokens dark, ranks grey; ranks next to the cells."""
-    ranks_wide = _text_width(query_ranks)
+    """Tokens dark, steps grey; steps next to the cells."""
+    steps_wide = _text_width(query_steps)
     parts = ['<g font-size="12" fill="#1f2733" text-anchor="end">']
-    for i, (token, rank) in enumerate(zip(query_tokens, query_ranks, strict=True)):
+    for i, (token, step) in enumerate(zip(query_tokens, query_steps, strict=True)):
         y = top + pitch * (i + 0.5) + 4
-        parts.append(f'<text x="{left - 6 - ranks_wide:.1f}" y="{y:.1f}">{escape(token)}</text>')
-        parts.append(f'<text x="{left - 8:.1f}" y="{y:.1f}" fill="#8590a2" font-size="11">{escape(rank)}</text>')
+        parts.append(f'<text x="{left - 6 - steps_wide:.1f}" y="{y:.1f}">{escape(token)}</text>')
+        parts.append(f'<text x="{left - 8:.1f}" y="{y:.1f}" fill="#8590a2" font-size="11">{escape(step)}</text>')
     parts.append('</g><g font-size="12" fill="#1f2733">')
-    for i, (token, rank) in enumerate(zip(key_tokens, key_ranks, strict=True)):
+    for i, (token, step) in enumerate(zip(key_tokens, key_steps, strict=True)):
         x = left + pitch * (i + 0.5)
         turn = f"translate({x - 1:.1f} {top - 22:.1f}) rotate(-45)"
         parts.append(f'<text transform="{turn}">{escape(token)}</text>')
         parts.append(
             f'<text x="{x:.1f}" y="{top - 6:.1f}" fill="#8590a2" font-size="11" text-anchor="middle">'
-            f"{escape(rank)}</text>"
+            f"{escape(step)}</text>"
         )
     return [*parts, "</g>"]
 
@@ -239,7 +306,7 @@ def _svg_legend(codes: Sequence[int], left: float, top: float) -> list[str]:
         parts.append(f'<rect x="{left:.1f}" y="{y - 10:.1f}" width="13" height="13" rx="3" fill="{colour}"/>')
         parts.append(f'<text x="{left + 21:.1f}" y="{y + 1:.1f}" font-size="12" fill="#4a5568">{name}</text>')
     y = top + 22 * len(codes) + 1
-    note = "rows attend to columns; in grey the rank (G: given)"
+    note = "rows attend to columns; in grey the steps at which queries look and keys appear"
     parts.append(f'<text x="{left:.1f}" y="{y:.1f}" font-size="11" fill="#8590a2">{note}</text>')
     return parts
 
@@ -248,8 +315,13 @@ def _svg_legend(codes: Sequence[int], left: float, top: float) -> list[str]:
 
 
 def png(mask: AttentionMask) -> bytes:
-    """One row's mask as a PNG file: the cells of :func:`svg` without labels."""
-    cells = kinds(mask)
+    """A mask as a PNG file: the cells of :func:`svg` without labels."""
+    rows = [row_of(mask, i) for i in range(len(mask.query_step))] if mask.batched else [mask]
+    return encode_png(np.concatenate([_pixels(kinds(row)) for row in rows]))
+
+
+def _pixels(cells: np.ndarray) -> np.ndarray:
+    """uint8 (height, width, 3), one row with a white margin."""
     pitch = int(_pitch(cells))
     palette = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in KINDS], dtype=np.uint8)
     image = palette[np.kron(cells, np.ones((pitch, pitch), dtype=np.int64))]
@@ -257,7 +329,7 @@ def png(mask: AttentionMask) -> bytes:
     for start in range(gap):
         image[start::pitch] = 255
         image[:, start::pitch] = 255
-    return encode_png(np.pad(image, ((pitch, pitch), (pitch, pitch), (0, 0)), constant_values=255))
+    return np.pad(image, ((pitch, pitch), (pitch, pitch), (0, 0)), constant_values=255)
 
 
 def encode_png(image: np.ndarray) -> bytes:

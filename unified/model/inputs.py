@@ -44,8 +44,8 @@ def check_inputs(
             f"mask must have a query for each of {positions.size(1)} positions and a key for each of {length} tokens, "
             f"got {mask.query_length} queries and {mask.key_length} keys"
         )
-    if mask.batched and len(mask.query_rank) != rows:
-        raise UnifiedError(f"mask must have the {rows} rows of tokens, got {len(mask.query_rank)}")
+    if mask.batched and len(mask.query_step) != rows:
+        raise UnifiedError(f"mask must have the {rows} rows of tokens, got {len(mask.query_step)}")
     if places is not None:
         _require("places", places, torch.int64, 1)
         if places.numel() and places.device.type == "cpu":

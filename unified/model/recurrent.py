@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.utils import rnn
 
-from unified.masks import PADDING
+from unified.masks import NO_DOCUMENT
 from unified.model.config import TransformerConfig
 
 
@@ -29,10 +29,10 @@ class SequenceLSTM(nn.Module):
 
         Args:
             states: (B, T, D).
-            documents: int64 (B, T), the sequence of each token within its row, ``PADDING`` where there is none.
+            documents: int64 (B, T), the sequence of each token within its row, ``NO_DOCUMENT`` where there is none.
             places: int64 (N,) among B x T.
         """
-        tokens = documents != PADDING
+        tokens = documents != NO_DOCUMENT
         rows = torch.arange(len(documents), device=documents.device).unsqueeze(1)
         owners = (rows * documents.size(1) + documents)[tokens]
         lengths = owners.unique_consecutive(return_counts=True)[1].tolist()

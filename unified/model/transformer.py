@@ -168,7 +168,7 @@ class Transformer(nn.Module):
         if self.config.attn_type == "bi":
             return mask
         streamed = positions.size(1) > mask.key_length
-        return mask.causal(_places_of_queries(mask, positions) if streamed else mask.query_key)
+        return mask.causal(_places_of_queries(mask, positions) if streamed else None)
 
     def distances(self, greatest: int) -> DistanceTable | None:
         """What distances of at most ``greatest`` are to Transformer-XL's attentions; None where there are none."""
@@ -260,12 +260,12 @@ def _places_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Te
     """
     keys = mask.key_length
     if keys == 0:
-        return mask.query_key
+        return mask.own_keys
     within = positions - positions.amin()
-    place = mask.query_document * (within.amax() + 1) + within  # a number of its own for each token of a row
+    place = mask.query_documents() * (within.amax() + 1) + within  # a number of its own for each token of a row
     ordered, order = place[:, :keys].sort(dim=1)
     found = torch.searchsorted(ordered, place[:, keys:].contiguous()).clamp(max=keys - 1)
-    return torch.cat([mask.query_key[:, :keys], order.gather(1, found)], dim=1)
+    return torch.cat([mask.own_keys[:, :keys], order.gather(1, found)], dim=1)
 
 
 def initialize(module: nn.Module, deviation: float) -> None:

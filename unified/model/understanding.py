@@ -18,7 +18,7 @@ from unified.model.transformer import Transformer
 #: Places that are read at the same time where no gradient is wanted, so that long items take little more memory than
 #: their states.
 _PLACES = 8192
-_BY_ROW = ("tokens", "positions", "token_types", "documents", "key_rank", "query_rank", "entities")
+_BY_ROW = ("tokens", "positions", "token_types", "query_step", "key_start", "key_stop", "document_ends", "entities")
 
 
 class UnderstandingModel(nn.Module):
@@ -93,7 +93,7 @@ class UnderstandingModel(nn.Module):
 
     def _recurrent_states(self, batch: Batch) -> torch.Tensor:
         """(N, D), the LSTM's."""
-        return self.lstm(self._transformed(batch, None), batch.documents, batch.predicted)
+        return self.lstm(self._transformed(batch, None), batch.mask.key_documents(), batch.predicted)
 
     def _transformed(self, batch: Batch, places: torch.Tensor | None) -> torch.Tensor:
         return self.transformer(

@@ -13,7 +13,7 @@ from unified.data.extents import Extents, runs
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
-from unified.masks import GIVEN
+from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.requirements import require_flag, require_replacements, require_share
@@ -127,7 +127,7 @@ class Anna(BatchedObjective):
             extents,
             tokens=replace(tokens, places, extents.counts(places), texts.special, *shares, draws),
             token_types=np.zeros(extents.total, dtype=np.int64),
-            ranks=np.full(extents.total, GIVEN),
+            steps=steps.bidirectional(extents.lengths),
             places=places,
             labels=tokens[places],
             entities=self._entities(texts, sequences) if self.mark_entities else None,

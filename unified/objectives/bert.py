@@ -13,7 +13,7 @@ from unified.data.instances import Instances
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
-from unified.masks import GIVEN
+from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.covering import cover_words
@@ -93,10 +93,10 @@ class Bert(MayPredictNext, BatchedObjective):
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         if self.left_to_right:
-            places, ranks, shown = extents.firsts(extents.lengths - 1), extents.within, tokens
+            places, of_each, shown = extents.firsts(extents.lengths - 1), steps.left_to_right(extents.lengths), tokens
             labels = tokens[places + 1]
         else:
-            places, ranks = self._hidden(texts, sequences, draws), np.full(extents.total, GIVEN)
+            places, of_each = self._hidden(texts, sequences, draws), steps.bidirectional(extents.lengths)
             shares = self.mask_replace_share, self.random_replace_share
             shown = replace(tokens, places, extents.counts(places), texts.special, *shares, draws)
             labels = tokens[places]
@@ -105,7 +105,7 @@ class Bert(MayPredictNext, BatchedObjective):
             extents,
             tokens=shown,
             token_types=sequences.token_types((FIRST, SECOND)[: self.segments]),
-            ranks=ranks,
+            steps=of_each,
             places=places,
             labels=labels,
             is_next=is_next,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from unified import masks
 from unified.data.example import NO_PAIR_LABEL, Example, Examples
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
@@ -18,9 +19,6 @@ from unified.objectives.contract import Objective
 FIRST_EXAMPLES = 8
 #: So many different labels must all be the next token before an objective counts as one that predicts next tokens.
 _TELLING_LABELS = 4
-
-#: Tokens of an example whose mask is looked at.
-_LONGEST = 1024
 
 _PER_TOKEN = ("positions", "token_types")
 
@@ -46,7 +44,7 @@ def check_examples(objective: Objective, texts: Texts, examples: Examples, posit
     check_sentinels(objective, examples.labels, texts)
     step = _prediction_step(made)
     for example in made:
-        problem = leak(objective, example, step)
+        problem = leak(example, step)
         if problem:
             raise _refusal(objective, problem)
 
@@ -169,59 +167,37 @@ def _outside(values: np.ndarray, size: int) -> np.ndarray:
 # Who sees what
 
 
-def attention_mask(example: Example) -> AttentionMask:
-    """The mask of one example, (T, T), whether it leaks or not."""
-    places = torch.arange(len(example.tokens))
-    one_document = torch.zeros_like(places)
-    return AttentionMask.unchecked(
-        query_rank=torch.from_numpy(example.query_rank),
-        key_rank=torch.from_numpy(example.key_rank),
-        query_document=one_document,
-        key_document=one_document,
-        query_key=places,
-    )
-
-
-def leak(objective: Objective, example: Example, step: int) -> str | None:
-    """What an example gives away through several layers of attention; None where it is nothing.
-
-    A token passes on what it has read, so whoever sees a token must be allowed to see all that the token sees. Then
-    what a prediction learns is what its query sees, and its label must not be there.
+def leak(example: Example, step: int) -> str | None:
+    """How a prediction can reach its own label through several layers of attention; None where none can.
 
     Args:
         step: from the index that predicts to the index of its label among the tokens; 0 where labels are hidden or
             kept on purpose.
     """
-    # `masks.leaks(mask, read, label_key)` answers both questions for masks that are not transitive on purpose, too.
-    mask = attention_mask(example)
-    visible = mask.dense().numpy()[:_LONGEST, :_LONGEST]
-    problem = _passed_on(visible)
-    if problem:
-        return problem
-    predicted = example.predicted[example.predicted < len(visible)]
+    mask, predicted = example.mask, example.predicted
     if example.query_stream:
-        queries, labels = mask.query_stream(torch.from_numpy(predicted)).dense().numpy(), predicted
+        read, labels = len(example.tokens) + np.arange(len(predicted)), predicted
+        mask = _both_streams(mask, mask.query_stream(predicted))
     else:
-        queries, labels = visible[predicted], predicted + step
-        kept = (labels != predicted) & (0 <= labels) & (labels < len(visible))
-        predicted, queries, labels = predicted[kept], queries[kept], labels[kept]
-    told = np.flatnonzero(queries[np.arange(len(labels)), labels])
-    if told.size:
-        one = told[0]
-        return f"leaks: the prediction at index {predicted[one]} sees its own label at index {labels[one]}"
-    return None
-
-
-def _passed_on(visible: np.ndarray) -> str | None:
-    """Three tokens i, k, j where i sees k, which sees j, which i must not see; bool (T, T) visible."""
-    pairs = visible.astype(np.float32)
-    i, j = np.nonzero((pairs @ pairs > 0) & ~visible)
-    if not len(i):
+        labels = predicted + step
+        judged = (labels != predicted) & (0 <= labels) & (labels < len(example.tokens))
+        read, labels = predicted[judged], labels[judged]
+    found = masks.leaks(mask, read, labels)
+    if not found:
         return None
-    between = np.flatnonzero(visible[i[0]] & visible[:, j[0]])[0]
-    return (
-        f"leaks: the token at index {i[0]} sees the one at {between}, which sees the one at {j[0]}, which the first "
-        "must not see; stacked layers pass it on"
+    through = "".join(f" sees index {key}, which" for key in found[0].through)
+    predicts = int(predicted[np.flatnonzero(read == found[0].query)[0]]) if example.query_stream else found[0].query
+    return f"leaks: the prediction at index {predicts}{through} sees its own label at index {found[0].label_key}"
+
+
+def _both_streams(content: AttentionMask, stream: AttentionMask) -> AttentionMask:
+    """Queries of the content stream, and behind them those of a query stream, over the same keys."""
+    return AttentionMask.unchecked(
+        query_step=torch.cat([content.query_step, stream.query_step]),
+        key_start=content.key_start,
+        key_stop=content.key_stop,
+        document_ends=content.document_ends,
+        query_key=torch.cat([content.own_keys, stream.own_keys]),
     )
 
 

@@ -14,7 +14,8 @@ from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.masks import GIVEN
+from unified.masks import steps
+from unified.masks.steps import Steps
 from unified.objectives.contract import Objective
 from unified.objectives.requirements import require_flag, require_integer
 
@@ -116,9 +117,9 @@ class Sequences:
         """int64 (T,), one of ``types`` for each block."""
         return np.repeat(np.tile(types, len(self.extents)), self.blocks.T.ravel())
 
-    def seq2seq_ranks(self) -> np.ndarray:
-        """int64 (T,): all see the first block, the second is seen left to right."""
-        return np.maximum(self.extents.within - np.repeat(self.blocks[0], self.extents.lengths), GIVEN)
+    def seq2seq_steps(self) -> Steps:
+        """All see the first block, the second is seen left to right."""
+        return steps.seq2seq(self.blocks[0], self.blocks[1:].sum(0))
 
     def word_starts(self, texts: Texts, name: str) -> np.ndarray:
         """``Texts.word_starts`` along the sequences, bool (T,); special symbols are words by themselves.

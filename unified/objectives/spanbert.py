@@ -13,7 +13,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.masks import GIVEN
+from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import words_to_hide
 from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
@@ -103,7 +103,7 @@ class SpanBert(MayPredictNext, BatchedObjective):
             extents,
             tokens=self._replaced(texts, sequences, hidden, draws),
             token_types=sequences.token_types((FIRST, SECOND)[: self.segments]),
-            ranks=np.full(extents.total, GIVEN),
+            steps=steps.bidirectional(extents.lengths),
             places=places,
             labels=tokens[places],
             is_next=is_next,

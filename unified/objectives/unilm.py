@@ -30,7 +30,8 @@ from unified.data.extents import Extents, runs
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.masks import GIVEN
+from unified.masks import steps
+from unified.masks.steps import Steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import Cloze, maskable, prediction_count, words_to_hide
 from unified.objectives.requirements import require_flag, require_integer, require_share
@@ -88,15 +89,15 @@ class _PretrainingCloze(Cloze, BatchedObjective):
             extents,
             tokens=self.replace(tokens, places, extents.counts(places), texts.special, draws),
             token_types=sequences.token_types(self.block_types),
-            ranks=self._ranks(sequences),
+            steps=self._steps(sequences),
             places=places,
             labels=tokens[places],
             is_next=self._is_next(texts),
         )
 
     @abstractmethod
-    def _ranks(self, sequences: Sequences) -> np.ndarray:
-        """Rank of every place, int64 (T,)."""
+    def _steps(self, sequences: Sequences) -> Steps:
+        """Who sees whom."""
 
     def _is_next(self, texts: Texts) -> np.ndarray | None:
         return None
@@ -123,8 +124,8 @@ class Bidirectional(MayPredictNext, _PretrainingCloze):
     def block_types(self) -> tuple[int, ...]:
         return (FIRST, SECOND)[: self.segments]
 
-    def _ranks(self, sequences: Sequences) -> np.ndarray:
-        return np.full(sequences.extents.total, GIVEN)
+    def _steps(self, sequences: Sequences) -> Steps:
+        return steps.bidirectional(sequences.extents.lengths)
 
     def _is_next(self, texts: Texts) -> np.ndarray:
         return self.pair_labels(texts)
@@ -138,8 +139,8 @@ class LeftToRight(_PretrainingCloze):
     mask: ClassVar[str] = "left_to_right"
     block_types: ClassVar[tuple[int, ...]] = (LEFT_TO_RIGHT,)
 
-    def _ranks(self, sequences: Sequences) -> np.ndarray:
-        return sequences.extents.within
+    def _steps(self, sequences: Sequences) -> Steps:
+        return steps.left_to_right(sequences.extents.lengths)
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,8 @@ class RightToLeft(_PretrainingCloze):
     mask: ClassVar[str] = "right_to_left"
     block_types: ClassVar[tuple[int, ...]] = (RIGHT_TO_LEFT,)
 
-    def _ranks(self, sequences: Sequences) -> np.ndarray:
-        return np.repeat(sequences.extents.lengths - 1, sequences.extents.lengths) - sequences.extents.within
+    def _steps(self, sequences: Sequences) -> Steps:
+        return steps.right_to_left(sequences.extents.lengths)
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,8 @@ class Seq2Seq(_PretrainingCloze):
     special_tokens: ClassVar[int] = 3
     block_types: ClassVar[tuple[int, ...]] = (SOURCE, TARGET)
 
-    def _ranks(self, sequences: Sequences) -> np.ndarray:
-        return sequences.seq2seq_ranks()
+    def _steps(self, sequences: Sequences) -> Steps:
+        return sequences.seq2seq_steps()
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class TargetCloze(MayExtract, Cloze, BatchedObjective):
             extents,
             tokens=self.replace(tokens, places, extents.counts(places), texts.special, draws),
             token_types=sequences.token_types((SOURCE, TARGET)),
-            ranks=sequences.seq2seq_ranks(),
+            steps=sequences.seq2seq_steps(),
             places=places,
             labels=tokens[places],
         )
@@ -301,7 +302,7 @@ def next_token_examples(
         extents,
         tokens=whole[kept],
         token_types=np.repeat(np.tile((SOURCE, TARGET), len(extents)), blocks.lengths),
-        ranks=np.maximum(extents.within - np.repeat(lengths[:, 0], extents.lengths), GIVEN),
+        steps=steps.seq2seq(lengths[:, 0], lengths[:, 1]),
         places=of_targets,
         labels=whole[kept[of_targets] + 1],
     )

@@ -15,7 +15,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.masks import GIVEN
+from unified.masks import GIVEN, steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import replace
 from unified.objectives.requirements import require_flag, require_integer, require_replacements
@@ -103,15 +103,15 @@ class XLNet(MayPredictNext, BatchedObjective):
         targets = self._targets(texts, sequences, halves, of_halves) & ~functional
         self._ensure_targets(targets, functional, extents, draws)
         places = np.flatnonzero(targets)
-        ranks = np.full(extents.total, GIVEN)
+        of_each = steps.bidirectional(extents.lengths)
         if not self.denoising:
-            ranks = self._ranks(targets | functional, halves, of_halves)
+            of_each = steps.permutation(self._order(targets | functional, halves, of_halves), extents.lengths)
         made = Examples.of_one_group(
             self.name,
             extents,
             tokens=self._shown(tokens, places, extents, texts.special, draws),
             token_types=sequences.token_types((FIRST_TYPE, SECOND_TYPE, CLS_TYPE)),
-            ranks=ranks,
+            steps=of_each,
             places=places,
             labels=tokens[places],
             is_next=self.pair_labels(texts),
@@ -209,8 +209,8 @@ class XLNet(MayPredictNext, BatchedObjective):
         taken[free[draws.permutations("single tokens", each.lengths)[each.firsts(left)]]] = True
         return taken
 
-    def _ranks(self, ordered: np.ndarray, halves: Extents, draws: Draws) -> np.ndarray:
-        """The step at which each place becomes visible, int64 (T,); those not ``ordered`` do before their half."""
+    def _order(self, ordered: np.ndarray, halves: Extents, draws: Draws) -> np.ndarray:
+        """When each place appears, int64 (T,); those not ``ordered`` do before the others of their half."""
         shown = np.full(len(halves), GIVEN)
         shown[1::2] += 1 + halves.lengths[::2]
         shown = np.repeat(shown, halves.lengths)

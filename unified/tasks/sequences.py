@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from unified.data.example import Example
-from unified.masks import TEXT_MASKS
+from unified.masks import TEXT_MASKS, AttentionMask
 from unified.objectives.sequences import joined
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks.base import Codec
@@ -116,15 +116,14 @@ def sequence(
     if codec.cls_last:
         tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
     sizes = tuple(map(len, segments))
-    positions, ranks = _positions_and_ranks(sizes, codec)
+    positions, mask = _positions_and_mask(sizes, codec)
     places = np.array([class_place(sizes, codec)]) if places is None else places
     return Example(
         group="task",
         tokens=tokens,
         positions=positions,
         token_types=types,
-        key_rank=ranks,
-        query_rank=ranks,
+        mask=mask,
         predicted=places,
         labels=np.zeros_like(places),
         entities=None if entities is None else _marks(len(tokens), entities, codec),
@@ -145,25 +144,24 @@ def class_place(sizes: Sequence[int], codec: Codec) -> int:
 
     CLS where it does. Under a left-to-right mask a CLS at the front sees itself alone, so the last SEP is read.
     """
-    _, ranks = _positions_and_ranks(tuple(sizes), codec)
-    cls = len(ranks) - 1 if codec.cls_last else 0
-    return cls if ranks[cls] == ranks.max() else int(ranks.argmax())
+    looks = _positions_and_mask(tuple(sizes), codec)[1].query_step
+    cls = len(looks) - 1 if codec.cls_last else 0
+    return cls if looks[cls] == looks.max() else int(looks.argmax())
 
 
-def _positions_and_ranks(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarray, np.ndarray]:
-    """Of a :func:`sequence` of segments of these lengths, int64 (T,) both; not to be written to."""
+def _positions_and_mask(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarray, AttentionMask]:
+    """Of a :func:`sequence` of segments of these lengths: positions, int64 (T,), and mask; not to be written to."""
     first, second = sizes[0] + 1, sum(sizes[1:]) + len(sizes[1:])
     blocks = (first, second + 1) if codec.cls_last and second else (first + 1, second)
     return _shared(codec.mask, *(blocks if codec.mask == "seq2seq" else (sum(blocks),)))
 
 
 @lru_cache(4096)
-def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and ranks of every sequence of texts of these lengths; they are half of what a data set takes."""
-    arrays = np.arange(sum(lengths)), TEXT_MASKS[mask](*lengths).key_rank.numpy()
-    for array in arrays:
-        array.flags.writeable = False
-    return arrays
+def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, AttentionMask]:
+    """Positions and mask of every sequence of texts of these lengths; they are half of what a data set takes."""
+    positions = np.arange(sum(lengths))
+    positions.flags.writeable = False
+    return positions, TEXT_MASKS[mask](*lengths)
 
 
 def first_place(codec: Codec) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from unified.attention.bias import Cut, Tile, of_queries
-from unified.masks import NO_KEY, PADDING, AttentionMask
+from unified.masks import NO_DOCUMENT, NO_KEY, AttentionMask
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +55,14 @@ class Block(Tile):
 
 
 def blocks_of(mask: AttentionMask) -> list[Block]:
-    """Of all rows (B, T) in their order; values are read, so the mask should be on the CPU."""
-    rows = zip(mask.query_document.numpy(), mask.key_document.numpy(), mask.query_key.numpy(), strict=True)
+    """Of all rows (B, T) in their order, without padding; values are read, so the mask should be on the CPU."""
+    sides = (mask.query_documents(), mask.key_documents(), mask.own_keys)
+    rows = zip(*(side.numpy() for side in sides), strict=True)
     return [
-        _block(mask, row, slice(*edges), of_key)
+        _block(mask, row, slice(*edges), of_query[edges[0]], of_key)
         for row, (of_query, of_key, own) in enumerate(rows)
         for edges in pairwise([0, *_edges(of_query, own), len(of_query)])
-        if edges[0] < edges[1]
+        if edges[0] < edges[1] and of_query[edges[0]] != NO_DOCUMENT
     ]
 
 
@@ -73,25 +74,27 @@ def _edges(of_query: np.ndarray, own: np.ndarray) -> list[int]:
 
 def hidden_pairs(mask: AttentionMask) -> float:
     """How many pairs of a batch's rows lie in no document, for each document."""
-    rows = torch.arange(len(mask.query_document), device=mask.device).unsqueeze(1)
-    count = 2 + max(int(side.max()) if side.numel() else 0 for side in (mask.query_document, mask.key_document))
+    rows = torch.arange(len(mask.query_step), device=mask.device).unsqueeze(1)
+    count = 1 + mask.document_count
     queries, keys = (
-        torch.bincount((rows * count + side - PADDING).flatten(), minlength=len(rows) * count)
-        for side in (mask.query_document, mask.key_document)
+        torch.bincount((rows * count + side - NO_DOCUMENT).flatten(), minlength=len(rows) * count).view(-1, count)[
+            :, 1:
+        ]
+        for side in (mask.query_documents(), mask.key_documents())
     )
-    hidden = mask.query_document.numel() * mask.key_length - int((queries * keys).sum())
+    hidden = mask.query_step.numel() * mask.key_length - int((queries * keys).sum())
     return hidden / max(1, int((queries > 0).sum()))
 
 
-def _block(mask: AttentionMask, row: int, queries: slice, of_key: np.ndarray) -> Block:
-    places = np.flatnonzero(of_key == int(mask.query_document[row, queries.start]))
+def _block(mask: AttentionMask, row: int, queries: slice, document: int, of_key: np.ndarray) -> Block:
+    places = np.flatnonzero(of_key == document)
     keys = slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, 0)
+    own = mask.own_keys[row, queries]
     visible = AttentionMask.unchecked(
-        query_rank=mask.query_rank[row, queries],
-        key_rank=mask.key_rank[row, keys],
-        query_document=mask.query_document[row, queries],
-        key_document=mask.key_document[row, keys],
-        query_key=mask.query_key[row, queries] - keys.start,
+        query_step=mask.query_step[row, queries],
+        key_start=mask.key_start[row, keys],
+        key_stop=mask.key_stop[row, keys],
+        query_key=torch.where(own == NO_KEY, NO_KEY, own - keys.start),
         exclude_self=mask.exclude_self,
         last_key=None if mask.last_key is None else mask.last_key[row, queries] - keys.start,
     ).dense()

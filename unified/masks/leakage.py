@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import torch
+
+if TYPE_CHECKING:
+    from unified.masks.mask import AttentionMask
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -22,27 +25,6 @@ Integers = Sequence[int] | npt.NDArray[np.integer] | torch.Tensor
 
 #: Chains of more keys are cut where a leak is printed.
 _SPELLED_OUT = 6
-
-
-class RowMask(Protocol):
-    """Fields of the mask of one row: query i sees key j if ``key_start[j] <= query_step[i] < key_stop[j]``.
-
-    Further, ``j <= last_key[i]`` unless ``last_key`` is None. Flag ``exclude_self`` hides from each query its own key.
-    Tensors: ``query_step``, ``query_key`` and ``last_key`` (T,), ``key_start`` and ``key_stop`` (S,).
-    """
-
-    @property
-    def query_step(self) -> torch.Tensor: ...
-    @property
-    def key_start(self) -> torch.Tensor: ...
-    @property
-    def key_stop(self) -> torch.Tensor: ...
-    @property
-    def query_key(self) -> torch.Tensor: ...
-    @property
-    def exclude_self(self) -> bool: ...
-    @property
-    def last_key(self) -> torch.Tensor | None: ...
 
 
 @dataclass(frozen=True)
@@ -72,11 +54,28 @@ class Leak:
         return f"query {self.query} {', which '.join(seen)}{rest}, its own label"
 
 
-def is_transitive(query_step: IntArray, key_start: IntArray, key_stop: IntArray, query_key: IntArray) -> bool:
+def is_transitive(mask: AttentionMask) -> bool:
     """Tells whether stacked layers show every query exactly the keys that one layer shows it.
 
-    Arguments and cost: :func:`passing_on`.
+    Every token is then shown no longer than everything it has read. Self-attention masks of the six papers are
+    transitive, windows are not. O((T + S) log (T + S)); with ``last_key`` or ``exclude_self`` by the definition, in
+    O(T S) memory.
+
+    Raises:
+        ValueError: the mask is a batch.
     """
+    if mask.batched:
+        raise ValueError(f"is_transitive takes the mask of one row, got a batch of {len(mask.query_step)}")
+    if mask.last_key is None and not mask.exclude_self:
+        return _is_clean(*map(_array, (mask.query_step, mask.key_start, mask.key_stop, mask.own_keys)))
+    visible, own = mask.dense(), mask.own_keys
+    tokens = own >= 0
+    by_tokens = torch.zeros(mask.key_length, mask.key_length)
+    by_tokens[own[tokens]] = visible[tokens].float()
+    return not bool(((visible.float() @ by_tokens > 0) & ~visible).any())
+
+
+def _is_clean(query_step: IntArray, key_start: IntArray, key_stop: IntArray, query_key: IntArray) -> bool:
     return passing_on(query_step, key_start, key_stop, query_key).size == 0
 
 
@@ -130,7 +129,7 @@ def _maximum_of_intervals(first: IntArray, end: IntArray, value: IntArray, count
     return maximum
 
 
-def leaks(mask: RowMask, read: Integers, label_key: Integers) -> list[Leak]:
+def leaks(mask: AttentionMask, read: Integers, label_key: Integers) -> list[Leak]:
     """Finds the predictions that can reach their own label through any number of layers.
 
     Works for every mask of one row, transitive or not, with ``exclude_self`` and ``last_key``. The residual stream of a
@@ -180,10 +179,10 @@ class _View:
     ``exclude_self`` is left out on purpose: a query holds its own token anyway, so a way through it leads nowhere new.
     """
 
-    def __init__(self, mask: RowMask) -> None:
+    def __init__(self, mask: AttentionMask) -> None:
         self.query_step = _array(mask.query_step)
         self.key_start, self.key_stop = _array(mask.key_start), _array(mask.key_stop)
-        self.query_key = _array(mask.query_key)
+        self.query_key = _array(mask.own_keys)
         self.last_key = None if mask.last_key is None else _array(mask.last_key)
         self._visible: BoolArray | None = None
         rules = [self.query_step] if self.last_key is None else [self.query_step, self.last_key]
@@ -201,7 +200,7 @@ class _View:
 
     def is_transitive(self) -> bool:
         """True only if visibility is transitive; a last key is not looked into."""
-        return self.last_key is None and is_transitive(self.query_step, self.key_start, self.key_stop, self.query_key)
+        return self.last_key is None and _is_clean(self.query_step, self.key_start, self.key_stop, self.query_key)
 
     @property
     def visible(self) -> BoolArray:
