@@ -16,6 +16,7 @@ from fairseq.file_io import PathManager
 from omegaconf import open_dict
 
 from fairseq_plugins.refusals import refusing
+from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import named_damage
 
 
@@ -44,7 +45,7 @@ def _named(load):
 def _announced(save):
     def save_checkpoint(cfg, trainer, *arguments, **keywords):
         # Tasks of others, which these plug-ins may stand beside, know nothing of it.
-        if not cfg.no_save and hasattr(trainer.task, "before_saving"):
+        if not cfg.no_save and isinstance(trainer.task, DictionaryTask):
             trainer.task.before_saving()
         return save(cfg, trainer, *arguments, **keywords)
 

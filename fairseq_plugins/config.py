@@ -31,6 +31,6 @@ def mirror(source: type, name: str, without: tuple[str, ...] = (), **more) -> ty
 
 
 def restore(target: type, config, **fixed):
-    """The instance of our dataclass ``target`` that a parsed config stands for."""
+    """The instance of our dataclass ``target`` that a parsed config stands for; fields that it lacks have defaults."""
     names = {field.name for field in dataclasses.fields(target)} - set(fixed)
-    return target(**{name: getattr(config, name) for name in names if hasattr(config, name)}, **fixed)
+    return target(**{name: getattr(config, name) for name in names if name in config}, **fixed)

@@ -9,7 +9,7 @@ from fairseq.dataclass import utils
 
 def _for_this_machine(override):
     def override_module_args(args):
-        if getattr(args, "bf16", False) and importlib.util.find_spec("torch_xla") is None:
+        if "bf16" in args and args.bf16 and importlib.util.find_spec("torch_xla") is None:
             args.tpu = False
         return override(args)
 

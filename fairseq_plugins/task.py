@@ -27,6 +27,9 @@ class DictionaryTask(FairseqTask):
         #: Whether the settings came from a checkpoint (fairseq-validate).
         self.of_checkpoint = False
 
+    def before_saving(self) -> None:
+        """Called in every process before one of them writes a checkpoint; tasks that have something to gather do so."""
+
     def build_model(self, cfg, from_checkpoint=False):
         # Not decorated: fairseq looks at the signature to decide whether to pass ``from_checkpoint``.
         if from_checkpoint:

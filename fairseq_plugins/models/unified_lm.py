@@ -76,9 +76,9 @@ class UnifiedLMModel(BaseFairseqModel):
     @refusing()
     def build_model(cls, cfg, task):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
-        core = accelerate(getattr(task, "build_core", LanguageModel)(config))  # of a task of understanding
+        core = accelerate(task.build_core(config))
         mark_parameters(core)
-        if getattr(cfg, "compile_blocks", False):  # older checkpoints do not have it
+        if "compile_blocks" in cfg and cfg.compile_blocks:  # converted checkpoints do not have it
             core.transformer.compile_blocks()
         return cls(core, task, cfg.writes)
 
@@ -202,7 +202,8 @@ def _register(name: str, preset: TransformerConfig) -> None:
 
     def architecture(cfg) -> None:
         for key, value in changed.items():
-            setattr(cfg, key, getattr(cfg, key, value))
+            if key not in cfg:
+                setattr(cfg, key, value)
 
     # fairseq's masked_lm, superseded by its roberta, holds the names bert_base and bert_large; here they mean ours.
     for registry in (ARCH_MODEL_REGISTRY, ARCH_MODEL_NAME_REGISTRY, ARCH_CONFIG_REGISTRY):

@@ -35,7 +35,7 @@ from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.model import TransformerConfig
-from unified.model.language_model import NO_TOKEN_HEAD
+from unified.model.language_model import NO_TOKEN_HEAD, LanguageModel
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
 
 logger = logging.getLogger(__name__)
@@ -242,6 +242,10 @@ class UnifiedLMTask(DictionaryTask):
             self.generated.append(self.official)
         return model
 
+    def build_core(self, config: TransformerConfig) -> LanguageModel:
+        """The model that this task trains."""
+        return LanguageModel(config)
+
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
         """Which of some symbols training or validation has as targets, see :mod:`unified.data.targets`."""
         train = {prefix for folder in self.folders for prefix in folder.prefixes("train")}
@@ -385,7 +389,7 @@ class UnifiedLMTask(DictionaryTask):
                 f"{self.folder.path} holds documents, from which fairseq-generate has nothing to generate; continue "
                 "prompts with fairseq-interactive or `unified generate`"
             )
-        if getattr(args, "score_reference", False):
+        if vars_of(args).get("score_reference", False):
             for dataset in self.datasets.values():
                 self.lengths.check_pairs(dataset.sources.sizes, dataset.targets.sizes)
             return ForcedScorer(models)

@@ -219,7 +219,7 @@ def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
 def _submit(task, folder: Path) -> None:
     """Files for the task's server, where there is one and its whole test set was predicted."""
     try:
-        written = task.submit(folder, folder / "submission") if getattr(task, "submit", None) else []
+        written = task.submit(folder, folder / "submission") if task.submit else []
     except UnifiedError as problem:
         print(f"no submission: {problem}", file=sys.stderr)
         return

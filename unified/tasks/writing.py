@@ -111,6 +111,7 @@ class WritingTask:
             is no such program.
         measures: scores worth watching, the one that chooses a checkpoint first.
         grid: settings that the paper chose among; none is published for such tasks.
+        submit: writes files for a server, as that of :class:`unified.tasks.settings.Task`; no task of writing has one.
     """
 
     name: str
@@ -127,6 +128,7 @@ class WritingTask:
     official: Callable[[Sequence[WritingItem], Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None
     measures: tuple[str, ...] = ("rougeL", "rouge1", "rouge2")
     grid: Grid | None = None
+    submit: Callable[[Path, Path], list[Path]] | None = None
 
     def as_in(self, system: str) -> WritingTask:
         """
