@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 
 from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
@@ -82,8 +83,12 @@ def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, 
     """
     _refuse_last_key(mask)
     step, start, stop = (torch.atleast_2d(side) for side in (mask.query_step, mask.key_start, mask.key_stop))
-    queries = _Side.of(torch.atleast_2d(mask.query_documents()), block_size, mask.document_count)
-    keys = _Side.of(torch.atleast_2d(mask.key_documents()), block_size, mask.document_count)
+    if mask.document_count == 1:
+        queries, keys = _Side.of_one_document(step, block_size), _Side.of_one_document(start, block_size)
+    else:
+        queries = keys = _Side.of(torch.atleast_2d(mask.query_documents()), block_size, mask.document_count)
+        if mask.key_start is not mask.query_step:
+            keys = _Side.of(torch.atleast_2d(mask.key_documents()), block_size, mask.document_count)
     own = torch.atleast_2d(mask.own_keys) if mask.exclude_self else None
     some = _per_block(_visible_runs(queries, keys, step, start, stop, own), queries, keys)
     full = _full_blocks(queries, keys, step, start, stop)
@@ -95,7 +100,9 @@ def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, 
 def carried(document: torch.Tensor) -> torch.Tensor:
     """int64 (..., length): NO_DOCUMENT becomes the document in front of it, if there is one."""
     places = torch.arange(document.shape[-1], device=document.device)
-    last = torch.where(document == NO_DOCUMENT, 0, places).cummax(-1).values
+    last = torch.where(document == NO_DOCUMENT, 0, places)
+    # torch's own takes ten times as long on a CPU.
+    last = torch.from_numpy(np.maximum.accumulate(last.numpy(), axis=-1)) if last.is_cpu else last.cummax(-1).values
     return document.gather(-1, last)
 
 
@@ -133,6 +140,14 @@ class _Side(NamedTuple):
         place.scatter_(1, run, places)
         return cls(run, run_count, document.gather(1, place), place // block_size, block_size)
 
+    @classmethod
+    def of_one_document(cls, tokens: torch.Tensor, block_size: int) -> _Side:
+        """``tokens`` (B, length) all in one document: its blocks are its runs."""
+        rows, length = tokens.shape
+        block = (torch.arange(length, device=tokens.device) // block_size).expand(rows, -1)
+        blocks = torch.arange(-(-length // block_size), device=tokens.device).expand(rows, -1)
+        return cls(block, blocks.shape[1], torch.zeros_like(blocks), blocks, block_size)
+
     @property
     def length(self) -> int:
         return self.run.shape[1]
@@ -143,6 +158,11 @@ class _Side(NamedTuple):
 
     def extreme(self, values: torch.Tensor, how: str) -> torch.Tensor:
         """(B, R) the "amin" or "amax" of ``values`` (B, length) per run."""
+        if self.run_count == self.blocks:
+            filled = values.new_full((len(values), self.blocks * self.block_size), _WORST[how])
+            filled[:, : values.shape[1]] = values
+            in_blocks = filled.unflatten(1, (self.blocks, self.block_size))
+            return in_blocks.amin(-1) if how == "amin" else in_blocks.amax(-1)
         runs = torch.full((len(values), self.run_count), _WORST[how], dtype=values.dtype, device=values.device)
         return runs.scatter_reduce_(1, self.run, values, how)
 

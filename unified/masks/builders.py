@@ -137,16 +137,16 @@ TEXT_MASKS: dict[str, Callable[..., AttentionMask]] = {
 
 
 def of_steps(steps: Steps, structure: str | None = None) -> AttentionMask:
-    """The mask of one sequence; ``structure`` where it is known."""
+    """The mask of one sequence, in int64; ``structure`` where it is known."""
     if structure is None:
         structure = structure_of(steps.query_step, steps.key_start, steps.key_stop)
-    step = torch.from_numpy(steps.query_step.astype(np.int32))
+    step = torch.from_numpy(steps.query_step)
     same = steps.key_start is steps.query_step
     return AttentionMask.unchecked(
         query_step=step,
-        key_start=step if same else torch.from_numpy(steps.key_start.astype(np.int32)),
-        key_stop=torch.from_numpy(steps.key_stop.astype(np.int32)),
-        document_ends=torch.from_numpy(steps.ends.astype(np.int32)),
+        key_start=step if same else torch.from_numpy(steps.key_start),
+        key_stop=torch.from_numpy(steps.key_stop),
+        document_ends=torch.from_numpy(steps.ends),
         structure=structure,
     )
 

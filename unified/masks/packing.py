@@ -30,8 +30,8 @@ def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None =
     length = check_length("length", length)
     query_length = None if query_length is None else check_length("query_length", query_length)
     masks = _rows("pack", masks)
-    query_counts = [mask.query_length for mask in masks]
-    key_counts = [mask.key_length for mask in masks]
+    query_counts = [mask.query_step.shape[0] for mask in masks]
+    key_counts = [mask.key_start.shape[0] for mask in masks]
     _require_fit("length", key_counts, "keys", length)
     if query_length is None:
         if query_counts != key_counts:
@@ -43,14 +43,20 @@ def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None =
     _require_fit("query_length", query_counts, "queries", query_length)
 
     alone = len(masks) == 1 and key_counts[0] == length and query_counts[0] == query_length
-    each = steps_of(masks)
+    document_ends = list(map(_ends, masks))
+    each = _steps_of(masks, document_ends)
     offsets = each.ends.cumsum() - each.ends
-    joined = each.shifted(np.array(query_counts, dtype=np.int64), np.array(key_counts, dtype=np.int64), offsets)
+    of_keys = np.array(key_counts, dtype=np.int64)
+    of_queries = of_keys if query_counts == key_counts else np.array(query_counts, dtype=np.int64)
+    joined = each.shifted(of_queries, of_keys, offsets)
+    step = _filled(joined.query_step, query_length, NOWHERE)
+    # What looks when it appears has one vector for both, and NOWHERE is HIDDEN_START.
+    same = joined.key_start is joined.query_step and query_length == length
     return AttentionMask.unchecked(
-        query_step=_filled(joined.query_step, query_length, NOWHERE),
-        key_start=_filled(joined.key_start, length, HIDDEN_START),
+        query_step=step,
+        key_start=step if same else _filled(joined.key_start, length, HIDDEN_START),
         key_stop=_filled(joined.key_stop, length, HIDDEN_STOP),
-        document_ends=_document_ends(masks, offsets),
+        document_ends=_document_ends(document_ends, offsets),
         query_key=_own_keys(masks, query_counts, key_counts, length, query_length),
         exclude_self=bool(masks) and masks[0].exclude_self,
         structure=masks[0].structure if alone else "full" if length == 0 else "mixed",
@@ -59,11 +65,17 @@ def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None =
 
 def steps_of(masks: Sequence[AttentionMask]) -> Steps:
     """The steps of rows on the CPU, one after another."""
+    return _steps_of(masks, list(map(_ends, masks)))
+
+
+def _steps_of(masks: Sequence[AttentionMask], document_ends: list[Integers]) -> Steps:
+    step = _joined([mask.query_step for mask in masks])
+    same = all(mask.key_start is mask.query_step for mask in masks)
     return Steps(
-        query_step=_joined([mask.query_step for mask in masks]),
-        key_start=_joined([mask.key_start for mask in masks]),
+        query_step=step,
+        key_start=step if same else _joined([mask.key_start for mask in masks]),
         key_stop=_joined([mask.key_stop for mask in masks]),
-        ends=np.array([mask.steps for mask in masks], dtype=np.int64),
+        ends=np.array([ends[-1] for ends in document_ends], dtype=np.int64),
     )
 
 
@@ -83,14 +95,15 @@ def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
                 f"batch needs rows of equal length, but row 0 has {first.query_length} queries and {first.key_length} "
                 f"keys, row {i} has {row.query_length} and {row.key_length}; pack(..., length=) pads"
             )
-    dtype = torch.int64 if any(row.query_step.dtype == torch.int64 for row in rows) else torch.int32
     structures = {row.structure for row in rows}
     of_tokens = all(row.query_key is None for row in rows)
+    step = _stacked([row.query_step for row in rows])
+    same = all(row.key_start is row.query_step for row in rows)
     return AttentionMask.unchecked(
-        query_step=torch.stack([row.query_step.to(dtype) for row in rows]),
-        key_start=torch.stack([row.key_start.to(dtype) for row in rows]),
-        key_stop=torch.stack([row.key_stop.to(dtype) for row in rows]),
-        document_ends=_stacked_ends(rows, dtype),
+        query_step=step,
+        key_start=step if same else _stacked([row.key_start for row in rows]),
+        key_stop=_stacked([row.key_stop for row in rows]),
+        document_ends=_stacked_ends(rows),
         query_key=None if of_tokens else torch.stack([row.own_keys for row in rows]),
         exclude_self=first.exclude_self,
         structure=structures.pop() if len(structures) == 1 else "mixed",
@@ -134,7 +147,20 @@ def _require_fit(name: str, counts: list[int], what: str, length: int) -> None:
 
 def _joined(vectors: list[torch.Tensor]) -> Integers:
     """int64, the vectors one after the other."""
-    return torch.cat(vectors).numpy().astype(np.int64) if vectors else np.zeros(0, dtype=np.int64)
+    if not vectors:
+        return np.zeros(0, dtype=np.int64)
+    return np.concatenate([vector.numpy() for vector in vectors], dtype=np.int64)
+
+
+def _stacked(vectors: list[torch.Tensor]) -> torch.Tensor:
+    """int32 (B, length)."""
+    return torch.from_numpy(np.stack([vector.numpy() for vector in vectors], dtype=np.int32, casting="same_kind"))
+
+
+def _ends(mask: AttentionMask) -> Integers:
+    """int64 (D,), where the documents of a row end."""
+    ends: Integers = np.array([mask.steps]) if mask.document_ends is None else mask.document_ends.numpy()
+    return ends
 
 
 def _filled(values: Integers, length: int, filler: int) -> torch.Tensor:
@@ -144,25 +170,22 @@ def _filled(values: Integers, length: int, filler: int) -> torch.Tensor:
     return torch.from_numpy(full)
 
 
-def _document_ends(masks: list[AttentionMask], offsets: Integers) -> torch.Tensor:
+def _document_ends(ends: list[Integers], offsets: Integers) -> torch.Tensor:
     """int32 (D,), the ends of all documents of all masks; of none, one document without steps."""
-    if not masks:
+    if not ends:
         return torch.zeros(1, dtype=torch.int32)
-    ends = [
-        np.array([mask.steps]) if mask.document_ends is None else mask.document_ends.numpy().astype(np.int64)
-        for mask in masks
-    ]
-    counts = np.array([len(own) for own in ends], dtype=np.int64)
-    joined = np.concatenate(ends) + offsets.repeat(counts)
-    return torch.from_numpy(joined.astype(np.int32))
+    before = offsets if all(len(own) == 1 for own in ends) else offsets.repeat([len(own) for own in ends])
+    return torch.from_numpy((np.concatenate(ends) + before).astype(np.int32))
 
 
-def _stacked_ends(rows: list[AttentionMask], dtype: torch.dtype) -> torch.Tensor:
-    """(B, D), rows of fewer documents repeat their last end."""
-    ends = [torch.tensor([row.steps]) if row.document_ends is None else row.document_ends for row in rows]
-    most = max(map(len, ends))
-    padded = [torch.cat([own, own[-1:].expand(most - len(own))]) for own in ends]
-    return torch.stack(padded).to(dtype)
+def _stacked_ends(rows: list[AttentionMask]) -> torch.Tensor:
+    """int32 (B, D), rows of fewer documents repeat their last end."""
+    ends = [_ends(row) for row in rows]
+    stacked = np.zeros((len(rows), max(map(len, ends))), dtype=np.int32)
+    for row, own in zip(stacked, ends, strict=True):
+        row[: len(own)] = own
+        row[len(own) :] = own[-1]
+    return torch.from_numpy(stacked)
 
 
 def _own_keys(

@@ -70,23 +70,24 @@ class Steps:
             queries, keys: int64 (n,), how many each sequence has.
             offsets: int64 (n,), the step at which its part begins.
         """
-        before, ends = offsets.repeat(keys), self.ends.repeat(keys)
-        start, stop = np.maximum(self.key_start, 0), np.minimum(self.key_stop, ends)
-        hidden = start >= stop
-        moved = self.query_step + offsets.repeat(queries)
-        return Steps(
-            query_step=np.where(self.query_step == NOWHERE, NOWHERE, moved),
-            key_start=np.where(hidden, HIDDEN_START, start + before),
-            key_stop=np.where(hidden, HIDDEN_STOP, stop + before),
-            ends=self.ends,
-        )
+        before = offsets.repeat(keys)
+        start = np.maximum(self.key_start, 0) + before
+        stop = np.minimum(self.key_stop + before, (offsets + self.ends).repeat(keys))
+        hidden, nowhere = start >= stop, self.query_step == NOWHERE
+        if self.key_start is self.query_step and not hidden.any():
+            return Steps(start, start, stop, self.ends)  # what looks when it appears still does
+        step = self.query_step + (before if queries is keys else offsets.repeat(queries))
+        if hidden.any():
+            start[hidden], stop[hidden] = HIDDEN_START, HIDDEN_STOP
+        if nowhere.any():
+            step[nowhere] = NOWHERE
+        return Steps(step, start, stop, self.ends)
 
 
 def bidirectional(lengths: Integers) -> Steps:
     """Everything is given."""
-    total = int(lengths.sum())
-    step = np.full(total, GIVEN)
-    return Steps(step, step, np.ones(total, dtype=np.int64), np.ones(len(lengths), dtype=np.int64))
+    step = np.full(lengths.sum(), GIVEN)
+    return Steps(step, step, np.ones_like(step), np.ones_like(lengths))
 
 
 def left_to_right(lengths: Integers) -> Steps:
@@ -186,6 +187,8 @@ def _lasting(step: Integers, lengths: Integers, ends: Integers) -> Steps:
 
 def _within(lengths: Integers) -> Integers:
     """0, 1, … in each sequence."""
+    if len(lengths) == 1:
+        return np.arange(lengths[0])
     within: Integers = np.arange(int(lengths.sum())) - (np.cumsum(lengths) - lengths).repeat(lengths)
     return within
 
