@@ -27,6 +27,7 @@ from resident import MEGABYTE, forget_peak, in_own_process, resident
 
 from unified import masks
 from unified.data.example import Batch
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.vocabulary import Vocabulary
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generate
 
@@ -52,7 +53,7 @@ def step_of_vocabulary(entries: int, arguments: argparse.Namespace, share: float
     whole = example(masks.bidirectional(512), rng)
     whole = replace(whole, tokens=rng.integers(10, entries, 512))
     chosen = np.sort(rng.choice(512, int(share * 512), replace=False))
-    one = replace(whole, predicted=chosen, labels=whole.tokens[chosen])
+    one = replace(whole, targets={TOKEN: ExampleTargets.at(chosen, whole.tokens[chosen])})
     model = our_model(SIZES[arguments.size], 0.0, vocabulary_size=entries)
     return our_step(model, batch_of([[one]] * (arguments.tokens // 512)))
 

@@ -12,6 +12,7 @@ from torch import nn
 from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.kernels.cpu import accelerate
 from unified.model import LanguageModel, TransformerConfig
 
@@ -66,8 +67,7 @@ def example(mask: masks.AttentionMask, rng: np.random.Generator) -> Example:
         positions=np.arange(length),
         token_types=np.zeros(length, dtype=np.int64),
         mask=mask,
-        predicted=hidden,
-        labels=tokens[hidden],
+        targets={TOKEN: ExampleTargets.at(hidden, tokens[hidden])},
     )
 
 
@@ -78,7 +78,7 @@ def batch_of(rows: Sequence[Sequence[Example]], length: int | None = None, devic
 def labels_of(batch: Batch) -> torch.Tensor:
     """(B, T) as transformers takes labels: -100 where nothing is predicted."""
     labels = torch.full(batch.tokens.shape, -100, device=batch.tokens.device)
-    labels.view(-1)[batch.predicted] = batch.labels
+    labels.view(-1)[batch.targets[TOKEN].places] = batch.targets[TOKEN].labels
     return labels
 
 

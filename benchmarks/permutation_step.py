@@ -18,6 +18,7 @@ from paired import OURS, compare, options, ratios, report, set_up
 
 from unified import masks
 from unified.data.example import Batch, Example
+from unified.data.targets import TOKEN, ExampleTargets
 
 MASKED = "our masked language modelling"
 
@@ -31,8 +32,7 @@ def permuted(length: int, rng: np.random.Generator) -> Example:
     return replace(
         base,
         mask=masks.permutation(steps),
-        predicted=targets,
-        labels=base.tokens[targets],
+        targets={TOKEN: ExampleTargets.at(targets, base.tokens[targets])},
         query_stream=True,
     )
 
@@ -48,7 +48,7 @@ def xlnet(size: Size, examples: list[Example], attention_dropout: float, device:
     tokens = torch.from_numpy(np.stack([one.tokens for one in examples])).to(device)
     hidden = torch.stack([_hidden(one) for one in examples]).to(device)
     mapping = torch.stack([_one_hot(one) for one in examples]).to(device)
-    labels = torch.from_numpy(np.stack([one.labels for one in examples])).to(device)
+    labels = torch.from_numpy(np.stack([one.targets[TOKEN].labels for one in examples])).to(device)
 
     def loss() -> torch.Tensor:
         scores = model(input_ids=tokens, perm_mask=hidden, target_mapping=mapping).logits
@@ -65,7 +65,7 @@ def _hidden(one: Example) -> torch.Tensor:
 
 def _one_hot(one: Example) -> torch.Tensor:
     """(P, T), the place of each target: ``target_mapping``."""
-    return torch.nn.functional.one_hot(torch.from_numpy(one.predicted), len(one.tokens)).float()
+    return torch.nn.functional.one_hot(torch.from_numpy(one.targets[TOKEN].places), len(one.tokens)).float()
 
 
 def main() -> None:

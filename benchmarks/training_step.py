@@ -35,6 +35,7 @@ from torch import nn
 
 from unified import masks
 from unified.data.example import Batch
+from unified.data.targets import TOKEN
 from unified.kernels.cpu.linear import linear, why_not_onednn
 
 
@@ -55,7 +56,7 @@ def roberta(size: Size, batch: Batch, dtype: torch.dtype | None):
 
     def loss() -> torch.Tensor:
         scores, _ = model(batch.tokens, masked_tokens=hidden)
-        return nn.functional.cross_entropy(scores.float(), batch.labels)
+        return nn.functional.cross_entropy(scores.float(), batch.targets[TOKEN].labels)
 
     return step_of(model, loss, dtype)
 

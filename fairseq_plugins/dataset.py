@@ -19,7 +19,7 @@ from unified.data.vocabulary import SpecialTokens
 
 def to_batch(sample: dict) -> Batch:
     """The :class:`Batch` inside a fairseq sample, wherever its tensors have been moved."""
-    return Batch(**sample["batch"], **sample["known"])
+    return Batch.of_tensors(sample["batch"], sample["known"])
 
 
 def batch_fields(batch: Batch) -> dict:

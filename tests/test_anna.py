@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.asked import boundaries, is_next
 from tests.rates import assert_rate
 from unified.data.annotations import TAGS
 from unified.data.randomness import Draws
@@ -84,8 +85,8 @@ def test_three_steps_are_those_of_a_literal_reading(scheme, settings):
         draws = Draws.from_generator(np.random.default_rng(seed))
         by_span, by_word, single = literal(objective, text, draws)
         example = objective(text, np.random.default_rng(seed))
-        assert example.predicted.tolist() == sorted(1 + place for place in by_span | by_word | single)
-        assert len(example.predicted) == max(1, round(objective.mask_share * len(text.tokens)))
+        assert example.targets["token"].places.tolist() == sorted(1 + place for place in by_span | by_word | single)
+        assert len(example.targets["token"].places) == max(1, round(objective.mask_share * len(text.tokens)))
         kinds += Counter(spans=len(by_span), words=len(by_word), tokens=len(single))
     shares = np.array([kinds[name] for name in ("spans", "words", "tokens")]) / kinds.total()
     wanted = objective.span_share, objective.word_share, 1 - objective.span_share - objective.word_share
@@ -97,10 +98,10 @@ def test_structure():
     example = Anna()(text, np.random.default_rng(0))
     assert example.tokens.shape == (22,) and example.tokens[[0, -1]].tolist() == [CLS, SEP]
     restored = example.tokens.copy()
-    restored[example.predicted] = example.labels
+    restored[example.targets["token"].places] = example.targets["token"].labels
     assert restored.tolist() == [CLS, *text.tokens.tolist(), SEP]
     assert example.mask.structure == "full" and (example.token_types == 0).all()
-    assert example.positions.tolist() == list(range(22)) and example.is_next == -1 and len(example.boundaries) == 0
+    assert example.positions.tolist() == list(range(22)) and is_next(example) == -1 and len(boundaries(example)) == 0
     assert Anna().segments == 1 and Anna().special_tokens == 2 and not Anna().wants_random_second
 
 
@@ -125,7 +126,7 @@ def test_one_hidden_token_is_a_span_a_word_or_a_token_equally_often():
     objective, rng = Anna(), np.random.default_rng(2)
     counts = np.zeros(7, dtype=np.int64)
     for _ in range(20_000):
-        (place,) = objective(text, rng).predicted
+        (place,) = objective(text, rng).targets["token"].places
         counts[place - 1] += 1
     single = np.full(7, 1 / 7) / 3
     by_word = np.array([1, 1, 0, 0, 0, 0, 0]) / 2 / 3
@@ -141,7 +142,7 @@ def test_spans_words_and_tokens_are_drawn_evenly():
         objective = Anna(span_share=settings[0], word_share=settings[1], mask_share=0.1)
         counts = np.zeros(60, dtype=np.int64)
         for _ in range(4000):
-            predicted = objective(text, rng).predicted - 1
+            predicted = objective(text, rng).targets["token"].places - 1
             assert len(predicted) == 6
             counts[predicted] += 1
             if unit:
@@ -159,16 +160,16 @@ def test_what_spans_cannot_fill_goes_to_words_and_then_to_tokens():
     for seed in range(50):
         for text in (none, too_long):
             example = Anna(span_share=0.8, word_share=0.2)(text, np.random.default_rng(seed))
-            hidden_of_word = Counter(((example.predicted - 1) // 2).tolist())
+            hidden_of_word = Counter(((example.targets["token"].places - 1) // 2).tolist())
             assert sorted(hidden_of_word.values()) == [1] + [2] * 7
-        assert len(Anna()(one_word, np.random.default_rng(seed)).predicted) == 15
+        assert len(Anna()(one_word, np.random.default_rng(seed)).targets["token"].places) == 15
 
 
 def test_the_budget_is_met_and_spans_are_whole_where_they_may_overlap():
     text = text_of(40, [(0, 4), (2, 6), (2, 6), (10, 11)])
     for seed in range(100):
         example = Anna(span_share=1, word_share=0)(text, np.random.default_rng(seed))
-        hidden = set((example.predicted - 1).tolist())
+        hidden = set((example.targets["token"].places - 1).tolist())
         assert len(hidden) == 6
         first, other = set(range(4)) <= hidden, set(range(2, 6)) <= hidden
         assert first or other  # either span of four fits, and both together do
@@ -180,7 +181,7 @@ def test_token_scheme_is_the_plain_masked_language_model():
     objective, rng = Anna(scheme="token"), np.random.default_rng(4)
     counts = np.zeros(100, dtype=np.int64)
     for _ in range(3000):
-        counts[objective(text, rng).predicted - 1] += 1
+        counts[objective(text, rng).targets["token"].places - 1] += 1
     assert counts.sum() == 3000 * 15
     assert_chi_square(counts, np.full(100, 0.01))
 
@@ -189,8 +190,12 @@ def test_eighty_ten_ten():
     text, rng, seen = text_of(400, [(i, i + 3) for i in range(0, 400, 5)]), np.random.default_rng(5), Counter()
     for _ in range(400):
         example = Anna()(text, rng)
-        tokens = example.tokens[example.predicted]
-        seen += Counter(np.where(tokens == SPECIAL.mask, "mask", np.where(tokens == example.labels, "kept", "random")))
+        tokens = example.tokens[example.targets["token"].places]
+        seen += Counter(
+            np.where(
+                tokens == SPECIAL.mask, "mask", np.where(tokens == example.targets["token"].labels, "kept", "random")
+            )
+        )
     total = seen.total()
     chance = 0.1 / (SPECIAL.ordinary_stop - SPECIAL.ordinary_start)  # a random token may be the old one
     assert_rate(seen["mask"], total, 0.8)
@@ -249,13 +254,13 @@ def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():
             tagged += tag is not None
         example = objective(text, rng)
         restored = example.tokens.copy()
-        restored[example.predicted] = example.labels
+        restored[example.targets["token"].places] = example.targets["token"].labels
         assert restored.tolist() == [*expected, SEP]
         assert len(example.tokens) <= objective.lengths(np.array([len(text.tokens)]))[0]
-        assert (example.labels < SPECIAL.ordinary_stop).all(), "tags are not predicted"
+        assert (example.targets["token"].labels < SPECIAL.ordinary_stop).all(), "tags are not predicted"
         is_tag = np.array(restored) >= first
         assert (example.tokens[is_tag] == restored[is_tag]).all(), "tags are not hidden"
-        count, hidden = max(1, round(0.15 * len(text.tokens))), set(example.predicted.tolist())
+        count, hidden = max(1, round(0.15 * len(text.tokens))), set(example.targets["token"].places.tolist())
         assert len(hidden) == count
         whole = [set(word) for word in of_words if set(word) <= hidden]
         rest = hidden - set().union(*whole) if whole else hidden

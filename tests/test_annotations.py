@@ -420,8 +420,8 @@ def all_spans(folder, kind):
 
 def hidden_runs(example):
     restored = example.tokens.copy()
-    restored[example.predicted] = example.labels
-    groups = np.split(example.predicted, np.flatnonzero(np.diff(example.predicted) > 1) + 1)
+    restored[example.targets["token"].places] = example.targets["token"].labels
+    groups = np.split(example.targets["token"].places, np.flatnonzero(np.diff(example.targets["token"].places) > 1) + 1)
     return [tuple(restored[group].tolist()) for group in groups]
 
 
@@ -432,7 +432,7 @@ def test_hidden_spans_are_spans_of_the_text(annotated_folder, scheme, kind):
     known, whole, total = all_spans(annotated_folder, kind), 0, 0
     for row in range(len(rows)):
         for example in rows[row]:
-            total += len(example.predicted)
+            total += len(example.targets["token"].places)
             whole += sum(len(run) for run in hidden_runs(example) if run in known)
     assert whole > 0.6 * total > 1000
 

@@ -6,6 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from tests.asked import is_next
 from tests.rates import assert_probabilities, assert_rate
 from unified.data.extents import Extents
 from unified.data.instances import Instances
@@ -36,19 +37,19 @@ def test_an_example(settings):
         text = text_of(rng, int(rng.integers(1, 60)), second, is_next=bool(rng.integers(2)))
         example = objective(text, rng)
         whole = example.tokens.copy()
-        whole[example.predicted] = example.labels
+        whole[example.targets["token"].places] = example.targets["token"].labels
         parts = [text.tokens.tolist(), text.second.tolist()] if second else [text.tokens.tolist()]
         assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part, SPECIAL.separator]]
         assert len(whole) == objective.lengths(len(text.tokens) + second)
         # The published count: CLS and SEP are counted, and never hidden.
         count = max(1, int(round(len(whole) * settings.get("mask_share", 0.15))))
-        assert len(example.predicted) == min(count, settings.get("max_predictions", count))
-        assert not set(example.labels.tolist()) & {SPECIAL.begin, SPECIAL.separator}
-        assert (np.diff(example.predicted) > 0).all()
+        assert len(example.targets["token"].places) == min(count, settings.get("max_predictions", count))
+        assert not set(example.targets["token"].labels.tolist()) & {SPECIAL.begin, SPECIAL.separator}
+        assert (np.diff(example.targets["token"].places) > 0).all()
         assert example.token_types.tolist() == [0] * (len(parts[0]) + 2) + [1] * (second + 1 if second else 0)
         assert example.positions.tolist() == list(range(len(whole)))
         assert set(example.mask.key_start.tolist()) == set(example.mask.query_step.tolist()) == {0}
-        assert example.is_next == (int(text.is_next) if second else -1)
+        assert is_next(example) == (int(text.is_next) if second else -1)
 
 
 def test_every_token_is_hidden_equally_often_and_replaced_80_10_10():
@@ -56,9 +57,9 @@ def test_every_token_is_hidden_equally_often_and_replaced_80_10_10():
     text = text_of(rng, 7, 6)
     for _ in range(4000):
         example = Bert()(text, rng)
-        hidden.update(example.predicted.tolist())
-        shown = example.tokens[example.predicted]
-        kinds = np.select([shown == SPECIAL.mask, shown == example.labels], ["mask", "same"], "random")
+        hidden.update(example.targets["token"].places.tolist())
+        shown = example.tokens[example.targets["token"].places]
+        kinds = np.select([shown == SPECIAL.mask, shown == example.targets["token"].labels], ["mask", "same"], "random")
         became.update(kinds.tolist())
         assert ((shown == SPECIAL.mask) | ((shown >= SPECIAL.ordinary_start) & (shown < SPECIAL.ordinary_stop))).all()
     assert sum(hidden.values()) == 4000 * 2  # 15 % of 16
@@ -130,7 +131,7 @@ def test_whole_words_in_an_example():
         starts = np.concatenate([[True], text.word_starts[:first], [True], text.word_starts[first:], [True]])
         candidates = np.ones(len(starts), dtype=bool)
         candidates[[0, first + 1, -1]] = False
-        hidden = set(example.predicted.tolist())
+        hidden = set(example.targets["token"].places.tolist())
         words = grouped(candidates, starts)
         assert all(hidden >= set(word) or not hidden & set(word) for word in words)
         left = max(1, round(0.15 * len(starts))) - len(hidden)
@@ -140,7 +141,7 @@ def test_whole_words_in_an_example():
     assert short > 0
     # One word, longer than what may be hidden: nothing is.
     alone = Text(np.arange(20, 26), SPECIAL, word_starts=np.arange(6) == 0)
-    assert len(Bert(whole_words=True, next_sentence=False)(alone, rng).predicted) == 0
+    assert len(Bert(whole_words=True, next_sentence=False)(alone, rng).targets["token"].places) == 0
 
 
 def test_left_to_right_by_hand():
@@ -149,11 +150,11 @@ def test_left_to_right_by_hand():
         Text(np.array([21, 22, 23]), SPECIAL), np.random.default_rng(0)
     )
     assert example.tokens.tolist() == [begin, 21, 22, 23, separator]
-    assert example.predicted.tolist() == [0, 1, 2, 3]
-    assert example.labels.tolist() == [21, 22, 23, separator]
+    assert example.targets["token"].places.tolist() == [0, 1, 2, 3]
+    assert example.targets["token"].labels.tolist() == [21, 22, 23, separator]
     assert example.mask.key_start.tolist() == example.mask.query_step.tolist() == [1, 2, 3, 4, 5]
     assert example.token_types.tolist() == [0] * 5
-    assert example.is_next == -1
+    assert is_next(example) == -1
 
 
 def test_what_it_asks_of_the_data():
@@ -172,7 +173,7 @@ def test_random_tokens_are_ordinary_ones():
     text = text_of(rng, 50, 50)
     for _ in range(50):
         example = objective(text, rng)
-        shown += example.tokens[example.predicted].tolist()
+        shown += example.tokens[example.targets["token"].places].tolist()
     assert min(shown) >= SPECIAL.ordinary_start and max(shown) < SPECIAL.ordinary_stop
     assert_rate(sum(token % 2 == 0 for token in shown), len(shown), 0.5)
 

@@ -9,6 +9,7 @@ import torch
 from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Example
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask
 
 GROUPS = ("first", "second", "third")
@@ -34,14 +35,24 @@ def random_example(rng, length=None, streams=False):
             key_stop=torch.from_numpy(start + rng.integers(0, 5, n)),
             document_ends=torch.tensor([5]),
         ),
-        predicted=predicted,
-        labels=rng.integers(0, 50, len(predicted)),
-        is_next=int(rng.integers(-1, 2)),
-        pair_place=int(rng.integers(n)) if n else 0,
+        targets={TOKEN: ExampleTargets.at(predicted, rng.integers(0, 50, len(predicted))), **random_targets(rng, n)},
         query_stream=query_stream,
-        boundaries=rng.integers(0, max(n, 1), (int(rng.integers(0, 4)) if n else 0, 4)),
-        sentences=rng.integers(0, max(n, 1), (int(rng.integers(0, 4)) if n else 0, 2)),
     )
+
+
+def random_targets(rng, n):
+    """Targets of further heads, each of which some examples do not ask."""
+    found = {}
+    if rng.random() < 0.7:
+        count = int(rng.integers(0, 4))
+        weights = rng.random(count) if rng.random() < 0.5 else None
+        divisors = rng.random(count) if rng.random() < 0.5 else None
+        found["one"] = ExampleTargets(rng.integers(0, n, (count, 1)), rng.integers(0, 9, count), weights, divisors)
+    if rng.random() < 0.7:
+        count = int(rng.integers(0, 4))
+        inputs = {"distances": rng.integers(0, 5, count), "vectors": rng.random((count, 2))}
+        found["two"] = ExampleTargets(rng.integers(0, n, (count, 2)), rng.integers(0, 9, count), inputs=inputs)
+    return found
 
 
 def placed(rows, width):
@@ -55,10 +66,8 @@ def placed(rows, width):
         "key_stop": HIDDEN_STOP,
     }
     grids = {name: [[value] * width for _ in rows] for name, value in fill.items()}
-    lists = {name: [] for name in ("predicted", "labels", "label_groups", "pair_places", "pair_labels", "pair_groups")}
-    lists |= {f"boundary_{name}": [] for name in ("places", "offsets", "labels", "groups")}
-    lists |= {f"sentence_{name}": [] for name in ("places", "labels", "groups")}
-    asked = [sum(len(example.predicted) for example in row if example.query_stream) for row in rows]
+    lists = {head: [] for head in ("token", "one", "two")}
+    asked = [sum(len(example.targets[TOKEN]) for example in row if example.query_stream) for row in rows]
     stride = width + max(asked)
     for name in ("positions", "token_types", "query_step"):
         grids[name] = [row + [fill[name]] * max(asked) for row in grids[name]]
@@ -74,32 +83,23 @@ def placed(rows, width):
                 grids["query_step"][r][place + i] = 5 * number + int(example.mask.query_step[i])
                 grids["key_start"][r][place + i] = 5 * number + start if start < stop else HIDDEN_START
                 grids["key_stop"][r][place + i] = 5 * number + stop if start < stop else HIDDEN_STOP
-            for where, label in zip(example.predicted.tolist(), example.labels.tolist(), strict=True):
-                lists["predicted"].append(r * stride + (query if example.query_stream else place + where))
-                lists["labels"].append(label)
-                lists["label_groups"].append(group)
-                if example.query_stream:
-                    grids["positions"][r][query] = int(example.positions[where])
-                    grids["token_types"][r][query] = int(example.token_types[where])
-                    grids["query_step"][r][query] = grids["key_start"][r][place + where] - 1
-                    query += 1
-            if example.is_next != -1:
-                lists["pair_places"].append(r * stride + place + example.pair_place)
-                lists["pair_labels"].append(example.is_next)
-                lists["pair_groups"].append(group)
-            for left, right, offset, label in example.boundaries.tolist():
-                lists["boundary_places"].append([r * stride + place + left, r * stride + place + right])
-                lists["boundary_offsets"].append(offset)
-                lists["boundary_labels"].append(label)
-                lists["boundary_groups"].append(group)
-            for where, label in example.sentences.tolist():
-                lists["sentence_places"].append(r * stride + place + where)
-                lists["sentence_labels"].append(label)
-                lists["sentence_groups"].append(group)
+            for head, own in example.targets.items():
+                for i, (where, label) in enumerate(zip(own.index.tolist(), own.labels.tolist(), strict=True)):
+                    states = [r * stride + place + state for state in where]
+                    if head == TOKEN and example.query_stream:
+                        states = [r * stride + query]
+                        grids["positions"][r][query] = int(example.positions[where[0]])
+                        grids["token_types"][r][query] = int(example.token_types[where[0]])
+                        grids["query_step"][r][query] = grids["key_start"][r][place + where[0]] - 1
+                        query += 1
+                    weight = 1.0 if own.weights is None else own.weights[i]
+                    divisor = 1.0 if own.divisors is None else own.divisors[i]
+                    inputs = {name: array[i].tolist() for name, array in own.inputs.items()}
+                    lists[head].append((states, label, group, weight, divisor, inputs))
             place += len(example.tokens)
     most = max(1, *map(len, rows))
     ends = [[5 * min(number + 1, len(row)) for number in range(most)] for row in rows]
-    return grids | lists | {"document_ends": ends}
+    return grids | {"document_ends": ends}, lists
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -114,20 +114,37 @@ def test_against_the_definition(seed, streams):
     for row_length in (None, longest, longest + 3):
         batch = collate(rows, row_length, GROUPS, PAD)
         width = longest if row_length is None else row_length
-        expected = placed(rows, width)
-        for name, tensor in batch.tensors().items():
+        grids, lists = placed(rows, width)
+        for name, grid in grids.items():
+            tensor = getattr(batch, name)
             assert tensor.dtype == (torch.int32 if name in OF_MASKS else torch.int64), name
-            assert tensor.tolist() == expected[name], name
+            assert tensor.tolist() == grid, name
+        for head, expected in lists.items():
+            require_targets(batch.targets.get(head), expected)
         assert batch.tokens.shape == (len(rows), width)
         own = [*range(width), *[NO_KEY] * (batch.positions.size(1) - width)]
         assert batch.mask.own_keys.tolist() == [own] * len(rows)
         assert batch.groups == GROUPS
 
 
+def require_targets(targets, expected):
+    """The targets of a batch are those of a list: (states, label, group, weight, divisor, inputs)."""
+    if targets is None:
+        assert not expected
+        return
+    states, labels, groups, weights, divisors, inputs = zip(*expected, strict=True) if expected else [()] * 6
+    assert targets.index.dtype == targets.labels.dtype == targets.groups.dtype == torch.int64
+    assert targets.index.tolist() == list(states) and targets.labels.tolist() == list(labels)
+    assert targets.groups.tolist() == list(groups)
+    assert (np.ones(len(labels)) if targets.weights is None else targets.weights).tolist() == list(weights)
+    sums = [sum(d for d, group in zip(divisors, groups, strict=True) if group == i) for i in range(len(GROUPS))]
+    assert targets.divisors.tolist() == pytest.approx(sums)
+    assert all(tensor.tolist() == [own[name] for own in inputs] for name, tensor in targets.inputs.items())
+
+
 def example(mask):
     n = mask.key_length
-    none = np.zeros(0, dtype=np.int64)
-    return Example("first", np.arange(n), np.arange(n), np.zeros(n, int), mask, none, none)
+    return Example("first", np.arange(n), np.arange(n), np.zeros(n, int), mask, {})
 
 
 def test_structure_is_noted():
@@ -137,7 +154,7 @@ def test_structure_is_noted():
     assert collate([[causal], [full]], None, GROUPS, PAD).structure == "mixed"
     assert collate([[full]], 5, GROUPS, PAD).structure == "mixed"  # a padding place
     assert collate([[full, full]], None, GROUPS, PAD).structure == "mixed"  # two documents
-    stream = replace(causal, predicted=np.array([2]), labels=np.array([7]), query_stream=True)
+    stream = replace(causal, targets={TOKEN: ExampleTargets.at(np.array([2]), np.array([7]))}, query_stream=True)
     assert collate([[stream]], None, GROUPS, PAD).structure == "mixed"
 
 

@@ -12,6 +12,7 @@ from tests.tiny_models import model
 from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Example
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.errors import UnifiedError
 from unified.kernels.cpu import accelerate
 from unified.kernels.cpu.linear import Linear
@@ -34,8 +35,7 @@ def batch_of(lengths: tuple[int, ...], seed: int):
             positions=np.arange(length),
             token_types=np.zeros(length, dtype=np.int64),
             mask=mask,
-            predicted=predicted,
-            labels=tokens[predicted],
+            targets={TOKEN: ExampleTargets.at(predicted, tokens[predicted])},
         )
 
     return collate([[example(length) for length in lengths] for _ in range(2)], WIDTH, ("a",), pad=1)

@@ -81,9 +81,14 @@ def stream(dataset, workers, epochs=(1, 2, 3), batch_size=4):
 
 
 def equal_batches(one, other):
-    return len(one) == len(other) and all(
-        all(torch.equal(a[name], b[name]) for name in a) for a, b in zip(one, other, strict=True)
-    )
+    return len(one) == len(other) and all(map(equal_tensors, one, other))
+
+
+def equal_tensors(one, other):
+    """Whether tensors, or dictionaries of them, are equal."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal_tensors(one[name], other[name]) for name in one)
+    return one is other if one is None else torch.equal(one, other)
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than this machine has cores
@@ -179,7 +184,11 @@ def test_an_epoch_of_growing_examples_holds_every_text_once(documents, packed):
         rows.append([dataset[row] for row in range(len(dataset))])
         assert max(sum(len(example.tokens) for example in row) for row in rows[-1]) <= ROW
         # The target of one objective and the whole of the other: every token once.
-        texts = [e.labels[:-1] if e.group == "deshuffling" else e.tokens[1:-1] for row in rows[-1] for e in row]
+        texts = [
+            e.targets["token"].labels[:-1] if e.group == "deshuffling" else e.tokens[1:-1]
+            for row in rows[-1]
+            for e in row
+        ]
         total = int(documents.bounds[-1])
         assert np.sort(np.concatenate(texts)).tolist() == list(range(10, 10 + total))
     assert not same(*rows)
@@ -213,7 +222,7 @@ def test_packing_does_not_change_a_pair(pairs):
     for dataset in (packed, alone):
         dataset.set_epoch(2)
     examples = [example for row in range(len(packed)) for example in packed[row]]
-    key = lambda example: (example.tokens.tolist(), example.labels.tolist())  # noqa: E731
+    key = lambda example: (example.tokens.tolist(), example.targets["token"].labels.tolist())  # noqa: E731
     singles = sorted((alone[row][0] for row in range(len(alone))), key=key)
     assert all(map(equal, sorted(examples, key=key), singles)) and len(examples) == len(singles)
 
@@ -224,7 +233,9 @@ def test_equal_texts_are_corrupted_differently(tmp_path):
     seen = []
     for epoch in (1, 2):
         dataset.set_epoch(epoch)
-        seen += [tuple(example.predicted.tolist()) for row in range(len(dataset)) for example in dataset[row]]
+        seen += [
+            tuple(example.targets["token"].places.tolist()) for row in range(len(dataset)) for example in dataset[row]
+        ]
     assert len(seen) == 120 and len(set(seen)) > 110  # 14 of 21 places: 116,280 choices
 
 

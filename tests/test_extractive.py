@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from tests import fairseq_runs as fairseq
+from tests.asked import sentences
 from tests.corpora import jsonl, run
 from tests.tiny_models import model
 from tests.tiny_models import vocabulary as tiny_vocabulary
@@ -41,7 +42,7 @@ def test_the_loss_is_its_formula():
     states = core.hidden(batch)
     head, total, count, correct = core.sentence_head, 0.0, 0, 0
     for row, example in enumerate(made):
-        for place, label in example.sentences.tolist():
+        for place, label in sentences(example).tolist():
             h = states[row, place] @ head.dense.weight.T + head.dense.bias
             h = 0.5 * h * (1 + torch.erf(h / 2**0.5))
             h = (h - h.mean()) / (h.var(unbiased=False) + core.config.norm_epsilon).sqrt()

@@ -29,7 +29,7 @@ from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, generate
 from unified.model import LanguageModel, TransformerConfig
 from unified.model.embeddings import SymbolTable
-from unified.model.heads import classification_losses
+from unified.model.heads import classified
 from unified.objectives.xlnet import CLS_TYPE
 
 SHIFTS = (-30.0, 0.0, 30.0)
@@ -210,11 +210,11 @@ def test_losses_are_those_of_a_softmax_without_them(left_out, smoothing):
     """Loss and gradients against the same softmax over the other rows alone; smoothing gives padding (0) nothing."""
     table, states, bias = with_left_out(left_out), torch.randn(5, 6, requires_grad=True), torch.randn(9)
     bias.requires_grad_()
-    labels, groups = torch.tensor([1, 2, 4, 7, 1]), torch.zeros(5, dtype=torch.long)
+    labels = torch.tensor([1, 2, 4, 7, 1])
     unsmoothed = table.left_out
     unsmoothed[0] = True
-    (found,) = classification_losses(table.logits(states, bias), labels, groups, 1, smoothing, unsmoothed)
-    found.total.backward()
+    found = classified(table.logits(states, bias), labels, smoothing, unsmoothed).loss.sum()
+    found.backward()
     gradients = [states.grad.clone(), bias.grad.clone(), table.weight.grad.clone()]
     for tensor in (states, bias, table.weight):
         tensor.grad = None
@@ -226,7 +226,7 @@ def test_losses_are_those_of_a_softmax_without_them(left_out, smoothing):
         for row, label in zip(log_probs, labels.tolist(), strict=True)
         for i in kept
     )
-    torch.testing.assert_close(found.total, expected)
+    torch.testing.assert_close(found, expected)
     expected.backward()
     for value, tensor in zip(gradients, (states, bias, table.weight), strict=True):
         torch.testing.assert_close(value, tensor.grad)
@@ -257,7 +257,6 @@ def test_weight_decay_leaves_everything_finite():
     for _ in range(5):
         optimizer.zero_grad()
         labels = torch.tensor([1, 2])
-        losses = classification_losses(table.logits(torch.randn(2, 6), bias), labels, labels * 0, 1)
-        losses[0].total.backward()
+        classified(table.logits(torch.randn(2, 6), bias), labels).loss.sum().backward()
         optimizer.step()
     assert bias.isfinite().all() and table.weight.isfinite().all()

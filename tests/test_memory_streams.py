@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.asked import is_next
 from tests.rates import assert_rate, assert_same_distribution
 from tests.token_files import SEPARATOR, SPECIAL, Reads, equal, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
@@ -167,9 +168,9 @@ def test_second_segments_follow_half_of_the_time_and_are_cut_where_sentences_end
         first = int((example.token_types == 0).sum()) - 1
         a, b = example.tokens[:first], example.tokens[first + 1 : -2]
         assert len(a) + len(b) == 61 and len(a) > 24 and len(b) > 0
-        total, follows = total + 1, follows + example.is_next
+        total, follows = total + 1, follows + is_next(example)
         continues = b[0] == a[-1] + 1 or SEPARATOR in (a[-1], b[0])
-        assert continues or not example.is_next
+        assert continues or not is_next(example)
         at_end += int(a[-1]) in after or a[-1] == SEPARATOR
     assert total > 200 and at_end > 0.9 * total
     assert_rate(follows, total, 0.5)

@@ -12,10 +12,12 @@ from tests.tiny_models import decoder, model, sources
 from unified import masks
 from unified.data.collate import collate
 from unified.data.example import Example
+from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets, Targets
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
 from unified.model import PRESETS, LanguageModel, Transformer, TransformerConfig
-from unified.model.heads import classification_losses, cross_entropy
+from unified.model.embeddings import SymbolTable
+from unified.model.heads import classified, cross_entropy, summed
 
 SHAPE = {"layers": 3, "width": 32, "heads": 4, "feed_forward": 50, "max_positions": 40, "token_types": 6}
 
@@ -252,7 +254,10 @@ def example(group: str, length: int, places: list[int], is_next: int = -1) -> Ex
     tokens = np.random.default_rng(length).integers(4, 16, length)
     types, predicted = np.zeros(length, int), np.array(places, dtype=int)
     labels = (tokens[predicted] + 1) % 16
-    return Example(group, tokens, np.arange(length), types, masks.bidirectional(length), predicted, labels, is_next)
+    targets = {TOKEN: ExampleTargets.at(predicted, labels)}
+    if is_next >= 0:
+        targets[NEXT_SENTENCE] = ExampleTargets.at(np.zeros(1, dtype=int), np.array([is_next]))
+    return Example(group, tokens, np.arange(length), types, masks.bidirectional(length), targets)
 
 
 GROUPS = ("a", "b", "never")
@@ -275,14 +280,16 @@ def test_losses_are_those_of_each_example_alone(smoothing):
             places = torch.arange(len(item.tokens))[None]
             mask = masks.batch([masks.bidirectional(len(item.tokens))])
             states = core.transformer(tokens, places, torch.zeros_like(tokens), mask)[0]
-            for place, label in zip(item.predicted, item.labels, strict=True):
+            own = item.targets[TOKEN]
+            for place, label in zip(own.places, own.labels, strict=True):
                 p = core.logits(states[place : place + 1])[0].log_softmax(0)
                 smoothed = torch.full_like(p, smoothing / (len(p) - 2))
                 smoothed[1], smoothed[label] = 0.0, 1 - smoothing
                 total, nll, count = total - float(smoothed @ p), nll - float(p[label]), count + 1
                 correct += int(p.argmax() == label)
-            if item.is_next >= 0:
-                pair_total -= float(core.next_sentence_head(states[:1])[0].log_softmax(0)[item.is_next])
+            if NEXT_SENTENCE in item.targets:
+                follows = item.targets[NEXT_SENTENCE].labels[0]
+                pair_total -= float(core.next_sentence_head(states[:1])[0].log_softmax(0)[follows])
                 pairs += 1
         loss, pair = losses[group], losses[f"{group}_next_sentence"]
         assert (int(loss.count), int(loss.correct), int(pair.count)) == (count, correct, pairs)
@@ -304,8 +311,10 @@ def test_every_parameter_has_a_gradient_whatever_a_batch_holds(groups):
 def test_the_vocabulary_is_projected_at_predicted_places_only(monkeypatch):
     core = model()
     seen = []
-    logits = LanguageModel.logits
-    monkeypatch.setattr(LanguageModel, "logits", lambda self, states: seen.append(states.shape) or logits(self, states))
+    logits = SymbolTable.logits
+    monkeypatch.setattr(
+        SymbolTable, "logits", lambda self, states, bias: seen.append(states.shape) or logits(self, states, bias)
+    )
     core(collate(EXAMPLES, 12, GROUPS, pad=1))
     assert seen == [(6, 32)]
 
@@ -324,7 +333,8 @@ def test_label_smoothing_is_unilms_divergence_less_its_constant():
 
 def test_losses_are_summed_by_group():
     logits, labels, groups = torch.randn(7, 5), torch.randint(0, 5, (7,)), torch.tensor([0, 2, 2, 0, 2, 2, 0])
-    found = classification_losses(logits, labels, groups, 3)
+    targets = Targets(torch.zeros(7, 1, dtype=torch.long), labels, groups, torch.bincount(groups).double())
+    found = summed(classified(logits, labels), targets)
     assert [int(loss.count) for loss in found] == [3, 0, 4]
     for group, loss in enumerate(found):
         own = groups == group

@@ -15,6 +15,7 @@ from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.example import Example
 from unified.data.memory_streams import RunningText, StreamDataset
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
 from unified.objectives.check import leak
@@ -62,6 +63,17 @@ def change(**functions):
     )
 
 
+def retarget(**functions):
+    """Changes fields of what the head ``token`` predicts."""
+    return lambda example: replace(example, targets={TOKEN: change(**functions)(example.targets[TOKEN])})
+
+
+def ask(head: str):
+    """Asks one more head, at the first token."""
+    none = np.zeros(1, dtype=int)
+    return lambda example: replace(example, targets={**example.targets, head: ExampleTargets.at(none, none)})
+
+
 def everything_seen(example):
     return replace(example, mask=masks.bidirectional(len(example.tokens)))
 
@@ -79,28 +91,42 @@ FAULTS = {
     "group": (change(group=lambda _: "other"), "made an example of group 'other'"),
     "dtype": (change(positions=lambda p: p.astype(float)), "made positions of dtype float64; expected int64"),
     "shape": (change(token_types=lambda t: t[:-1]), "made .* token_types for .* tokens"),
-    "labels": (change(labels=lambda found: found[:-1]), "made .* labels for .* predicted"),
+    "labels": (retarget(labels=lambda found: found[:-1]), "made .* labels for .* predictions of the head 'token'"),
+    "no labels": (retarget(labels=lambda _: None), "made no labels for the head 'token'"),
+    "kind of labels": (retarget(labels=lambda p: p * 0.5), "made labels of dtype float64 for the head 'token'"),
+    "index": (retarget(index=lambda p: p[:, 0]), r"made an index of shape .* for the head 'token'; expected \(N, k\)"),
+    "weights": (retarget(weights=lambda _: np.ones(999)), "made .* weights for .* predictions of the head 'token'"),
+    "negative weights": (
+        lambda example: retarget(weights=lambda _: -np.ones(len(example.targets[TOKEN])))(example),
+        "made weights for the head 'token' that are negative or not finite",
+    ),
     "tokens": (change(tokens=lambda t: t + 10**6), "has 10.* among its tokens; the vocabulary has 2105"),
-    "negative": (change(labels=lambda found: found - 10**6), "has -99.* among its labels; the vocabulary has 2105"),
+    "negative": (
+        retarget(labels=lambda found: found - 10**6),
+        "has -99.* among the labels of the head 'token'; the vocabulary has 2105",
+    ),
     "types": (change(token_types=lambda t: t + 1), "has 6 among its token_types; its token_types declares 6"),
     "positions": (change(positions=lambda p: p - 1), "has -1 among its positions; rows have 221"),
-    "places": (change(predicted=lambda p: p + 2), "has .* in predicted of an example of .* tokens"),
-    "order": (
-        change(predicted=lambda p: p[::-1], labels=lambda found: found[::-1]),
-        "has values in predicted that do not increase",
+    "places": (
+        retarget(index=lambda p: p + 2),
+        "has .* among the places of the head 'token' in an example of .* tokens",
     ),
-    "pairs": (change(is_next=lambda _: 1), "makes predictions for the head 'next_sentence'; its heads declares"),
+    "order": (
+        retarget(index=lambda p: p[::-1], labels=lambda found: found[::-1]),
+        "has places of the head 'token' that do not increase",
+    ),
+    "pairs": (ask("next_sentence"), "makes predictions for the head 'next_sentence'; its heads declares"),
     "boundaries": (
-        change(boundaries=lambda _: np.zeros((1, 4), dtype=int)),
+        ask("boundary"),
         "for the head 'boundary'",
     ),
     "sentences": (
-        change(sentences=lambda _: np.zeros((1, 2), dtype=int)),
+        ask("extractive"),
         "for the head 'extractive'",
     ),
     "stream": (change(query_stream=lambda _: True), "makes examples with a query stream; its query_stream declares"),
     "sentinel": (
-        change(labels=lambda found: np.full_like(found, SMALL_SENTINEL)),
+        retarget(labels=lambda found: np.full_like(found, SMALL_SENTINEL)),
         "has sentinel 5 as a target; its target_sentinels allows 0",
     ),
     "seen": (everything_seen, "leaks: the prediction at index 0 sees its own label at index 1"),
@@ -175,7 +201,7 @@ def test_a_leak_is_found_exactly_where_layers_reach_a_label(seed):
     length = int(rng.integers(2, 9))
     mask = random_document(rng, length)
     places = np.arange(length)
-    example = Example("suffix", places, places, places * 0, mask, places[:-1], places[1:])
+    example = Example("suffix", places, places, places * 0, mask, {TOKEN: ExampleTargets.at(places[:-1], places[1:])})
     reached = reaches(mask.dense().numpy() | np.eye(length, dtype=bool))
     assert (leak(example, 1) is not None) == bool(reached[np.arange(length - 1), np.arange(1, length)].any())
     assert leak(example, 0) is None, "nothing is judged where labels are hidden"

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.asked import is_next
 from tests.rates import assert_rate
 from unified import masks
 from unified.data.annotations import KINDS
@@ -77,8 +78,8 @@ def test_structure(objective, tokens, types, steps):
 def test_target_next_predicts_the_following_token():
     text = Text(np.array([11, 12]), SPECIAL, second=np.array([21, 22, 23]))
     example = TargetNext()(text, np.random.default_rng(1))
-    assert example.predicted.tolist() == [4, 5, 6, 7]
-    assert example.labels.tolist() == [21, 22, 23, SEP]
+    assert example.targets["token"].places.tolist() == [4, 5, 6, 7]
+    assert example.targets["token"].labels.tolist() == [21, 22, 23, SEP]
     assert MASK not in example.tokens
 
 
@@ -87,12 +88,14 @@ def test_everything_hidden():
     all_masks = {"mask_replace_share": 1.0, "random_replace_share": 0.0}
     example = Seq2Seq(mask_share=1.0, **all_masks)(text, np.random.default_rng(1))
     assert example.tokens.tolist() == [CLS, MASK, MASK, SEP, MASK, MASK, MASK, SEP]
-    assert example.predicted.tolist() == [1, 2, 4, 5, 6]
-    assert example.labels.tolist() == [11, 12, 21, 22, 23]
+    assert example.targets["token"].places.tolist() == [1, 2, 4, 5, 6]
+    assert example.targets["token"].labels.tolist() == [11, 12, 21, 22, 23]
     example = TargetCloze(mask_probability=1.0, mask_source=1.0, **all_masks)(text, np.random.default_rng(1))
     assert example.tokens[:4].tolist() == [CLS, MASK, MASK, SEP]
-    assert len(example.predicted) == 2 + 3  # three of the four places of the target block, SEP one of them
-    assert set(example.predicted.tolist()) - {4, 5, 6, 7} == {1, 2}
+    assert (
+        len(example.targets["token"].places) == 2 + 3
+    )  # three of the four places of the target block, SEP one of them
+    assert set(example.targets["token"].places.tolist()) - {4, 5, 6, 7} == {1, 2}
 
 
 # ---------------------------------------------------------------- masks: facts of the published forward pass
@@ -152,8 +155,7 @@ def test_contract(name):
         example = objective(text_of(first, second, rng, words=0.5), np.random.default_rng(5))
         given_length = first + (second if objective.segments == 2 else 0)
         assert len(example.tokens) == given_length + objective.special_tokens or kind.lengths is not Objective.lengths
-        assert len(example.predicted) >= 1
-        assert type(example.is_next) is int
+        assert len(example.targets["token"]) >= 1
 
 
 @pytest.mark.parametrize("name", [name for name in UNILM if name != "target_next"])
@@ -164,7 +166,7 @@ def test_labels_restore_the_text(name):
         text = text_of(int(rng.integers(1, 40)), int(rng.integers(1, 40)), rng)
         example = objective(text, rng)
         restored = example.tokens.copy()
-        restored[example.predicted] = example.labels
+        restored[example.targets["token"].places] = example.targets["token"].labels
         segments = [text.tokens, text.second][: objective.segments]
         assert restored.tolist() == [CLS] + [token for segment in segments for token in [*segment.tolist(), SEP]]
 
@@ -173,7 +175,7 @@ def test_labels_restore_the_text(name):
 def test_other_seeds_hide_other_places(name):
     text = text_of(50, 50)
     examples = [OBJECTIVES[name]()(text, np.random.default_rng(seed)) for seed in range(20)]
-    assert len({tuple(example.predicted.tolist()) for example in examples}) == 20
+    assert len({tuple(example.targets["token"].places.tolist()) for example in examples}) == 20
 
 
 # ---------------------------------------------------------------- rates
@@ -187,13 +189,13 @@ def test_pretraining_rates(kind):
     count, tokens, masked, kept, places = 0, 0, 0, 0, []
     while tokens < 120_000:
         example = objective(text_of(150, 150, rng), rng)
-        assert not np.isin(example.labels, [CLS, SEP]).any()
+        assert not np.isin(example.targets["token"].labels, [CLS, SEP]).any()
         assert (example.tokens == CLS).sum() == 1 and (example.tokens == SEP).sum() == objective.segments
         tokens += 150 * objective.segments
-        count += len(example.predicted)
-        masked += (example.tokens[example.predicted] == MASK).sum()
-        kept += (example.tokens[example.predicted] == example.labels).sum()
-        places.append(example.predicted)
+        count += len(example.targets["token"].places)
+        masked += (example.tokens[example.targets["token"].places] == MASK).sum()
+        kept += (example.tokens[example.targets["token"].places] == example.targets["token"].labels).sum()
+        places.append(example.targets["token"].places)
     assert abs(count / tokens - 0.15) < 0.005
     assert_rate(masked, count, 0.8)
     assert_rate(kept, count, 0.1 + 0.1 / 1000)
@@ -212,11 +214,11 @@ def test_target_cloze_rates():
     hidden, masked, kept = np.zeros(m + 1, dtype=int), 0, 0
     for _ in range(repeats):
         example = objective(text_of(5, m, rng), rng)
-        assert len(example.predicted) == 14
+        assert len(example.targets["token"].places) == 14
         assert (example.tokens[:7] != MASK).all()
-        hidden[example.predicted - 7] += 1
-        masked += (example.tokens[example.predicted] == MASK).sum()
-        kept += (example.tokens[example.predicted] == example.labels).sum()
+        hidden[example.targets["token"].places - 7] += 1
+        masked += (example.tokens[example.targets["token"].places] == MASK).sum()
+        kept += (example.tokens[example.targets["token"].places] == example.targets["token"].labels).sum()
     for place in range(m + 1):
         assert_rate(hidden[place], repeats, 14 / 21)
     assert_rate(masked, repeats * 14, 0.8)
@@ -229,8 +231,8 @@ def test_target_cloze_rates():
 )
 def test_target_cloze_counts(settings, m, expected):
     example = TargetCloze(**settings)(text_of(4, m), np.random.default_rng(9))
-    assert len(example.predicted) == expected
-    assert (example.predicted >= 6).all()
+    assert len(example.targets["token"].places) == expected
+    assert (example.targets["token"].places >= 6).all()
 
 
 def test_source_tokens_are_hidden_on_request():
@@ -240,7 +242,7 @@ def test_source_tokens_are_hidden_on_request():
     hidden = np.zeros(12, dtype=int)
     for _ in range(3000):
         example = objective(Text(tokens, SPECIAL, second=np.array([21, 22])), rng)
-        in_source = example.predicted[example.predicted < 11]
+        in_source = example.targets["token"].places[example.targets["token"].places < 11]
         assert len(in_source) == 2
         hidden[in_source] += 1
     assert hidden[[0, 3, 10]].sum() == 0  # CLS and SEPs
@@ -260,7 +262,7 @@ def test_whole_words(kind):
         text = text_of(60, 60, rng, words=0.5)
         example = objective(text, rng)
         segments = [(1, text.word_starts[:60]), (62, text.word_starts[60:])][: objective.segments]
-        chosen = np.isin(np.arange(len(example.tokens)), example.predicted)
+        chosen = np.isin(np.arange(len(example.tokens)), example.targets["token"].places)
         for begin, starts in segments:
             inside = begin + 1 + np.flatnonzero(~starts[1:])
             assert (chosen[inside] == chosen[inside - 1]).all()
@@ -277,13 +279,13 @@ def test_whole_words_need_word_starts(kind):
 def test_next_sentence():
     rng = np.random.default_rng(12)
     first, second = np.array([11, 12]), np.array([21])
-    for is_next in (True, False):
-        example = Bidirectional()(Text(first, SPECIAL, second=second, is_next=is_next), rng)
-        assert example.is_next == int(is_next)
+    for follows in (True, False):
+        example = Bidirectional()(Text(first, SPECIAL, second=second, is_next=follows), rng)
+        assert is_next(example) == int(follows)
     with_pairs, without = Bidirectional(), Bidirectional(next_sentence=False)
     assert (with_pairs.segments, with_pairs.wants_random_second, with_pairs.special_tokens) == (2, True, 3)
     assert (without.segments, without.wants_random_second, without.special_tokens) == (1, False, 2)
-    assert without(Text(first, SPECIAL), rng).is_next == -1
+    assert is_next(without(Text(first, SPECIAL), rng)) == -1
     wanting = [name for name, kind in OBJECTIVES.items() if kind().wants_random_second]
     assert wanting == ["bidirectional", "bert", "xlnet"]
     with pytest.raises(UnifiedError, match="bidirectional: .* needs Text.is_next"):

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from tests.asked import sentences
 from tests.corpora import WORDS, items, jsonl, run, tree, write
 from tests.token_files import write as write_items
 from unified.data.annotations import SOURCE_KINDS, Annotations, source_spans, span_prefix
@@ -149,7 +150,7 @@ def test_sentences_of_an_example(tmp_path, objective, most, expected):
     assert set(text.spans) == (set(SOURCE_KINDS) if objective.extractive else set())
     assert all((spans <= len(text.tokens)).all() for spans in text.spans.values())
     example = objective(text, np.random.default_rng(0))
-    assert example.sentences.tolist() == expected and example.sentences.dtype == np.int64
+    assert sentences(example).tolist() == expected and sentences(example).dtype == np.int64
 
 
 def test_the_rest_of_an_example_is_what_it_was(tmp_path):
@@ -160,7 +161,8 @@ def test_the_rest_of_an_example_is_what_it_was(tmp_path):
             for objective in (kind(), kind(extractive=True))
         )
         for name, value in vars(plain).items():
-            assert name == "sentences" or np.array_equal(value, getattr(extractive, name)), name
+            assert name == "targets" or np.array_equal(value, getattr(extractive, name)), name
+        assert {**plain.targets, "extractive": extractive.targets["extractive"]} == extractive.targets
 
 
 def test_without_sentences_it_is_refused_in_one_line(tmp_path):
@@ -200,7 +202,7 @@ def test_all_sentences_that_fit_are_asked(tmp_path):
         (TargetNext(extractive=True, sentence_limit=60), 45),
     ):
         example = objective(texts.text(0, 0, objective, np.random.default_rng(0)), np.random.default_rng(0))
-        assert example.sentences.tolist() == [[i + 1, int(i % 3 == 0)] for i in range(expected)]
+        assert sentences(example).tolist() == [[i + 1, int(i % 3 == 0)] for i in range(expected)]
 
 
 def test_what_is_cut_off_is_counted(tmp_path):

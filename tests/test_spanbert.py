@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.asked import boundaries, is_next
 from tests.rates import assert_rate
 from tests.token_files import numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
@@ -137,12 +138,12 @@ def test_an_example(next_sentence):
         text = text_of(int(rng.integers(1, 60)), rng, second=int(rng.integers(1, 30)) if next_sentence else 0)
         example = objective(text, rng)
         whole = example.tokens.copy()
-        whole[example.predicted] = example.labels
+        whole[example.targets["token"].places] = example.targets["token"].labels
         parts = [text.tokens, text.second] if next_sentence else [text.tokens]
         assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part.tolist(), SPECIAL.separator]]
-        assert len(example.predicted) == math.ceil(0.15 * sum(map(len, parts)) - 1e-9)
-        assert example.is_next == (1 if next_sentence else -1)
-        hidden = set(example.predicted.tolist())
+        assert len(example.targets["token"].places) == math.ceil(0.15 * sum(map(len, parts)) - 1e-9)
+        assert is_next(example) == (1 if next_sentence else -1)
+        hidden = set(example.targets["token"].places.tolist())
         rows = []
         for first in sorted(hidden):
             if first - 1 in hidden:
@@ -154,7 +155,7 @@ def test_an_example(next_sentence):
             if whole[left] in (SPECIAL.begin, SPECIAL.separator) or whole[right] == SPECIAL.separator:
                 continue
             rows += [[left, right, i - first, int(whole[i])] for i in range(first, min(last, first + 2) + 1)]
-        assert example.boundaries.tolist() == rows
+        assert boundaries(example).tolist() == rows
         seen += len(rows)
     assert seen > 300
 
@@ -165,9 +166,9 @@ def test_spans_are_replaced_whole():
     for _ in range(400):
         text = text_of(100, rng)
         example = objective(text, rng)
-        hidden = np.isin(np.arange(len(example.tokens)), example.predicted)
+        hidden = np.isin(np.arange(len(example.tokens)), example.targets["token"].places)
         original = example.tokens.copy()
-        original[example.predicted] = example.labels
+        original[example.targets["token"].places] = example.targets["token"].labels
         for first, length in zip(*runs(hidden), strict=True):
             now, before = example.tokens[first : first + length], original[first : first + length]
             kind = "mask" if (now == SPECIAL.mask).all() else "kept" if (now == before).all() else "random"
@@ -181,7 +182,7 @@ def test_spans_are_replaced_whole():
 def test_per_token_replacement_mixes_within_a_span():
     rng = np.random.default_rng(6)
     example = SpanBert(mask_share=0.9, per_span=False)(text_of(400, rng), rng)
-    masked = example.tokens[example.predicted] == SPECIAL.mask
+    masked = example.tokens[example.targets["token"].places] == SPECIAL.mask
     assert_rate(int(masked.sum()), len(masked), 0.8)
 
 
@@ -191,12 +192,12 @@ def test_ablations():
     starts = text.word_starts.copy()
     starts[0] = True
     word_of = np.cumsum(starts)
-    hidden = SpanBert(scheme="whole_word")(text, rng).predicted - 1
+    hidden = SpanBert(scheme="whole_word")(text, rng).targets["token"].places - 1
     sizes = np.bincount(word_of)
     partly = [word for word, count in Counter(word_of[hidden].tolist()).items() if count != sizes[word]]
     assert len(partly) <= 1  # the budget may cut the last word
     singles = SpanBert(scheme="subword")(text_of(300, rng, word_share=0.0), rng)
-    assert len(runs(np.isin(np.arange(302), singles.predicted))[0]) > 20
+    assert len(runs(np.isin(np.arange(302), singles.targets["token"].places))[0]) > 20
 
 
 def test_random_tokens_come_from_the_corpus(tmp_path):
@@ -233,7 +234,7 @@ def test_boundary_scores_are_the_published_formula():
     batch = batch_of(example)
     states, head, table = net.hidden(batch)[0], net.boundary_head, net.transformer.embeddings.tokens.weight
     total = 0.0
-    for left, right, offset, label in example.boundaries.tolist():
+    for left, right, offset, label in boundaries(example).tolist():
         h = torch.cat([states[left], states[right], head.distances.weight[offset]])
         for layer, norm in ((head.first, head.first_norm), (head.second, head.second_norm)):
             h = layer.weight @ h + layer.bias
@@ -242,7 +243,7 @@ def test_boundary_scores_are_the_published_formula():
         total -= torch.log_softmax(table @ h + head.bias, 0)[label]
     losses = net(batch)
     loss = losses["spanbert_boundary"]
-    assert int(loss.count) == len(example.boundaries) > 5
+    assert int(loss.count) == len(boundaries(example)) > 5
     assert float(loss.total) == pytest.approx(float(total), rel=1e-6)  # losses are summed in float32
     assert float(losses["spanbert"].total) > 0
 
@@ -251,11 +252,14 @@ def test_only_the_boundaries_receive_gradient_from_the_last_layer():
     net, example = model().eval(), example_of()
     batch = batch_of(example)
     states = net.hidden(batch).flatten(0, 1).detach().requires_grad_()
-    scores = net.boundary_logits(states, batch.boundary_places, batch.boundary_offsets)
-    functional.cross_entropy(scores, batch.boundary_labels).backward()
+    asked = batch.targets["boundary"]
+    scores = net.boundary_logits(states, asked.index, asked.inputs["distances"])
+    functional.cross_entropy(scores, asked.labels).backward()
     touched = states.grad.abs().sum(-1) > 0
-    assert set(touched.nonzero().ravel().tolist()) == set(example.boundaries[:, :2].ravel().tolist())
-    assert not touched[torch.from_numpy(np.setdiff1d(example.predicted, example.boundaries[:, :2]))].any()
+    assert set(touched.nonzero().ravel().tolist()) == set(boundaries(example)[:, :2].ravel().tolist())
+    assert not touched[
+        torch.from_numpy(np.setdiff1d(example.targets["token"].places, boundaries(example)[:, :2]))
+    ].any()
 
 
 def test_packed_equals_alone():
@@ -322,7 +326,7 @@ def test_half_of_the_rounds_hide_an_annotated_span(scheme, kind):
     text = Text(np.arange(6) + 10, SPECIAL, word_starts=starts, spans={kind: spans})
     objective, rng, counts = SpanBert(scheme=scheme), np.random.default_rng(3), np.zeros(6)
     for _ in range(6_000):
-        (place,) = objective(text, rng).predicted
+        (place,) = objective(text, rng).targets["token"].places
         counts[place - 1] += 1
     expected = 6_000 * (np.array([0, 1, 0, 0, 1, 0]) / 4 + np.array([1, 1, 3, 0, 0, 1]) / 12)
     seen = expected > 0
@@ -337,8 +341,8 @@ def test_annotated_spans_of_both_segments_are_hidden():
     objective, seen = SpanBert(scheme="named_entity", next_sentence=True, mask_share=0.2), Counter()
     for seed in range(300):
         example = objective(text, np.random.default_rng(seed))
-        seen[tuple(example.labels.tolist())] += 1
-        assert len(example.labels) == 3
+        seen[tuple(example.targets["token"].labels.tolist())] += 1
+        assert len(example.targets["token"].labels) == 3
     first, second = tuple(tokens[2:5].tolist()), tuple(tokens[8:11].tolist())
     assert seen[first] > 30 and seen[second] > 30 and len(seen) > 10
 

@@ -103,9 +103,9 @@ def test_sequence(kind):
         source, target = (side.tolist() for side in objective.rewrite(text.tokens, SPECIAL, drawing))
         example = objective(text, np.random.default_rng(3))
         assert example.tokens.tolist() == [CLS, *source, SEP, CLS, *target]
-        assert example.labels.tolist() == [*target, SEP]
+        assert example.targets["token"].labels.tolist() == [*target, SEP]
         first = len(source) + 2
-        assert example.predicted.tolist() == list(range(first, first + len(target) + 1))
+        assert example.targets["token"].places.tolist() == list(range(first, first + len(target) + 1))
         steps = [GIVEN] * first + list(range(1, len(target) + 2))
         assert example.mask.query_step.tolist() == example.mask.key_start.tolist() == steps
         assert example.token_types.tolist() == [4] * first + [5] * (len(target) + 1)

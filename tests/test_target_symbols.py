@@ -25,7 +25,8 @@ from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.data.pairs import PairTexts
-from unified.data.targets import target_symbols
+from unified.data.target_symbols import target_symbols
+from unified.data.targets import BOUNDARY, TOKEN
 from unified.data.vocabulary import SENTINELS, Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, parse_objectives
@@ -45,7 +46,12 @@ def row_labels(rows) -> set[int]:
     for epoch in (1, 2):
         rows.set_epoch(epoch)
         examples, _ = rows.examples(range(len(rows)))
-        labels |= {*examples.labels.tolist(), *examples.boundaries[:, 3].tolist()}
+        labels |= {
+            label
+            for own in (TOKEN, BOUNDARY)
+            if own in examples.targets
+            for label in examples.targets[own].labels.tolist()
+        }
     return labels
 
 
@@ -104,7 +110,7 @@ class Undeclared(Reads):
 
     def __call__(self, text, rng):
         example = super().__call__(text, rng)
-        example.labels[:] = SPECIAL.first_sentinel + 2
+        example.targets[TOKEN].labels[:] = SPECIAL.first_sentinel + 2
         return example
 
 
@@ -120,7 +126,7 @@ def test_an_objective_must_say_which_sentinels_it_writes(tmp_path):
     with pytest.raises(UnifiedError, match="objective reads has sentinel 2 as a target; its target_sentinels allows 0"):
         RowDataset(texts, parse_objectives(f"{module}:Undeclared"), ROW, seed=1)
     rows = RowDataset(texts, parse_objectives(f"{module}:Declared"), ROW, seed=1)
-    assert (rows.examples(range(len(rows)))[0].labels == SPECIAL.first_sentinel + 2).all()
+    assert (rows.examples(range(len(rows)))[0].targets[TOKEN].labels == SPECIAL.first_sentinel + 2).all()
     # In the data it is a symbol like any other.
     sentinels = [[[SPECIAL.first_sentinel + 2] * 9]] * 3
     texts = DocumentTexts(write_documents(tmp_path / "own", sentinels), SPECIAL)

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.asked import is_next
 from tests.test_recipes import RECIPES, run
 from unified.cli import _parser
 from unified.data.cleaning import Cleaning
@@ -68,9 +69,9 @@ def test_segments_are_cut_between_sentences(prepared):
     for i in range(len(rows)):
         for example in rows[i]:
             tokens = example.tokens.copy()
-            tokens[example.predicted] = example.labels
+            tokens[example.targets["token"].places] = example.targets["token"].labels
             ends = np.flatnonzero(tokens == vocabulary.special.separator)
-            if example.group not in ("bidirectional", "seq2seq") or example.is_next == 0:
+            if example.group not in ("bidirectional", "seq2seq") or is_next(example) == 0:
                 continue
             first, second = (
                 tokenizer.decode([vocabulary.symbols[token] for token in part])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -73,6 +71,7 @@ def test_parts_of_an_update_add_up():
         return {name: LossSum(torch.tensor(total), torch.tensor(n), zero, zero) for name, total, n in parts}
 
     parts = losses([6.0, 1.0], [3, 1]), losses([2.0, 0.0], [1, 0])
-    counts = {"a": torch.tensor(4), "b": torch.tensor(1)}
-    assert sum(sum_of_means(part, counts) for part in parts) == 8 / 4 + 1 / 1
-    assert sum_of_means(parts[1]) == 2.0 and math.isfinite(sum_of_means(parts[1]))
+    divisors = {"a": torch.tensor(4.0).double(), "b": torch.tensor(1.0).double()}
+    assert sum(sum_of_means(part, divisors) for part in parts) == 8 / 4 + 1 / 1
+    alone = sum_of_means(parts[1], {"a": torch.tensor(1.0).double(), "b": torch.tensor(0.0).double()})
+    assert alone == 2.0 and alone.dtype == torch.float32, "what is not predicted adds nothing"

@@ -349,7 +349,11 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
         # A query before which nothing stands sees nothing and reads zero; transformers averages all values there.
         drawn = (XLNet(reuse=12)(text, rng) for _ in range(50))
         examples.append(
-            next(example for example in drawn if example.predicted[0] > 1 and example.mask.key_start[0] == GIVEN)
+            next(
+                example
+                for example in drawn
+                if example.targets["token"].places[0] > 1 and example.mask.key_start[0] == GIVEN
+            )
         )
     batch = collate([examples[:2], examples[2:]], 64, ("xlnet",), SPECIAL.pad)
     loss = own(batch)["xlnet"]
@@ -357,8 +361,8 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
     for example in examples:
         backward = bool(example.positions[0])
         model.config.bi_data = model.transformer.bi_data = backward
-        tokens, labels = torch.from_numpy(example.tokens)[None], torch.from_numpy(example.labels)
-        length, places = tokens.size(1), torch.from_numpy(example.predicted)
+        tokens, labels = torch.from_numpy(example.tokens)[None], torch.from_numpy(example.targets["token"].labels)
+        length, places = tokens.size(1), torch.from_numpy(example.targets["token"].places)
         target, order = torch.zeros(length, dtype=torch.bool), example.mask.key_start.long() - 1
         target[places] = True
         functional = (tokens[0] == SPECIAL.separator) | (tokens[0] == SPECIAL.begin)
@@ -373,7 +377,7 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
             target_mapping=torch.nn.functional.one_hot(places, length).float()[None].repeat(repeat, 1, 1),
         ).logits[-1]
         total = total + torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
-    assert loss.count == sum(len(example.labels) for example in examples) > 10
+    assert loss.count == sum(len(example.targets["token"].labels) for example in examples) > 10
     torch.testing.assert_close(loss.total, total, atol=1e-3, rtol=1e-5)
 
 

@@ -9,6 +9,7 @@ from unified import masks
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.example import Example
 from unified.data.mmap import TokenFile, TokenFileWriter
+from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import Objective
 
@@ -78,10 +79,10 @@ class Reads(Objective):
         tokens = np.concatenate(parts).astype(np.int64)
         place = rng.integers(len(tokens), size=1)
         mask = (masks.left_to_right if self.segments == 1 else masks.bidirectional)(len(tokens))
-        is_next = -1 if text.is_next is None else int(text.is_next)
-        return Example(
-            self.name, tokens, np.arange(len(tokens)), np.zeros_like(tokens), mask, place, tokens[place], is_next
-        )
+        targets = {TOKEN: ExampleTargets.at(place, tokens[place])}
+        if text.is_next is not None:
+            targets[NEXT_SENTENCE] = ExampleTargets.at(np.zeros(1, dtype=int), np.array([int(text.is_next)]))
+        return Example(self.name, tokens, np.arange(len(tokens)), np.zeros_like(tokens), mask, targets)
 
 
 @dataclass(frozen=True)

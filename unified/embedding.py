@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from unified.arguments import by_length, require_integer, require_texts
 from unified.data.collate import collate
+from unified.data.targets import TASK
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import LanguageModel
@@ -81,9 +82,9 @@ class Embedding:
         examples = [sequence((row,), codec, places) for row, places in zip(rows, read, strict=True)]
         batch = collate([[example] for example in examples], None, ("task",), special.pad).to(device)
         states = self.model.transformer(
-            batch.tokens, batch.positions, batch.token_types, batch.mask, places=batch.predicted
+            batch.tokens, batch.positions, batch.token_types, batch.mask, places=batch.targets[TASK].places
         )
-        each = [len(example.predicted) for example in examples]
+        each = [len(example.targets[TASK]) for example in examples]
         return torch.stack([own.mean(0) for own in states.float().split(each)]).cpu()
 
     def _require_room(self, rows: list[np.ndarray]) -> None:

@@ -26,6 +26,7 @@ from unified.checkpoints.trained import (
 from unified.data.annotate import Annotator
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.vocabulary import MASK, Vocabulary
 from unified.devices import usable_device
 from unified.embedding import Embedding
@@ -243,7 +244,7 @@ class UnifiedLM(Answering, Composing, Embedding):
         self._require_one_model("fill_mask")
         self._require_token_head()
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
-        return self._best(self.model.logits(self.model.hidden(batch, places=batch.predicted)), top)
+        return self._best(self.model.logits(self.model.hidden(batch, places=batch.targets[TOKEN].places)), top)
 
     @torch.no_grad()
     def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
@@ -320,8 +321,7 @@ class UnifiedLM(Answering, Composing, Embedding):
             positions=np.arange(len(tokens)),
             token_types=token_types,
             mask=mask,
-            predicted=hidden,
-            labels=tokens[hidden],
+            targets={TOKEN: ExampleTargets.at(hidden, tokens[hidden])},
             query_stream=query_stream,
         )
         return collate([[example]], None, (example.group,), self.special.pad).to(self.device)

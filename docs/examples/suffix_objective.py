@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from unified.data.example import Example
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.text import Text
 from unified.masks import seq2seq
 from unified.objectives import Objective
@@ -53,6 +54,5 @@ class Suffix(Objective):
             positions=np.arange(len(tokens)),
             token_types=np.repeat((SOURCE, TARGET), (given, predicted)),
             mask=seq2seq(given, predicted),
-            predicted=np.arange(given - 1, len(tokens) - 1),
-            labels=tokens[given:],
+            targets={TOKEN: ExampleTargets.at(np.arange(given - 1, len(tokens) - 1), tokens[given:])},
         )

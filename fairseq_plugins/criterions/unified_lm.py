@@ -9,7 +9,7 @@ from fairseq.logging import metrics
 
 from fairseq_plugins.dataset import to_batch
 from fairseq_plugins.updates import UpdateCriterion
-from unified.data.example import prediction_names
+from unified.data.targets import loss_name
 from unified.model.heads import sum_of_means
 
 
@@ -35,26 +35,28 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         super().__init__(task)
         self.label_smoothing = label_smoothing
         self.normalize = str(normalize)
-        self.loss_names = task.loss_names
-        self.counted = prediction_names(task.mixture.names)
+        self.loss_names, self.groups = task.loss_names, task.mixture.names
         self.pad = task.special.pad
 
-    def counts_of(self, sample):
-        return to_batch(sample).prediction_counts()
+    def divisors_of(self, model, sample):
+        return model.core.divisors(to_batch(sample))
+
+    def names_of(self, model):
+        return [loss_name(head, group) for head in model.core.heads for group in self.groups]
 
     def forward(self, model, sample, reduce=True):
         """(loss, sample size, log) of a sample made by :mod:`fairseq_plugins.dataset`."""
         smoothing = self.label_smoothing if self.training else 0.0
         batch = to_batch(sample)
         losses = model(batch, smoothing=smoothing, pad=self.pad, memory=sample.get("memory"))
+        own = model.core.divisors(batch)
         if self.normalize == "tokens":
             loss = sum(part.total for part in losses.values())
-            sample_size = batch.prediction_count
+            sample_size = sum(own.values())
         else:
-            update = self.update
-            loss = sum_of_means(losses, None if update is None else update.counts)
-            if update is not None:  # fairseq divides the sum of all micro-batches by how many there are
-                loss = loss * update.divisor
+            loss = sum_of_means(losses, own if self.update is None else self.update.divisors)
+            if self.update is not None:  # fairseq divides the sum of all micro-batches by how many there are
+                loss = loss * self.update.micro_batches.to(loss.dtype)
             sample_size = 1
         log = {
             "loss": loss.detach(),
@@ -64,7 +66,8 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         }
         for name in self.loss_names:
             part = losses[name]
-            log.update({f"{name}:nll": part.nll, f"{name}:count": part.count, f"{name}:correct": part.correct})
+            log.update({f"{name}:nll": part.nll, f"{name}:divisor": own[name]})
+            log.update({f"{name}:count": part.count, f"{name}:correct": part.correct})
         return loss, sample_size, log
 
     @classmethod
@@ -78,17 +81,17 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         if size:
             metrics.log_scalar("loss", totals["loss"] / size / math.log(2), size, round=3)
         for name in (key.removesuffix(":nll") for key in totals if key.endswith(":nll")):
-            _log_objective(name, totals[f"{name}:nll"], totals[f"{name}:count"], totals[f"{name}:correct"])
+            _log_objective(name, *(totals[f"{name}:{part}"] for part in ("nll", "divisor", "count", "correct")))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
 
 
-def _log_objective(name: str, nll: float, count: float, correct: float) -> None:
+def _log_objective(name: str, nll: float, divisor: float, count: float, correct: float) -> None:
     if not count:
         return
-    metrics.log_scalar(f"{name}_loss", nll / count / math.log(2), count, round=3)
+    metrics.log_scalar(f"{name}_loss", nll / divisor / math.log(2), count, round=3)
     metrics.log_scalar(f"{name}_accuracy", 100.0 * correct / count, count, round=2)
     metrics.log_derived(f"{name}_ppl", lambda meters: _perplexity(meters[f"{name}_loss"].avg))
 

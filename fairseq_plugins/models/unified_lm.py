@@ -60,8 +60,8 @@ class UnifiedLMModel(BaseFairseqModel):
     def __init__(self, core: LanguageModel, task, writes: str):
         super().__init__()
         self.core = core
-        #: Which of some symbols training has as targets, see :func:`unified.data.targets.target_symbols`; None where
-        #: the model is not trained. A plain function, which a copy of the model (a moving average) shares.
+        #: Which of some symbols training has as targets, see :mod:`unified.data.target_symbols`; None where the
+        #: model is not trained. A plain function, which a copy of the model (a moving average) shares.
         self.target_symbols: Callable[[np.ndarray], np.ndarray] | None = None
         # Equal sizes do not make equal dictionaries. fairseq's moving average (--store-ema) leaves a "version" alone.
         self.symbols = task.target_dictionary.symbols

@@ -30,7 +30,7 @@ from unified.data.documents import DocumentTexts
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.data.mmap import TokenFile
 from unified.data.pairs import PairTexts, cut_note
-from unified.data.targets import target_symbols
+from unified.data.target_symbols import target_symbols
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING
@@ -247,7 +247,7 @@ class UnifiedLMTask(DictionaryTask):
         return LanguageModel(config)
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
-        """Which of some symbols training or validation has as targets, see :mod:`unified.data.targets`."""
+        """Which of some symbols training or validation has as targets, see :mod:`unified.data.target_symbols`."""
         train = {prefix for folder in self.folders for prefix in folder.prefixes("train")}
         files = [TokenFile(prefix) for prefix in sorted(train | self.token_files)]
         return target_symbols(symbols, files, self.mixture, self.special, self.cfg.tokens_per_sample)

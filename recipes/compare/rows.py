@@ -10,6 +10,7 @@ from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.data.mmap import TokenFile
+from unified.data.targets import TOKEN
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
 from unified.tokenization import load_tokenizer, word_starts
@@ -47,5 +48,5 @@ def row_facts(data: Path, objectives: str, row_length: int, seed: int, streams: 
     order = rows.order()[:COUNT].tolist()
     examples = [example for number in order for example in rows[number]]
     places = len(order) * row_length
-    predictions = sum(len(example.predicted) for example in examples)
+    predictions = sum(len(example.targets[TOKEN]) for example in examples)
     return RowFacts(predictions / places, 1 - sum(len(example.tokens) for example in examples) / places)

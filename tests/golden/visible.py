@@ -8,7 +8,10 @@ import numpy as np
 import torch
 
 from unified.data.example import Batch
+from unified.data.targets import BOUNDARY, NEXT_SENTENCE, TOKEN
 from unified.masks import NO_DOCUMENT
+
+_NONE = torch.empty(0, dtype=torch.long)
 
 
 def hashes(batch: Batch) -> dict[str, str]:
@@ -16,14 +19,19 @@ def hashes(batch: Batch) -> dict[str, str]:
     mask = batch.mask
     queries, keys = mask.query_documents() != NO_DOCUMENT, mask.key_documents() != NO_DOCUMENT
     visible = mask.dense()
+    tokens, pairs, boundaries = (batch.targets.get(name) for name in (TOKEN, NEXT_SENTENCE, BOUNDARY))
     real = [visible[row][queries[row]][:, keys[row]] for row in range(len(batch.tokens))]
     return {
         "tokens": _hash([batch.tokens[keys]]),
         "places": _hash([batch.positions[queries], batch.token_types[queries]]),
         "mask": _hash(real),
-        "predictions": _hash([batch.predicted, batch.labels, batch.label_groups]),
-        "pairs": _hash([batch.pair_places, batch.pair_labels, batch.pair_groups]),
-        "boundaries": _hash([batch.boundary_places, batch.boundary_offsets, batch.boundary_labels]),
+        "predictions": _hash([tokens.places, tokens.labels, tokens.groups]),
+        "pairs": _hash([_NONE] * 3 if pairs is None else [pairs.places, pairs.labels, pairs.groups]),
+        "boundaries": _hash(
+            [_NONE.view(0, 2), _NONE, _NONE]
+            if boundaries is None
+            else [boundaries.index, boundaries.inputs["distances"], boundaries.labels]
+        ),
     }
 
 

@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 import numpy as np
 
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
-from unified.data.example import NO_PAIR_LABEL, Example
+from unified.data.example import Example
+from unified.data.targets import NEXT_SENTENCE, TOKEN
 from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
@@ -92,7 +93,8 @@ def _shown(args: argparse.Namespace) -> str:
     mask = example.mask
     pictures = [str(mask)]
     if example.query_stream:
-        pictures += ["", "query stream, a row for each prediction:", str(mask.query_stream(example.predicted))]
+        stream = mask.query_stream(example.targets[TOKEN].places)
+        pictures += ["", "query stream, a row for each prediction:", str(stream)]
     return "\n".join([*_table(example, vocabulary), "", *pictures])
 
 
@@ -168,14 +170,15 @@ def _spans(option: str, marked: list[str]) -> tuple[list[str], list[tuple[int, i
 
 def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
     """One line a token: place, symbol, token type, step at which it becomes visible, what is predicted there."""
-    labels = dict(zip(example.predicted.tolist(), example.labels.tolist(), strict=True))
+    tokens, pairs = example.targets[TOKEN], example.targets.get(NEXT_SENTENCE)
+    labels = dict(zip(tokens.places.tolist(), tokens.labels.tolist(), strict=True))
     rows = [("place", "token", "type", "visible", "predict")]
     for place, token in enumerate(example.tokens.tolist()):
         step = int(example.mask.key_start[place])
         visible = "given" if step == GIVEN else f"step {step}"
         label = vocabulary.symbols[labels[place]] if place in labels else ""
         rows.append((str(place), vocabulary.symbols[token], str(example.token_types[place]), visible, label))
-    if example.is_next != NO_PAIR_LABEL:
-        rows.append(("", "", "", "", f"is_next={example.is_next} from place {example.pair_place}"))
+    if pairs is not None:
+        rows.append(("", "", "", "", f"is_next={pairs.labels[0]} from place {pairs.places[0]}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -8,8 +8,9 @@ from itertools import chain, pairwise
 import numpy as np
 import torch
 
-from unified.data.example import NO_PAIR_LABEL, Batch, Example, Examples
+from unified.data.example import Batch, Example, Examples
 from unified.data.extents import Extents
+from unified.data.targets import TOKEN, Targets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NOWHERE, structure_of
 from unified.masks.steps import Steps, before
 
@@ -32,7 +33,7 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         examples: row after row.
         per_row: int64 (B,), how many each row holds.
         row_length: places per row; None takes the longest row's.
-        groups: names of all objectives; ``label_groups`` and ``pair_groups`` index them.
+        groups: names of all objectives; the groups of targets index them.
         pad: id of the padding symbol.
 
     Raises:
@@ -50,7 +51,7 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     before_in_row = np.cumsum(lengths) - lengths - np.repeat(np.cumsum(row_lengths) - row_lengths, per_row)
     stretches = list(pairwise(Extents(row_lengths).offsets.tolist()))
     steps, document_ends = _on_one_axis(examples, per_row)
-    streamed = examples.query_stream * examples.predicted_counts
+    streamed = examples.query_stream * examples.target_counts.get(TOKEN, np.zeros_like(lengths))
     stream = _Stream.of(examples, steps, streamed, row_of_example, count)
     stride = width + stream.width
     starts = row_of_example * stride + before_in_row  # first place of each example, flat
@@ -64,12 +65,14 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     query_step = spread(steps.query_step, NOWHERE, np.int32)
     key_start = spread(steps.key_start, HIDDEN_START, np.int32)
     key_stop = spread(steps.key_stop, HIDDEN_STOP, np.int32)
-    labels_each, boundaries_each = examples.predicted_counts, examples.boundary_counts
-    predicted = examples.predicted + starts.repeat(labels_each)
-    predicted[np.repeat(streamed > 0, labels_each)] = stream.rows * stride + width + stream.columns
     group_of_example = _group_numbers(examples, groups)
-    asked = np.flatnonzero(examples.is_next != NO_PAIR_LABEL)
-    boundaries, sentences = examples.boundaries, examples.sentences
+    targets = {}
+    for name, own in examples.targets.items():
+        each = examples.target_counts[name]
+        targets[name] = Targets.of(own, starts.repeat(each), group_of_example.repeat(each), len(groups))
+    if stream.width:
+        of_stream = torch.from_numpy(np.repeat(streamed > 0, examples.target_counts[TOKEN]))
+        targets[TOKEN].index[of_stream, 0] = torch.from_numpy(stream.rows * stride + width + stream.columns)
     arrays = {
         "tokens": spread(examples.tokens, pad),
         "positions": stream.behind(spread(examples.positions, 0), stream.positions, 0),
@@ -78,25 +81,12 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         "key_start": key_start,
         "key_stop": key_stop,
         "document_ends": document_ends,
-        "predicted": predicted,
-        "labels": examples.labels,
-        "label_groups": group_of_example.repeat(labels_each),
-        "pair_places": (starts + examples.pair_place)[asked],
-        "pair_labels": examples.is_next[asked],
-        "pair_groups": group_of_example[asked],
-        "boundary_places": boundaries[:, :2] + starts.repeat(boundaries_each)[:, None],
-        "boundary_offsets": boundaries[:, 2].copy(),
-        "boundary_labels": boundaries[:, 3].copy(),
-        "boundary_groups": group_of_example.repeat(boundaries_each),
-        "sentence_places": sentences[:, 0] + starts.repeat(examples.sentence_counts),
-        "sentence_labels": sentences[:, 1].copy(),
-        "sentence_groups": group_of_example.repeat(examples.sentence_counts),
     }
     if examples.entities is not None:
         arrays["entities"] = spread(examples.entities, False, dtype=np.bool_)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     structure = "mixed" if stream.width else structure_of(query_step, key_start, key_stop)
-    return Batch(**tensors, groups=groups, structure=structure)
+    return Batch(**tensors, targets=targets, groups=groups, structure=structure)
 
 
 def _on_one_axis(examples: Examples, per_row: np.ndarray) -> tuple[Steps, np.ndarray]:
@@ -136,8 +126,9 @@ class _Stream:
             none = np.empty(0, dtype=np.int64)
             return cls(0, none, none, none, none, none)
         per_row = np.bincount(row_of_example, weights=counts, minlength=row_count).astype(np.int64)
-        streamed = np.repeat(counts > 0, examples.predicted_counts)
-        own = (examples.predicted + np.repeat(Extents(examples.lengths).starts, examples.predicted_counts))[streamed]
+        each = examples.target_counts[TOKEN]
+        streamed = np.repeat(counts > 0, each)
+        own = (examples.targets[TOKEN].places + np.repeat(Extents(examples.lengths).starts, each))[streamed]
         return cls(
             width=int(per_row.max()),
             rows=row_of_example.repeat(counts),

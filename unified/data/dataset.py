@@ -193,7 +193,7 @@ class RowDataset:
         texts = plan.texts(own, objective, draws)
         made = objective.examples(texts, draws)
         check_lengths(objective, made, self._places[indices], plan.lengths[own])
-        check_sentinels(objective, made.labels, texts)
+        check_sentinels(objective, made, texts)
         return texts, made
 
     @property

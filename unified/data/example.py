@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
 
 from unified.data.extents import Extents, runs
+from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets, Targets
 from unified.masks import NO_KEY, AttentionMask
 from unified.masks.builders import of_steps
 from unified.masks.packing import steps_of
 from unified.masks.steps import Steps
-
-#: ``Example.is_next`` where the objective predicts no next sentence.
-NO_PAIR_LABEL = -1
-#: ``Example.sentences`` where the objective classifies none.
-NO_SENTENCES = np.empty((0, 2), dtype=np.int64)
-#: ``Example.boundaries`` where nothing is predicted from them.
-NO_BOUNDARIES = np.empty((0, 4), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -32,15 +27,12 @@ class Example:
         positions: (T,) position ids.
         token_types: (T,) token-type ids (UniLM's also name the objective).
         mask: who sees whom, a row of T tokens that are query and key at once, see :mod:`unified.masks`.
-        predicted: (N,) increasing places of ``tokens`` whose original token is predicted.
-        labels: (N,) the tokens to predict there.
-        is_next: 1 where the second segment follows the first, 0 where it is random, -1 where nobody asks.
-        pair_place: the place from which ``is_next`` is predicted.
-        boundaries: (M, 4) tokens that are predicted from the boundaries of their span: place before the span, place
-            behind it, distance (0, 1, …) from its first token, and the token itself.
-        sentences: (K, 2) places of the first tokens of sentences, and 1 where a summary takes the sentence, else 0.
-        query_stream: predictions are not made by the predicted places themselves but by a query stream: one query for
-            each of them that knows where it is and sees what they see, less themselves (XLNet).
+        targets: what is predicted, by the name of the head that predicts it. The library's objectives ask ``token``
+            (the token at each place), ``next_sentence`` (1 where the second segment follows the first, 0 where it is
+            random), ``boundary`` (tokens from the places before and behind their span, with the input ``distances``,
+            0, 1, ..., from the first of it), ``extractive`` (1 where a summary takes the sentence that begins there).
+        query_stream: tokens are not predicted by their places themselves but by a query stream: one query for each of
+            them that knows where it is and sees what they see, less themselves (XLNet).
         entities: bool (T,), tokens within named entities; None where nobody says.
     """
 
@@ -49,12 +41,7 @@ class Example:
     positions: np.ndarray
     token_types: np.ndarray
     mask: AttentionMask
-    predicted: np.ndarray
-    labels: np.ndarray
-    is_next: int = NO_PAIR_LABEL
-    pair_place: int = 0
-    boundaries: np.ndarray = field(default_factory=lambda: NO_BOUNDARIES)
-    sentences: np.ndarray = field(default_factory=lambda: NO_SENTENCES)
+    targets: Mapping[str, ExampleTargets]
     query_stream: bool = False
     entities: np.ndarray | None = None
 
@@ -70,11 +57,8 @@ class Examples:
         lengths: (n,) tokens of each.
         tokens, positions, token_types: (all tokens,).
         steps: who sees whom, of n sequences.
-        predicted, labels: (all predictions,), places counted from their example's first token.
-        predicted_counts: (n,) predictions of each.
-        is_next, pair_place: (n,).
-        boundaries: (all boundaries, 4), and how many each has, (n,).
-        sentences: (all sentences, 2), and how many each has, (n,).
+        targets: by head, the predictions of one example after another.
+        target_counts: by head, (n,) predictions of each example.
         query_stream: (n,) 1 or 0.
         entities: bool (all tokens,); None where some example does not say.
     """
@@ -85,15 +69,8 @@ class Examples:
     positions: np.ndarray
     token_types: np.ndarray
     steps: Steps
-    predicted: np.ndarray
-    labels: np.ndarray
-    predicted_counts: np.ndarray
-    is_next: np.ndarray
-    pair_place: np.ndarray
-    boundaries: np.ndarray
-    boundary_counts: np.ndarray
-    sentences: np.ndarray
-    sentence_counts: np.ndarray
+    targets: Mapping[str, ExampleTargets]
+    target_counts: Mapping[str, np.ndarray]
     query_stream: np.ndarray
     entities: np.ndarray | None = None
 
@@ -113,21 +90,18 @@ class Examples:
         def each(values: Iterable[int]) -> np.ndarray:
             return np.fromiter(values, dtype=np.int64, count=len(examples))
 
-        def joined(field: str, empty: np.ndarray = _EMPTY) -> np.ndarray:
-            return np.concatenate([empty, *(getattr(example, field) for example in examples)])
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([_EMPTY, *(getattr(example, name) for example in examples)])
 
+        heads = dict.fromkeys(name for example in examples for name in example.targets)
+        of_head = {name: [example.targets.get(name) for example in examples] for name in heads}
         return cls(
             groups=[example.group for example in examples],
             lengths=each(len(example.tokens) for example in examples),
-            **{name: joined(name) for name in (*_PER_TOKEN, *_PER_PREDICTION)},
+            **{name: joined(name) for name in _PER_TOKEN},
             steps=steps_of([example.mask for example in examples]),
-            predicted_counts=each(len(example.predicted) for example in examples),
-            is_next=each(example.is_next for example in examples),
-            pair_place=each(example.pair_place for example in examples),
-            boundaries=joined("boundaries", NO_BOUNDARIES),
-            boundary_counts=each(len(example.boundaries) for example in examples),
-            sentences=joined("sentences", NO_SENTENCES),
-            sentence_counts=each(len(example.sentences) for example in examples),
+            targets={name: _concatenated(own) for name, own in of_head.items()},
+            target_counts={name: each(len(one or ()) for one in own) for name, own in of_head.items()},
             query_stream=each(example.query_stream for example in examples),
             entities=_all_or_none([example.entities for example in examples]),
         )
@@ -144,20 +118,27 @@ class Examples:
         places: np.ndarray,
         labels: np.ndarray,
         is_next: np.ndarray | None = None,
+        pair_places: np.ndarray | None = None,
         entities: np.ndarray | None = None,
     ) -> Examples:
-        """Examples of one objective whose positions count from 0, without boundaries, sentences or query stream.
+        """Examples of one objective that predicts tokens; positions count from 0, and there is no query stream.
 
         Args:
             extents: the examples' tokens.
             steps: who sees whom, of n sequences.
             places: (all predictions,), increasing, counted over all examples.
-            is_next: (n,), None where nobody asks.
+            is_next: (n,), labels of the head ``next_sentence``; None where nobody asks it.
+            pair_places: (n,), the place in each example from which it predicts them; None for the first.
             entities: bool (all tokens,), None where nobody says.
         """
         count = len(extents)
-        none = np.zeros(count, dtype=np.int64)
         counts = extents.counts(places)
+        targets = {TOKEN: ExampleTargets.at(places - extents.starts.repeat(counts), labels)}
+        target_counts = {TOKEN: counts}
+        if is_next is not None:
+            pair_places = np.zeros(count, dtype=np.int64) if pair_places is None else pair_places
+            targets[NEXT_SENTENCE] = ExampleTargets.at(pair_places, is_next)
+            target_counts[NEXT_SENTENCE] = np.ones(count, dtype=np.int64)
         return cls(
             groups=[group] * count,
             lengths=extents.lengths,
@@ -165,52 +146,57 @@ class Examples:
             positions=extents.within,
             token_types=token_types,
             steps=steps,
-            predicted=places - extents.starts.repeat(counts),
-            labels=labels,
-            predicted_counts=counts,
-            is_next=np.full(count, NO_PAIR_LABEL) if is_next is None else is_next,
-            pair_place=none,
-            boundaries=NO_BOUNDARIES,
-            boundary_counts=none,
-            sentences=NO_SENTENCES,
-            sentence_counts=none,
-            query_stream=none,
+            targets=targets,
+            target_counts=target_counts,
+            query_stream=np.zeros(count, dtype=np.int64),
             entities=entities,
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Examples], order: np.ndarray) -> Examples:
         """The examples of all parts together in another order, int64 (n,)."""
-        arrays = [field.name for field in fields(cls) if field.name not in ("groups", "steps")]
-        found = {name: _all_or_none([getattr(part, name) for part in parts]) for name in arrays}
-        merged = {name: array for name, array in found.items() if array is not None}
         groups = [group for part in parts for group in part.groups]
-        for names, counts in _COUNTED.items():
-            extents = Extents(merged[counts])
-            own = runs(extents.starts[order], extents.lengths[order])
-            merged |= {name: merged[name][own] for name in names if name in merged}
-        extents = Extents(merged["lengths"])
-        own = runs(extents.starts[order], extents.lengths[order])
-        steps = Steps.joined([part.steps for part in parts]).reordered(own, order)
-        merged |= {name: merged[name][order] for name in _PER_EXAMPLE}
-        return cls(groups=[groups[i] for i in order.tolist()], steps=steps, **merged)
+        extents = Extents(np.concatenate([part.lengths for part in parts]))
+        tokens = runs(extents.starts[order], extents.lengths[order])
+        entities = _all_or_none([part.entities for part in parts])
+        targets, target_counts = {}, {}
+        for name in dict.fromkeys(name for part in parts for name in part.targets):
+            none = [np.zeros_like(part.lengths) for part in parts]
+            own = [part.target_counts.get(name, zeros) for part, zeros in zip(parts, none, strict=True)]
+            counts = Extents(np.concatenate(own))
+            rows = runs(counts.starts[order], counts.lengths[order])
+            targets[name] = _concatenated([part.targets.get(name) for part in parts])[rows]
+            target_counts[name] = counts.lengths[order]
+        return cls(
+            groups=[groups[i] for i in order.tolist()],
+            lengths=extents.lengths[order],
+            **{name: np.concatenate([getattr(part, name) for part in parts])[tokens] for name in _PER_TOKEN},
+            steps=Steps.joined([part.steps for part in parts]).reordered(tokens, order),
+            targets=targets,
+            target_counts=target_counts,
+            query_stream=np.concatenate([part.query_stream for part in parts])[order],
+            entities=None if entities is None else entities[tokens],
+        )
+
+    def with_targets(self, name: str, targets: ExampleTargets, counts: np.ndarray) -> Examples:
+        """The same examples with predictions of one more head, of which each example has so many, int64 (n,)."""
+        return replace(
+            self, targets={**self.targets, name: targets}, target_counts={**self.target_counts, name: counts}
+        )
 
     def split(self) -> list[Example]:
         """Each by itself, as views."""
-        cuts = {
-            name: np.split(getattr(self, name), np.cumsum(getattr(self, counts))[:-1])
-            for names, counts in _COUNTED.items()
-            for name in names
-            if getattr(self, name) is not None
-        }
+        names = [name for name in (*_PER_TOKEN, "entities") if getattr(self, name) is not None]
+        ends = np.cumsum(self.lengths)[:-1]
+        cuts = {name: np.split(getattr(self, name), ends) for name in names}
+        targets = {name: own.split(self.target_counts[name]) for name, own in self.targets.items()}
         steps = self.steps.split(self.lengths)
         return [
             Example(
                 group=group,
                 **{name: parts[i] for name, parts in cuts.items()},
                 mask=of_steps(steps[i]),
-                is_next=int(self.is_next[i]),
-                pair_place=int(self.pair_place[i]),
+                targets={name: parts[i] for name, parts in targets.items()},
                 query_stream=bool(self.query_stream[i]),
             )
             for i, group in enumerate(self.groups)
@@ -219,15 +205,11 @@ class Examples:
 
 _EMPTY = np.empty(0, dtype=np.int64)
 _PER_TOKEN = ("tokens", "positions", "token_types")
-_PER_PREDICTION = ("predicted", "labels")
-#: Fields of :class:`Examples`, and the field that says how many entries of them each example has.
-_COUNTED = {
-    (*_PER_TOKEN, "entities"): "lengths",
-    _PER_PREDICTION: "predicted_counts",
-    ("boundaries",): "boundary_counts",
-    ("sentences",): "sentence_counts",
-}
-_PER_EXAMPLE = (*_COUNTED.values(), "is_next", "pair_place", "query_stream")
+
+
+def _concatenated(parts: Sequence[ExampleTargets | None]) -> ExampleTargets:
+    """Concatenates the targets of one head; None is an example or a part without any."""
+    return ExampleTargets.concatenate([part for part in parts if part is not None])
 
 
 @dataclass(frozen=True)
@@ -242,22 +224,41 @@ class Batch:
         query_step: int32 (B, Q); this and the next three are the attention mask, see :mod:`unified.masks`.
         key_start, key_stop: int32 (B, T).
         document_ends: int32 (B, D), where the examples' parts of the row's time axis end.
-        predicted: int64 (N,), places to predict, row by row, as flat indices into B x Q, as all flat indices here.
-        labels: int64 (N,).
-        label_groups: int64 (N,), index into ``groups``.
-        pair_places: int64 (M,), flat indices of the places that answer "does the second segment follow?".
-        pair_labels: int64 (M,), 1 = it follows, 0 = it was drawn at random.
-        pair_groups: int64 (M,), index into ``groups``.
-        boundary_places: int64 (L, 2), flat indices of the places before and behind a span.
-        boundary_offsets: int64 (L,), distance of the predicted token from the span's first.
-        boundary_labels: int64 (L,), that token.
-        boundary_groups: int64 (L,), index into ``groups``.
-        sentence_places: int64 (K,), flat indices of the places that say whether a summary takes their sentence.
-        sentence_labels: int64 (K,), 1 = it does, 0 = it does not.
-        sentence_groups: int64 (K,), index into ``groups``.
+        targets: by head, what it predicts; a head that is asked nothing may be missing.
         entities: bool (B, T), tokens within named entities; None where some example does not say.
         groups: names of the objectives; the same tuple in every batch of a run.
         structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
+
+    A row of ten places with two examples: one that sees all of itself, predicts a hidden token and says that its second
+    segment follows; and one that is read left to right, every token predicting the next.
+
+    >>> from unified import masks
+    >>> from unified.data.collate import collate
+    >>> def example(group, tokens, mask, targets):
+    ...     positions, types = np.arange(len(tokens)), np.zeros(len(tokens), dtype=int)
+    ...     return Example(group, np.array(tokens), positions, types, mask, targets)
+    >>> def targets(places, labels):
+    ...     return ExampleTargets.at(np.array(places), np.array(labels))
+    >>> first = example("bert", [0, 11, 99, 2, 13, 2], masks.bidirectional(6),
+    ...                 {"token": targets([2], [12]), "next_sentence": targets([0], [1])})
+    >>> second = example("next", [21, 22, 23], masks.left_to_right(3), {"token": targets([0, 1], [22, 23])})
+    >>> batch = collate([[first, second]], row_length=10, groups=("bert", "next"), pad=1)
+    >>> batch.tokens.tolist()
+    [[0, 11, 99, 2, 13, 2, 21, 22, 23, 1]]
+    >>> batch.positions.tolist()
+    [[0, 1, 2, 3, 4, 5, 0, 1, 2, 0]]
+    >>> batch.mask.dense()[0, 5:8].int()  # what the last SEP sees, and the first two tokens of the second example
+    tensor([[1, 1, 1, 1, 1, 1, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0, 1, 1, 0, 0]], dtype=torch.int32)
+    >>> token = batch.targets["token"]
+    >>> token.index.tolist(), token.labels.tolist(), token.groups.tolist()
+    ([[2], [6], [7]], [12, 22, 23], [0, 1, 1])
+    >>> token.divisors.tolist()  # the loss of "bert" is a mean over one prediction, that of "next" over two
+    [1.0, 2.0]
+    >>> pairs = batch.targets["next_sentence"]
+    >>> pairs.index.tolist(), pairs.labels.tolist(), pairs.groups.tolist(), pairs.divisors.tolist()
+    ([[0]], [1], [0], [1.0, 0.0])
     """
 
     tokens: torch.Tensor
@@ -267,19 +268,7 @@ class Batch:
     key_start: torch.Tensor
     key_stop: torch.Tensor
     document_ends: torch.Tensor
-    predicted: torch.Tensor
-    labels: torch.Tensor
-    label_groups: torch.Tensor
-    pair_places: torch.Tensor
-    pair_labels: torch.Tensor
-    pair_groups: torch.Tensor
-    boundary_places: torch.Tensor
-    boundary_offsets: torch.Tensor
-    boundary_labels: torch.Tensor
-    boundary_groups: torch.Tensor
-    sentence_places: torch.Tensor
-    sentence_labels: torch.Tensor
-    sentence_groups: torch.Tensor
+    targets: Mapping[str, Targets]
     groups: tuple[str, ...]
     structure: str = "mixed"
     entities: torch.Tensor | None = None
@@ -302,32 +291,29 @@ class Batch:
 
     @property
     def prediction_count(self) -> int:
-        """Predictions of all kinds together."""
-        return sum(map(len, (self.labels, self.pair_labels, self.boundary_labels, self.sentence_labels)))
+        """Predictions of all heads together."""
+        return sum(map(len, self.targets.values()))
 
-    def prediction_counts(self) -> dict[str, torch.Tensor]:
-        """int64 scalars: how many predictions there are under each of :func:`prediction_names`."""
-        kinds = (self.label_groups, self.pair_groups, self.boundary_groups, self.sentence_groups)
-        counts = torch.cat([groups.bincount(minlength=len(self.groups)) for groups in kinds])
-        return dict(zip(prediction_names(self.groups), counts.unbind(), strict=True))
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensor fields that there are by name; with :meth:`known` they make the batch again."""
+    def tensors(self) -> dict[str, Any]:
+        """The tensors by the names of their fields, in dictionaries within it those of the targets."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _KNOWN}
-        return {name: tensor for name, tensor in found.items() if tensor is not None}
+        found["targets"] = {name: targets.tensors() for name, targets in self.targets.items()}
+        return {name: value for name, value in found.items() if value is not None}
 
-    def known(self) -> dict[str, object]:
+    def known(self) -> dict[str, Any]:
         """What is no tensor: ``groups`` and ``structure``."""
         return {name: getattr(self, name) for name in _KNOWN}
 
+    @classmethod
+    def of_tensors(cls, tensors: Mapping[str, Any], known: Mapping[str, Any]) -> Batch:
+        """The batch of which :meth:`tensors` and :meth:`known` gave these, wherever the tensors have been moved."""
+        targets = {name: Targets(**own) for name, own in tensors["targets"].items()}
+        return cls(**{**tensors, "targets": targets}, **known)
+
     def to(self, device: torch.device | str) -> Batch:
-        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in self.tensors().items()}
-        return Batch(**moved, **self.known())
-
-
-def prediction_names(groups: Sequence[str]) -> list[str]:
-    """Names under which a model may give losses of these groups: of tokens, pairs, boundaries and sentences."""
-    return [f"{group}{kind}" for kind in ("", "_next_sentence", "_boundary", "_extractive") for group in groups]
+        own = {name: value for name, value in self.tensors().items() if isinstance(value, torch.Tensor)}
+        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in own.items()}
+        return Batch(**moved, targets={name: one.to(device) for name, one in self.targets.items()}, **self.known())
 
 
 _KNOWN = ("groups", "structure")

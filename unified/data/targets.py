@@ -1,39 +1,184 @@
-"""Which symbols a training may have as targets, known before it begins."""
+"""What heads predict: of examples (:class:`ExampleTargets`, numpy) and of a batch (:class:`Targets`, torch).
+
+Both are found by the name of the head that predicts them, see :mod:`unified.model.heads`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
+import torch
 
-from unified.data.dataset import longest_text
-from unified.data.mmap import TokenFile
-from unified.data.vocabulary import SpecialTokens
-from unified.objectives.mixture import Mixture
+#: Names of the heads that the objectives of this library ask: for tokens; whether the second segment follows the first;
+#: for tokens of a span from the states around it; whether a summary takes a sentence.
+TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE = "token", "next_sentence", "boundary", "extractive"
+#: Name of the targets of an understanding task, whose head has its labels from the task.
+TASK = "task"
 
 
-def target_symbols(
-    symbols: np.ndarray, files: Sequence[TokenFile], mixture: Mixture, special: SpecialTokens, row_length: int
-) -> np.ndarray:
-    """Those of some symbols that may be targets: in the data, separators, or sentinels that an objective writes.
+def loss_name(head: str, group: str) -> str:
+    """Name of a head's loss for a group: ``<group>`` for the head ``token``, ``<group>_<head>`` for others."""
+    return group if head == TOKEN else f"{group}_{head}"
 
-    It depends on the data and the settings alone, so that all processes of a training agree.
 
-    Args:
-        symbols: int64 (n,), token ids.
-        files: all texts that are trained and validated on.
-        mixture: the objectives.
-        special: ids of the special symbols.
-        row_length: places of a row, which bound how long a text can be.
+@dataclass(frozen=True, eq=False)
+class ExampleTargets:
+    """N predictions of one head for one example, or for several examples one after another.
 
-    Returns:
-        int64 (m,), in the order of ``symbols``.
+    Attributes:
+        index: int64 (N, k), the k places whose states each prediction reads, counted from its example's first token.
+        labels: int64 (N,), what is predicted; None where only states are read.
+        weights: float (N,), factors of the losses; None for 1 each.
+        divisors: float (N,), what each prediction adds to the number by which the summed loss of its group is divided;
+            None for 1 each, so that the loss is the weighted sum over the number of predictions. Masked diffusion
+            weights each masked token by 1 / t and divides by the number of all tokens: it gives each of the m masked
+            ones of n tokens n / m.
+        inputs: further arrays that the head reads, by name; their first axis is N.
     """
-    sentinels = max(
-        objective.target_sentinels(longest_text((objective,), row_length)) for objective in mixture.objectives
-    )
-    written = symbols == special.separator
-    written |= (symbols >= special.first_sentinel) & (symbols < special.first_sentinel + sentinels)
-    for file in files:
-        written[~written] = file.holds(symbols[~written])
-    return symbols[written]
+
+    index: np.ndarray
+    labels: np.ndarray | None
+    weights: np.ndarray | None = None
+    divisors: np.ndarray | None = None
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, places: np.ndarray, labels: np.ndarray | None) -> ExampleTargets:
+        """Predictions from the state of one place each, int64 (N,)."""
+        return cls(places[:, None], labels)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all arrays are equal, value by value."""
+        if not isinstance(other, ExampleTargets) or self.inputs.keys() != other.inputs.keys():
+            return False
+        own, others = (
+            (t.index, t.labels, t.weights, t.divisors, *map(t.inputs.get, self.inputs)) for t in (self, other)
+        )
+        return all(a is b if a is None or b is None else np.array_equal(a, b) for a, b in zip(own, others, strict=True))
+
+    __hash__ = None
+
+    @property
+    def places(self) -> np.ndarray:
+        """int64 (N,), the only or first place that each prediction reads."""
+        return self.index[:, 0]
+
+    def __getitem__(self, rows: np.ndarray | slice) -> ExampleTargets:
+        """The predictions ``rows``, in that order."""
+        return ExampleTargets(
+            self.index[rows],
+            *(None if array is None else array[rows] for array in (self.labels, self.weights, self.divisors)),
+            {name: array[rows] for name, array in self.inputs.items()},
+        )
+
+    def split(self, counts: np.ndarray) -> list[ExampleTargets]:
+        """Runs of so many predictions, int64 (n,), as views."""
+        ends = np.cumsum(counts).tolist()
+        return [self[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[ExampleTargets]) -> ExampleTargets:
+        """Predictions of one head one after another; weights and divisors that only some of them have are 1 elsewhere.
+
+        Raises:
+            ValueError: the parts read different numbers of states, or differ in their inputs or in having labels.
+        """
+        labelled = {part.labels is not None for part in parts}
+        inputs = {tuple(sorted(part.inputs)) for part in parts}
+        if len(labelled) > 1 or len(inputs) > 1:
+            raise ValueError("targets of one head must agree in the names of their inputs and in having labels")
+
+        def factors(name: str) -> np.ndarray | None:
+            own = [getattr(part, name) for part in parts]
+            if all(array is None for array in own):
+                return None
+            return np.concatenate(
+                [np.ones(len(part)) if array is None else array for part, array in zip(parts, own, strict=True)]
+            )
+
+        return cls(
+            np.concatenate([part.index for part in parts]),
+            np.concatenate([part.labels for part in parts]) if labelled == {True} else None,
+            factors("weights"),
+            factors("divisors"),
+            {name: np.concatenate([part.inputs[name] for part in parts]) for name in inputs.pop()},
+        )
+
+
+@dataclass(frozen=True)
+class Targets:
+    """N predictions of one head for a batch of B rows of Q places, whose losses are summed in G groups.
+
+    Attributes:
+        index: int64 (N, k), the k states that each prediction reads, as flat indices into B x Q.
+        labels: int64 (N,), what is predicted; None where only states are read.
+        groups: int64 (N,), index into ``Batch.groups``: under which name each loss is summed and logged.
+        divisors: float64 (G,), by which the summed loss of each group is divided for its mean: the number of its
+            predictions, unless the examples say otherwise (:attr:`ExampleTargets.divisors`).
+        weights: float64 (N,), factors of the losses; None for 1 each.
+        inputs: further tensors that the head reads, by name; their first axis is N.
+    """
+
+    index: torch.Tensor
+    labels: torch.Tensor | None
+    groups: torch.Tensor
+    divisors: torch.Tensor
+    weights: torch.Tensor | None = None
+    inputs: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, examples: ExampleTargets, starts: np.ndarray, groups: np.ndarray, group_count: int) -> Targets:
+        """The predictions of a batch.
+
+        Args:
+            examples: of all examples one after another.
+            starts: int64 (N,), the flat index of the first token of each prediction's example.
+            groups: int64 (N,).
+            group_count: G.
+        """
+        divisors = np.bincount(groups, weights=examples.divisors, minlength=group_count).astype(np.float64)
+        return cls(
+            torch.from_numpy(examples.index + starts[:, None]),
+            None if examples.labels is None else torch.from_numpy(np.ascontiguousarray(examples.labels)),
+            torch.from_numpy(groups),
+            torch.from_numpy(divisors),
+            None if examples.weights is None else torch.from_numpy(examples.weights.astype(np.float64)),
+            {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in examples.inputs.items()},
+        )
+
+    @classmethod
+    def none(cls, states: int, inputs: Sequence[str], group_count: int, device: torch.device) -> Targets:
+        """No predictions of a head that reads so many states and inputs of these names, all of them int64."""
+        nothing = torch.empty(0, dtype=torch.long, device=device)
+        return cls(
+            index=nothing.view(0, states),
+            labels=nothing,
+            groups=nothing,
+            divisors=torch.zeros(group_count, dtype=torch.float64, device=device),
+            inputs=dict.fromkeys(inputs, nothing),
+        )
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def places(self) -> torch.Tensor:
+        """int64 (N,), the only or first state that each prediction reads."""
+        return self.index[:, 0]
+
+    def tensors(self) -> dict:
+        """The fields by name, of which :class:`Targets` can be made again."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    def to(self, device: torch.device | str) -> Targets:
+        def moved(value: object) -> object:
+            if isinstance(value, Mapping):
+                return {name: moved(tensor) for name, tensor in value.items()}
+            return value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else None
+
+        return Targets(**{name: moved(value) for name, value in self.tensors().items()})

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
+from unified.model.heads import TaskHead
 from unified.model.ranking import Ranking
 from unified.model.spans import MentionScorer, SpanVectors, candidate_spans, kept_spans
 from unified.model.transformer import initialize
@@ -71,7 +72,7 @@ class _Document:
     segments: torch.Tensor
 
 
-class CoreferenceHead(nn.Module):
+class CoreferenceHead(TaskHead):
     """From the states of documents' tokens to a :class:`Ranking` of each document.
 
     Memory without gradients is bounded but for the document's own states: (K, K) scores of at most ``max_spans`` spans,

@@ -10,6 +10,7 @@ from torch.nn.utils import rnn
 
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
+from unified.model.heads import TaskHead
 from unified.model.transformer import initialize
 
 #: How the layers of a combination become one vector: each learnt a weight, or one behind the other.
@@ -26,7 +27,7 @@ COMBINATIONS: dict[str, tuple[slice, str]] = {
 }
 
 
-class RecurrentHead(nn.Module):
+class RecurrentHead(TaskHead):
     """Two layers of a bidirectional LSTM over the places of each example, dropout, and a projection.
 
     Args:
@@ -37,7 +38,7 @@ class RecurrentHead(nn.Module):
         width: of the LSTM's states in each direction.
 
     Attributes:
-        layers: whose states it reads, see :class:`unified.model.understanding.UnderstandingModel`.
+        layers: whose states it reads, see :class:`unified.model.heads.TaskHead`.
 
     Raises:
         UnifiedError: the model has too few layers.

@@ -1,14 +1,17 @@
-"""Heads: from hidden states at predicted places to scores. Losses come as sums with their counts."""
+"""Heads: from the hidden states that predictions read to scores and losses. Sums of losses come with their counts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.data.targets import Targets
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import SymbolTable
 from unified.model.transformer import initialize
@@ -18,7 +21,7 @@ class LossSum(NamedTuple):
     """A summed loss in nats with what it was summed over.
 
     Attributes:
-        total: float scalar, carries the gradient.
+        total: float scalar, the weighted sum, carries the gradient.
         count: int64 scalar, number of predictions.
         correct: int64 scalar, how many of them were right.
         nll: float scalar without gradient, summed negative log-likelihood (``total`` without label smoothing).
@@ -30,7 +33,67 @@ class LossSum(NamedTuple):
     nll: torch.Tensor
 
 
-class LanguageModelHead(nn.Module):
+class PredictionLosses(NamedTuple):
+    """Losses of N predictions one by one.
+
+    Attributes:
+        loss: float (N,), in nats, carries the gradient.
+        nll: float (N,) without gradient, the negative log-likelihood (``loss`` without label smoothing).
+        right: int64 (N,), 1 where the label has the highest score.
+    """
+
+    loss: torch.Tensor
+    nll: torch.Tensor
+    right: torch.Tensor
+
+
+@dataclass(frozen=True)
+class SymbolScoring:
+    """How heads score the symbols of the vocabulary.
+
+    Attributes:
+        table: embeddings of the V symbols, the output matrix.
+        smoothing, unsmoothed: see :func:`cross_entropy`.
+    """
+
+    table: SymbolTable
+    smoothing: float = 0.0
+    unsmoothed: torch.Tensor | None = None
+
+
+class PredictionHead(nn.Module, ABC):
+    """Predicts labels of a :class:`unified.data.example.Batch` from hidden states.
+
+    A model runs all its heads on every batch, on no predictions if need be.
+
+    Attributes:
+        states_read: k, how many states each prediction reads.
+        inputs: names of the int64 (N,) tensors that it reads of ``Targets.inputs``.
+    """
+
+    states_read: ClassVar[int] = 1
+    inputs: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
+        """Losses of (N, k, D) states and the labels and inputs of their N predictions; weights are applied later."""
+
+
+class TaskHead(nn.Module):
+    """Turns the states that an understanding task reads into scores.
+
+    Attributes:
+        layers: K numbers of layers, 0 the embeddings, of a head that reads (K, N, D) features of a fixed model; the
+            Transformer then gets no gradient and no dropout. None for a head that reads (N, D) states of the last layer
+            of a model that is trained.
+        takes_pooler: whether its layer ``pooler`` begins as that of the next-sentence head.
+    """
+
+    layers: Sequence[int] | None = None
+    takes_pooler: ClassVar[bool] = False
+
+
+class LanguageModelHead(PredictionHead):
     """The tied embedding matrix and a bias of its own, behind a transform (dense, GELU, LayerNorm) where there is one.
 
     BERT has the transform, XLNet has none (``config.token_head``).
@@ -52,8 +115,13 @@ class LanguageModelHead(nn.Module):
             states = self.norm(self.activation(self.dense(states)))
         return symbols.logits(states, self.bias)
 
+    def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
+        """See :class:`PredictionHead`."""
+        logits = self(states.squeeze(1), symbols.table)
+        return classified(logits, targets.labels, symbols.smoothing, symbols.unsmoothed)
 
-class NextSentenceHead(nn.Module):
+
+class NextSentenceHead(PredictionHead):
     """Tanh pooler on the first token, then two scores: 0 = random second segment, 1 = it follows."""
 
     def __init__(self, config: TransformerConfig):
@@ -67,8 +135,12 @@ class NextSentenceHead(nn.Module):
         """(M, D) -> (M, 2)."""
         return self.classifier(torch.tanh(self.pooler(states)))
 
+    def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
+        """See :class:`PredictionHead`."""
+        return classified(self(states.squeeze(1)), targets.labels)
 
-class SentenceHead(nn.Module):
+
+class SentenceHead(PredictionHead):
     """Dense, GELU, LayerNorm, then two scores: 0 = a summary leaves the sentence out, 1 = it takes it.
 
     From the state of a sentence's first token (UniLM, section 3.1; the shape is the released code's).
@@ -87,9 +159,15 @@ class SentenceHead(nn.Module):
         """(K, D) -> (K, 2)."""
         return self.classifier(self.norm(self.activation(self.dense(states))))
 
+    def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
+        """See :class:`PredictionHead`."""
+        return classified(self(states.squeeze(1)), targets.labels)
 
-class PooledHead(nn.Module):
+
+class PooledHead(TaskHead):
     """Tanh pooler, dropout, and one score per output: BERT's way to read a sequence from one place."""
+
+    takes_pooler = True
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()
@@ -104,7 +182,7 @@ class PooledHead(nn.Module):
         return self.output(self.dropout(torch.tanh(self.pooler(states))))
 
 
-class LinearHead(nn.Module):
+class LinearHead(TaskHead):
     """Dropout and one projection."""
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
@@ -118,7 +196,7 @@ class LinearHead(nn.Module):
         return self.output(self.dropout(states))
 
 
-class PairHead(nn.Module):
+class PairHead(TaskHead):
     """Two places of each example next to each other, dropout, and one projection (Baldini Soares et al. 2019)."""
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
@@ -134,12 +212,14 @@ class PairHead(nn.Module):
         return self.output(self.dropout(torch.where(turned, pairs.flip(1), pairs).flatten(1)))
 
 
-class SpanBoundaryHead(nn.Module):
+class SpanBoundaryHead(PredictionHead):
     """A token of a span from the states before and behind the span and its distance from the first (SpanBERT, 3.2).
 
     Two layers, each dense, GELU, LayerNorm, then the tied embedding matrix and a bias of its own.
     """
 
+    states_read = 2
+    inputs = ("distances",)
     #: Size of the distances' embeddings, fixed in the published model.
     DISTANCE_WIDTH = 200
 
@@ -163,19 +243,26 @@ class SpanBoundaryHead(nn.Module):
         hidden = self.second_norm(functional.gelu(self.second(hidden)))
         return symbols.logits(hidden, self.bias)
 
+    def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
+        """See :class:`PredictionHead`; the states are those before and behind the span."""
+        logits = self(*states.unbind(1), targets.inputs["distances"], symbols.table)
+        return classified(logits, targets.labels, symbols.smoothing, symbols.unsmoothed)
 
-def sum_of_means(losses: Mapping[str, LossSum], counts: Mapping[str, torch.Tensor] | None = None) -> torch.Tensor:
+
+def sum_of_means(losses: Mapping[str, LossSum], divisors: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """The sum over names of mean losses, float scalar; a name without predictions adds nothing.
 
     Args:
         losses: by name, of one batch.
-        counts: int64 scalars by name, the numbers of predictions that the means are over. None takes those of the
-            batch. Where a batch is a part of an update, those of the whole update: the results of all its parts then
-            add up to what the update in one batch gives, and so do their gradients.
+        divisors: float64 scalars by name, by which each sum is divided, see :class:`unified.data.targets.Targets`.
+            Where a batch is a part of an update, the sums of those of all parts: the results of the parts then add up
+            to what the update in one batch gives, and so do their gradients.
     """
-    return sum(
-        part.total / (part.count if counts is None else counts[name]).clamp(min=1) for name, part in losses.items()
-    )
+
+    def mean(part: LossSum, divisor: torch.Tensor) -> torch.Tensor:
+        return part.total / divisor.where(divisor > 0, 1).to(part.total.dtype)
+
+    return sum(mean(part, divisors[name]) for name, part in losses.items())
 
 
 def cross_entropy(
@@ -208,29 +295,32 @@ def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
     return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
 
 
-def classification_losses(
-    logits: torch.Tensor,
-    labels: torch.Tensor,
-    groups: torch.Tensor,
-    group_count: int,
-    smoothing: float = 0.0,
-    unsmoothed: torch.Tensor | None = None,
-) -> list[LossSum]:
-    """Cross-entropy summed per group; a label that shares the highest score counts as right.
+def classified(
+    logits: torch.Tensor, labels: torch.Tensor, smoothing: float = 0.0, unsmoothed: torch.Tensor | None = None
+) -> PredictionLosses:
+    """Cross-entropy of each prediction; a label that shares the highest score counts as right.
 
     Args:
         logits: (N, C).
         labels: int64 (N,).
-        groups: int64 (N,), group of each row.
-        group_count: number of groups.
         smoothing, unsmoothed: see :func:`cross_entropy`.
     """
     losses, nll = cross_entropy(logits, labels, smoothing, unsmoothed)
     scores = logits.detach()
     # Not argmax, which takes ten times as long.
     right = (scores.gather(-1, labels.unsqueeze(-1)).squeeze(-1) == scores.amax(-1)).long()
-    sums = losses.new_zeros(group_count).index_add(0, groups, losses)
-    nlls = nll.new_zeros(group_count).index_add(0, groups, nll)
+    return PredictionLosses(losses, nll, right)
+
+
+def summed(losses: PredictionLosses, targets: Targets) -> list[LossSum]:
+    """The sums of each group: of losses times their weights, and of predictions and right ones without weights."""
+    loss, nll, right = losses
+    if targets.weights is not None:
+        weights = targets.weights.to(loss.dtype)
+        loss, nll = loss * weights, nll * weights
+    groups, count = targets.groups, len(targets.divisors)
+    sums = loss.new_zeros(count).index_add(0, groups, loss)
+    nlls = nll.new_zeros(count).index_add(0, groups, nll)
     counts = torch.zeros_like(sums, dtype=torch.long).index_add(0, groups, torch.ones_like(groups))
     corrects = torch.zeros_like(counts).index_add(0, groups, right)
-    return [LossSum(sums[i], counts[i], corrects[i], nlls[i]) for i in range(group_count)]
+    return [LossSum(sums[i], counts[i], corrects[i], nlls[i]) for i in range(count)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import nn
 
 from unified.data.example import Batch
+from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, Targets, loss_name
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import SymbolTable
@@ -13,9 +16,11 @@ from unified.model.heads import (
     LanguageModelHead,
     LossSum,
     NextSentenceHead,
+    PredictionHead,
     SentenceHead,
     SpanBoundaryHead,
-    classification_losses,
+    SymbolScoring,
+    summed,
 )
 from unified.model.inputs import require_config
 from unified.model.relative import Memory
@@ -26,6 +31,13 @@ NO_TOKEN_HEAD = (
     "the model has no token head (token_head 'none'), so it predicts no tokens; it gives features (embed) and can be "
     "fine-tuned"
 )
+
+
+_LACKING = {
+    TOKEN: NO_TOKEN_HEAD,
+    BOUNDARY: "the model has no span-boundary head (boundary_offsets is 0)",
+    EXTRACTIVE: "the model has no sentence head (sentence_head is False)",
+}
 
 
 class LanguageModel(nn.Module):
@@ -86,58 +98,66 @@ class LanguageModel(nn.Module):
             UnifiedError: the model has no such head.
         """
         if self.boundary_head is None:
-            raise UnifiedError("the model has no span-boundary head (boundary_offsets is 0)")
+            raise UnifiedError(_LACKING[BOUNDARY])
         before, behind = states.index_select(0, places[:, 0]), states.index_select(0, places[:, 1])
         return self.boundary_head(before, behind, distances, self.symbols)
 
-    def sentence_scores(self, states: torch.Tensor) -> torch.Tensor:
-        """Whether a summary leaves out or takes each sentence, (K, 2), of the states (K, D) of first tokens.
-
-        Raises:
-            UnifiedError: the model has no such head.
-        """
-        if self.sentence_head is None:
-            raise UnifiedError("the model has no sentence head (sentence_head is False)")
-        return self.sentence_head(states)
+    @property
+    def heads(self) -> dict[str, PredictionHead]:
+        """The heads of this model by name, under which they find their targets in a batch."""
+        every = {
+            TOKEN: self.token_head,
+            NEXT_SENTENCE: self.next_sentence_head,
+            BOUNDARY: self.boundary_head,
+            EXTRACTIVE: self.sentence_head,
+        }
+        return {name: head for name, head in every.items() if head is not None}
 
     def forward(
         self, batch: Batch, smoothing: float = 0.0, pad: int | None = None, memory: Memory | None = None
     ) -> dict[str, LossSum]:
-        """Losses by name: each group of the batch, and ``<group>_next_sentence`` for those asked about pairs.
+        """Losses by name, see :func:`unified.data.targets.loss_name`.
 
-        With a span-boundary head there is ``<group>_boundary`` too, with a sentence head ``<group>_extractive``. The
-        names depend on ``batch.groups`` and the model alone, so that every process logs the same ones. ``memory`` is
-        read and goes on by this batch.
+        The names depend on ``batch.groups`` and the model alone, so that every process logs the same ones. ``memory``
+        is read and goes on by this batch.
 
         Raises:
-            UnifiedError: the batch asks for span boundaries or sentences, but the model has no such head; or it has a
-                query stream, or comes with a memory, and the model's positions are not relative.
+            UnifiedError: the batch has targets of a head that the model lacks; or it has a query stream, or comes with
+                a memory, and the model's positions are not relative.
         """
-        read = (batch.predicted, batch.pair_places, batch.boundary_places.flatten(), batch.sentence_places)
-        states = self.hidden(batch, memory, torch.cat(read)).split([len(places) for places in read])
-        predicted, pairs, boundaries, sentences = states
-        count = len(batch.groups)
-
-        def named(suffix: str, losses: list[LossSum]) -> dict[str, LossSum]:
-            return {f"{group}{suffix}": loss for group, loss in zip(batch.groups, losses, strict=True)}
-
-        unsmoothed = self._unsmoothed(pad) if smoothing else None
-        scores = self.logits(predicted)
-        found = classification_losses(scores, batch.labels, batch.label_groups, count, smoothing, unsmoothed)
-        losses = named("", found)
-        scores = self.next_sentence_head(pairs)
-        losses |= named("_next_sentence", classification_losses(scores, batch.pair_labels, batch.pair_groups, count))
-        if self.boundary_head is not None or batch.boundary_labels.numel():
-            places = torch.arange(len(boundaries), device=boundaries.device).view(-1, 2)
-            scores = self.boundary_logits(boundaries, places, batch.boundary_offsets)
-            labels, groups = batch.boundary_labels, batch.boundary_groups
-            found = classification_losses(scores, labels, groups, count, smoothing, unsmoothed)
-            losses |= named("_boundary", found)
-        if self.sentence_head is not None or batch.sentence_labels.numel():
-            scores = self.sentence_scores(sentences)
-            found = classification_losses(scores, batch.sentence_labels, batch.sentence_groups, count)
-            losses |= named("_extractive", found)
+        heads = self.heads
+        asked = self._targets(batch, heads)
+        read = [targets.index.flatten() for targets in asked.values()]
+        found = self.hidden(batch, memory, torch.cat(read)).split([len(index) for index in read])
+        symbols = SymbolScoring(self.symbols, smoothing, self._unsmoothed(pad) if smoothing else None)
+        losses: dict[str, LossSum] = {}
+        for (name, targets), states in zip(asked.items(), found, strict=True):
+            states = states.unflatten(0, targets.index.shape)  # (N x k, D) -> (N, k, D)
+            sums = summed(heads[name].losses(states, targets, symbols), targets)
+            losses |= {loss_name(name, group): one for group, one in zip(batch.groups, sums, strict=True)}
         return losses
+
+    def divisors(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """float64 scalars: by what each loss of :meth:`forward` is divided for its mean, 0 where there is none."""
+        return {
+            loss_name(name, group): divisor
+            for name, targets in self._targets(batch, self.heads).items()
+            for group, divisor in zip(batch.groups, targets.divisors.unbind(), strict=True)
+        }
+
+    @staticmethod
+    def _targets(batch: Batch, heads: Mapping[str, PredictionHead]) -> dict[str, Targets]:
+        """Targets of each head; heads that the batch does not ask have none."""
+        for name, targets in batch.targets.items():
+            if name not in heads and len(targets):
+                raise UnifiedError(_LACKING.get(name, f"the model has no head {name!r}, which the batch asks"))
+        device = batch.tokens.device
+        return {
+            name: batch.targets[name]
+            if name in batch.targets
+            else Targets.none(head.states_read, head.inputs, len(batch.groups), device)
+            for name, head in heads.items()
+        }
 
     def _unsmoothed(self, pad: int | None) -> torch.Tensor:
         """bool (V,), symbols that label smoothing gives nothing: padding, and those that the softmax leaves out."""

@@ -14,6 +14,7 @@ from torch import nn
 
 from unified.kernels.plain import LinearMap
 from unified.model.config import TransformerConfig
+from unified.model.heads import TaskHead
 from unified.model.transformer import initialize
 
 #: Starts that XLNet's head tries, and ends for each (``start_n_top``, ``end_n_top``).
@@ -54,7 +55,7 @@ class SpanScores:
     ends_of: Callable[[torch.Tensor], torch.Tensor] | None = None
 
 
-class BertSpanHead(nn.Module):
+class BertSpanHead(TaskHead):
     """A score as start and one as end for each place (Devlin et al. 2019, section 4.2)."""
 
     def __init__(self, config: TransformerConfig):
@@ -67,7 +68,7 @@ class BertSpanHead(nn.Module):
         return SpanScores(start, end)
 
 
-class UnilmSpanHead(nn.Module):
+class UnilmSpanHead(TaskHead):
     """BERT's scores, and which kind of answer there is, from the state of CLS (Dong et al. 2019, section 3.2).
 
     Args:
@@ -89,7 +90,7 @@ class UnilmSpanHead(nn.Module):
         return SpanScores(start, end, self.kind(self.dropout(cls)))
 
 
-class XlnetSpanHead(nn.Module):
+class XlnetSpanHead(TaskHead):
     """The end depends on the start; whether there is an answer is read from CLS and the expected start.
 
     Published ``get_qa_outputs``: end from tanh(dense [h_j; h_start]), LayerNorm, dense; no answer from

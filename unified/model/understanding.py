@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 from unified.data.example import Batch
+from unified.data.targets import TASK, TOKEN
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
-from unified.model.heads import LanguageModelHead, LossSum, class_loss
+from unified.model.heads import LanguageModelHead, LossSum, TaskHead, class_loss
 from unified.model.recurrent import SequenceLSTM
 from unified.model.transformer import Transformer
 
@@ -26,9 +27,7 @@ class UnderstandingModel(nn.Module):
 
     Args:
         config: of the Transformer.
-        heads: modules from (N, D) states and a reading, see :class:`unified.tasks.base.Understanding`, by name. One
-            with ``layers`` reads (K, N, D) states of those K layers instead, 0 the embeddings, and the Transformer
-            stays as it is: no gradient, no dropout.
+        heads: modules from states and a reading, see :class:`unified.tasks.base.Understanding`, by name.
         predicts_tokens: whether it has a language model's head too, for masked language modelling beside the tasks.
 
     With ``config.lstm`` the heads of tasks read what a bidirectional LSTM makes of the last layer's states; the head
@@ -38,7 +37,7 @@ class UnderstandingModel(nn.Module):
         UnifiedError: beside a head with ``layers`` there is something else to learn.
     """
 
-    def __init__(self, config: TransformerConfig, heads: Mapping[str, nn.Module], predicts_tokens: bool = False):
+    def __init__(self, config: TransformerConfig, heads: Mapping[str, TaskHead], predicts_tokens: bool = False):
         super().__init__()
         self.config = config
         self.transformer = Transformer(config)
@@ -46,7 +45,7 @@ class UnderstandingModel(nn.Module):
         if predicts_tokens and config.token_head == "none":
             raise UnifiedError("masked language modelling beside tasks needs a model with a token head (token_head)")
         self.token_head = LanguageModelHead(config) if predicts_tokens else None
-        self.fixed = any(hasattr(module, "layers") for module in self.heads.values())
+        self.fixed = any(module.layers is not None for module in self.heads.values())
         if self.fixed and config.lstm:
             raise UnifiedError("a head on the features of a fixed model has an LSTM of its own; leave lstm out")
         self.lstm = SequenceLSTM(config) if config.lstm else None
@@ -56,11 +55,12 @@ class UnderstandingModel(nn.Module):
             self.transformer.requires_grad_(False)
 
     def forward(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> object:
-        """What ``head`` makes of the states (N, D) of the N places ``batch.predicted``."""
-        module = self.heads[head]
-        if self.fixed:
-            return module(self._features(batch, module.layers), reading)
-        return module(self._read(batch), reading)
+        """What ``head`` makes of the states (N, D) of the N places of the targets ``task``."""
+        module, places = self.heads[head], batch.targets[TASK].places
+        if module.layers is not None:
+            return module(self._features(batch, places, module.layers), reading)
+        read = self._states if self.lstm is None else self._recurrent_states
+        return module(_in_portions(batch, places, read), reading)
 
     def train(self, mode: bool = True) -> UnderstandingModel:
         super().train(mode)
@@ -69,9 +69,10 @@ class UnderstandingModel(nn.Module):
         return self
 
     def token_loss(self, batch: Batch) -> LossSum:
-        """Of the tokens ``batch.labels`` at those places, in nats."""
-        logits = self.token_head(_in_portions(batch, self._states), self.transformer.embeddings.tokens)
-        return class_loss(logits, batch.labels)
+        """Of the targets ``token``, in nats."""
+        targets = batch.targets[TOKEN]
+        states = _in_portions(batch, targets.places, self._states)
+        return class_loss(self.token_head(states, self.transformer.embeddings.tokens), targets.labels)
 
     def idle(self, head: str) -> torch.Tensor:
         """0, with a gradient of 0 for all heads but ``head``: distributed training wants one for every parameter."""
@@ -83,32 +84,25 @@ class UnderstandingModel(nn.Module):
         for module in (self.heads, self.lstm):
             yield from () if module is None else module.parameters()
 
-    def _read(self, batch: Batch) -> torch.Tensor:
-        """(N, D), what heads read."""
-        return _in_portions(batch, self._states if self.lstm is None else self._recurrent_states)
-
-    def _states(self, batch: Batch) -> torch.Tensor:
-        """(N, D), the last layer's."""
-        return self._transformed(batch, batch.predicted)
-
-    def _recurrent_states(self, batch: Batch) -> torch.Tensor:
-        """(N, D), the LSTM's."""
-        return self.lstm(self._transformed(batch, None), batch.mask.key_documents(), batch.predicted)
-
-    def _transformed(self, batch: Batch, places: torch.Tensor | None) -> torch.Tensor:
+    def _states(self, batch: Batch, places: torch.Tensor | None) -> torch.Tensor:
+        """(N, D), the last layer's at N places; None gives (B, T, D)."""
         return self.transformer(
             batch.tokens, batch.positions, batch.token_types, batch.mask, places=places, entities=batch.entities
         )
 
+    def _recurrent_states(self, batch: Batch, places: torch.Tensor) -> torch.Tensor:
+        """(N, D), the LSTM's."""
+        return self.lstm(self._states(batch, None), batch.mask.key_documents(), places)
+
     @torch.no_grad()
-    def _features(self, batch: Batch, layers: Sequence[int]) -> torch.Tensor:
+    def _features(self, batch: Batch, places: torch.Tensor, layers: Sequence[int]) -> torch.Tensor:
         """(K, N, D), the states of the K layers at the places that are read."""
         every: list[torch.Tensor] = []
         last = self.transformer(
             batch.tokens, batch.positions, batch.token_types, batch.mask, entering=every, entities=batch.entities
         )
         every.append(last)
-        return torch.stack([every[layer].flatten(0, 1).index_select(0, batch.predicted) for layer in layers])
+        return torch.stack([every[layer].flatten(0, 1).index_select(0, places) for layer in layers])
 
     @property
     def head_parts(self) -> tuple[str, ...]:
@@ -118,23 +112,25 @@ class UnderstandingModel(nn.Module):
         return heads + tuple(parts)
 
 
-def _in_portions(batch: Batch, states: Callable[[Batch], torch.Tensor]) -> torch.Tensor:
-    """(N, D) ``states`` of a batch; where no gradient is wanted, of some rows at a time."""
+def _in_portions(
+    batch: Batch, places: torch.Tensor, states: Callable[[Batch, torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """(N, D) ``states`` of a batch at N places; where no gradient is wanted, of some rows at a time."""
     rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
-    return torch.cat([states(part) for part in _portions(batch, rows)])
+    return torch.cat([states(part, own) for part, own in _portions(batch, places, rows)])
 
 
-def _portions(batch: Batch, rows: int) -> Iterator[Batch]:
-    """What the Transformer reads of a batch, and the places that are predicted, so many rows at a time."""
+def _portions(batch: Batch, places: torch.Tensor, rows: int) -> Iterator[tuple[Batch, torch.Tensor]]:
+    """What the Transformer reads of a batch, and the places that are read, so many rows at a time."""
     if rows >= len(batch.tokens):
-        yield batch
+        yield batch, places
         return
-    queries, tensors = batch.positions.size(1), batch.tensors()
+    queries = batch.positions.size(1)
+    arrays = {name: array for name, array in batch.tensors().items() if name in _BY_ROW}
     for i in range(0, len(batch.tokens), rows):
-        places = batch.predicted - i * queries
-        places = places[(places >= 0) & (places < rows * queries)]
-        own = {name: tensors[name][i : i + rows] for name in _BY_ROW if name in tensors}
-        yield replace(batch, predicted=places, **own)
+        inside = places - i * queries
+        inside = inside[(inside >= 0) & (inside < rows * queries)]
+        yield replace(batch, **{name: array[i : i + rows] for name, array in arrays.items()}), inside
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingModel) -> dict[str, torch.Tensor]:
@@ -143,7 +139,7 @@ def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingMode
     if not any(name.startswith(old) for name in parameters):
         return dict(parameters)
     kept = {name: value for name, value in parameters.items() if not name.startswith(old)}
-    for head in (name for name, module in model.heads.items() if hasattr(module, "pooler")):
+    for head in (name for name, module in model.heads.items() if module.takes_pooler):
         for part in ("weight", "bias"):
             kept[f"heads.{head}.pooler.{part}"] = parameters[old + part]
     return kept

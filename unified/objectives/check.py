@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from unified import masks
-from unified.data.example import NO_PAIR_LABEL, Example, Examples
+from unified.data.example import Example, Examples
+from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, ExampleTargets
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
@@ -41,7 +42,7 @@ def check_examples(objective: Objective, texts: Texts, examples: Examples, posit
     for example in made:
         _check_ids(objective, example, texts.special, positions)
         _check_predictions(objective, example, texts.special)
-    check_sentinels(objective, examples.labels, texts)
+    check_sentinels(objective, examples, texts)
     step = _prediction_step(made)
     for example in made:
         problem = leak(example, step)
@@ -66,12 +67,15 @@ def check_lengths(objective: Objective, examples: Examples, allowed: np.ndarray,
         raise _refusal(objective, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
 
 
-def check_sentinels(objective: Objective, labels: np.ndarray, texts: Texts) -> None:
+def check_sentinels(objective: Objective, examples: Examples, texts: Texts) -> None:
     """Refuse labels that are sentinels which the objective did not declare: a softmax may have left them out.
 
     Raises:
         UnifiedError: names the objective and the sentinel.
     """
+    if TOKEN not in examples.targets:
+        return
+    labels = examples.targets[TOKEN].labels
     special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
     beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
@@ -90,15 +94,37 @@ def _check_arrays(objective: Objective, examples: Examples) -> None:
     strange = sorted({*examples.groups} - {objective.name})
     if strange:
         raise _refusal(objective, f"made an example of group {strange[0]!r}; the group of an example is the name")
-    arrays = {name: getattr(examples, name) for name in ("tokens", *_PER_TOKEN, "predicted", "labels")}
+    arrays = {name: getattr(examples, name) for name in ("tokens", *_PER_TOKEN)}
     for name, array in arrays.items():
         if array.dtype != np.int64:
             raise _refusal(objective, f"made {name} of dtype {array.dtype}; expected int64")
-    for like, names in (("tokens", _PER_TOKEN), ("predicted", ("labels",))):
-        for name in names:
-            if arrays[name].shape != arrays[like].shape:
-                there, expected = len(arrays[name]), len(arrays[like])
-                raise _refusal(objective, f"made {there} {name} for {expected} {like}")
+    for name in _PER_TOKEN:
+        if arrays[name].shape != examples.tokens.shape:
+            raise _refusal(objective, f"made {len(arrays[name])} {name} for {len(examples.tokens)} tokens")
+    for head, targets in examples.targets.items():
+        if head not in objective.heads:
+            raise _refusal(objective, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
+        _check_targets(objective, head, targets)
+
+
+def _check_targets(objective: Objective, head: str, targets: ExampleTargets) -> None:
+    """Refuse arrays of the targets of a head that do not fit together."""
+    if targets.labels is None:
+        raise _refusal(objective, f"made no labels for the head {head!r}")
+    for name, array in (("index", targets.index), ("labels", targets.labels)):
+        if array.dtype != np.int64:
+            raise _refusal(objective, f"made {name} of dtype {array.dtype} for the head {head!r}; expected int64")
+    if targets.index.ndim != 2:
+        raise _refusal(
+            objective, f"made an index of shape {targets.index.shape} for the head {head!r}; expected (N, k)"
+        )
+    factors = {"weights": targets.weights, "divisors": targets.divisors}
+    for name, array in ({"labels": targets.labels} | factors | dict(targets.inputs)).items():
+        if array is not None and len(array) != len(targets):
+            raise _refusal(objective, f"made {len(array)} {name} for {len(targets)} predictions of the head {head!r}")
+    for name, array in factors.items():
+        if array is not None and not (np.isfinite(array) & (array >= 0)).all():
+            raise _refusal(objective, f"made {name} for the head {head!r} that are negative or not finite")
 
 
 def _check_ids(objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
@@ -106,7 +132,6 @@ def _check_ids(objective: Objective, example: Example, special: SpecialTokens, p
     vocabulary = special.first_sentinel + special.sentinel_count
     tables = {
         "tokens": (vocabulary, "the vocabulary has {}"),
-        "labels": (vocabulary, "the vocabulary has {}"),
         "token_types": (objective.token_types, "its token_types declares {}"),
         "positions": (positions, "rows have {}"),
     }
@@ -117,47 +142,38 @@ def _check_ids(objective: Objective, example: Example, special: SpecialTokens, p
 
 
 def _check_predictions(objective: Objective, example: Example, special: SpecialTokens) -> None:
-    """Refuse predictions outside of the example, and such as belong to a head that is not declared."""
-    length = len(example.tokens)
-    asked = {
-        "token": len(example.predicted) > 0,
-        "next_sentence": example.is_next != NO_PAIR_LABEL,
-        "boundary": len(example.boundaries) > 0,
-        "extractive": len(example.sentences) > 0,
-    }
-    for head, wanted in asked.items():
-        if wanted and head not in objective.heads:
-            raise _refusal(objective, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
-    read = {
-        "predicted": example.predicted,
-        "pair_place": np.array([example.pair_place]),
-        "boundaries": example.boundaries[:, :2].ravel(),
-        "sentences": example.sentences[:, 0],
-    }
-    for name, places in read.items():
-        outside = _outside(places, length)
+    """Refuse predictions outside of the example, and labels and inputs outside of their tables."""
+    vocabulary = special.first_sentinel + special.sentinel_count
+    of_vocabulary, of_two = (vocabulary, "the vocabulary has {}"), (2, "expected 0 or 1")
+    tables = {TOKEN: of_vocabulary, BOUNDARY: of_vocabulary, NEXT_SENTENCE: of_two, EXTRACTIVE: of_two}
+    for head, targets in example.targets.items():
+        outside = _outside(targets.index, len(example.tokens))
         if outside.size:
-            raise _refusal(objective, f"has {outside[0]} in {name} of an example of {length} tokens")
-    if (np.diff(example.predicted) <= 0).any():
-        raise _refusal(objective, "has values in predicted that do not increase")
-    classes = {
-        "is_next": np.array([example.is_next] * asked["next_sentence"], dtype=np.int64),
-        "the second column of sentences": example.sentences[:, 1],
-    }
-    for name, labels in classes.items():
-        if _outside(labels, 2).size:
-            raise _refusal(objective, f"has {_outside(labels, 2)[0]} in {name}; expected 0 or 1")
-    for name, column, size in (
-        ("distance", 2, objective.boundary_offsets),
-        ("label", 3, special.first_sentinel + special.sentinel_count),
-    ):
-        outside = _outside(example.boundaries[:, column], size)
+            what = f"of the head {head!r} in an example of {len(example.tokens)} tokens"
+            raise _refusal(objective, f"has {outside[0]} among the places {what}")
+        if head in tables:
+            size, known = tables[head]
+            outside = _outside(targets.labels, size)
+            if outside.size:
+                what = f"among the labels of the head {head!r}"
+                raise _refusal(objective, f"has {outside[0]} {what}; {known.format(size)}")
+    if (np.diff(_predicted(example).places) <= 0).any():
+        raise _refusal(objective, "has places of the head 'token' that do not increase")
+    if BOUNDARY in example.targets:
+        outside = _outside(example.targets[BOUNDARY].inputs["distances"], objective.boundary_offsets)
         if outside.size:
-            raise _refusal(objective, f"has the {name} {outside[0]} in boundaries; it must be below {size}")
+            limit = f"boundary_offsets allows distances below {objective.boundary_offsets}"
+            raise _refusal(objective, f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
     if example.query_stream and not objective.query_stream:
         raise _refusal(objective, "makes examples with a query stream; its query_stream declares none")
     if objective.mark_entities and example.entities is None:
         raise _refusal(objective, "declares mark_entities, and its examples have no entities")
+
+
+def _predicted(example: Example) -> ExampleTargets:
+    """The targets of the head ``token``; none where it is not asked."""
+    nothing = np.empty(0, dtype=np.int64)
+    return example.targets.get(TOKEN, ExampleTargets.at(nothing, nothing))
 
 
 def _outside(values: np.ndarray, size: int) -> np.ndarray:
@@ -174,7 +190,7 @@ def leak(example: Example, step: int) -> str | None:
         step: from the index that predicts to the index of its label among the tokens; 0 where labels are hidden or
             kept on purpose.
     """
-    mask, predicted = example.mask, example.predicted
+    mask, predicted = example.mask, _predicted(example).places
     if example.query_stream:
         read, labels = len(example.tokens) + np.arange(len(predicted)), predicted
         mask = _both_streams(mask, mask.query_stream(predicted))
@@ -206,11 +222,13 @@ def _prediction_step(examples: Sequence[Example]) -> int:
     for step in (1, -1):
         labels = []
         for example in examples:
-            at = example.predicted + step
+            targets = _predicted(example)
+            at = targets.places + step
             inside = (0 <= at) & (at < len(example.tokens))
-            if (example.tokens[at[inside]] != example.labels[inside]).any():
+            own = targets.labels[inside]
+            if (example.tokens[at[inside]] != own).any():
                 break
-            labels.append(example.labels[inside])
+            labels.append(own)
         else:
             if labels and len(np.unique(np.concatenate(labels))) >= _TELLING_LABELS:
                 return step

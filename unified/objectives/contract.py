@@ -12,6 +12,7 @@ import numpy as np
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
+from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, loss_name
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
@@ -21,8 +22,8 @@ from unified.masks import TEXT_MASKS
 if TYPE_CHECKING:  # planners cut texts for objectives
     from unified.data.planning import Planner
 
-#: Heads of a language model that an objective may train, and what its loss is called behind the objective's name.
-HEADS = {"token": "", "next_sentence": "_next_sentence", "boundary": "_boundary", "extractive": "_extractive"}
+#: Heads of a language model that an objective may train.
+HEADS = (TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE)
 
 #: How a model may generate: the names of :data:`unified.generation.SCHEMES`, and "nothing" where none of them serves.
 DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
@@ -219,7 +220,7 @@ def loss_names(objective: Objective, name: str | None = None) -> tuple[str, ...]
     Args:
         name: what the objective is called in its mixture; its own name where it has no other.
     """
-    return tuple((name or objective.name) + HEADS[head] for head in objective.heads)
+    return tuple(loss_name(head, name or objective.name) for head in objective.heads)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from unified.data.annotations import ORACLE, SENTENCES, SOURCE_KINDS, Spans, how_to_annotate
-from unified.data.example import NO_PAIR_LABEL, Examples
+from unified.data.example import Examples
 from unified.data.extents import Extents, runs
+from unified.data.targets import EXTRACTIVE, ExampleTargets
 from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
 from unified.data.vocabulary import SpecialTokens
@@ -44,14 +45,14 @@ class MayPredictNext(Objective):
     def heads(self) -> tuple[str, ...]:
         return ("token", "next_sentence") if self.next_sentence else ("token",)
 
-    def pair_labels(self, texts: Texts) -> np.ndarray:
-        """:attr:`Examples.is_next` of examples of ``texts``.
+    def pair_labels(self, texts: Texts) -> np.ndarray | None:
+        """Labels of the head ``next_sentence`` for examples of ``texts``, int64 (n,); None where it is not asked.
 
         Raises:
             UnifiedError: a text does not say whether its second segment follows.
         """
         if not self.next_sentence:
-            return np.full(len(texts), NO_PAIR_LABEL)
+            return None
         if (texts.is_next == UNASKED).any():
             raise UnifiedError(f"{self.name}: next-sentence prediction needs Text.is_next; set next_sentence=False")
         return texts.is_next
@@ -178,9 +179,8 @@ class MayExtract(Objective):
         counts = np.minimum(sentences.counts, self.sentence_limit) if self.sentence_limit else sentences.counts
         first = Extents(sentences.counts).firsts(counts)
         labels = np.isin(sentences.shifted(starts).bounds[first, 0], taken.shifted(starts).bounds[:, 0])
-        return replace(
-            examples, sentences=np.stack([sentences.bounds[first, 0], labels], axis=1), sentence_counts=counts
-        )
+        targets = ExampleTargets.at(sentences.bounds[first, 0], labels.astype(np.int64))
+        return examples.with_targets(EXTRACTIVE, targets, counts)
 
 
 def both_segments(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from unified.data.example import Examples
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
+from unified.data.targets import BOUNDARY, ExampleTargets
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
@@ -108,8 +109,7 @@ class SpanBert(MayPredictNext, BatchedObjective):
             labels=tokens[places],
             is_next=is_next,
         )
-        boundaries, counts = self._boundaries(tokens, extents, hidden, texts.special)
-        return replace(made, boundaries=boundaries, boundary_counts=counts)
+        return made.with_targets(BOUNDARY, *self._boundaries(tokens, extents, hidden, texts.special))
 
     def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:
         """bool (T,)."""
@@ -158,8 +158,8 @@ class SpanBert(MayPredictNext, BatchedObjective):
 
     def _boundaries(
         self, tokens: np.ndarray, extents: Extents, hidden: np.ndarray, special: SpecialTokens
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """:attr:`Examples.boundaries`, and how many each example has."""
+    ) -> tuple[ExampleTargets, np.ndarray]:
+        """Tokens of spans from the places before and behind them, and how many each example has."""
         first, lengths = runs(hidden)
         before, behind = tokens[first - 1], tokens[first + lengths]
         inside = (before != special.begin) & (before != special.separator) & (behind != special.separator)
@@ -170,4 +170,5 @@ class SpanBert(MayPredictNext, BatchedObjective):
         start = np.repeat(extents.starts[owners], kept.lengths)
         left, right = np.repeat(first - 1, kept.lengths), np.repeat(first + lengths, kept.lengths)
         labels = tokens[left + 1 + kept.within]
-        return np.stack([left - start, right - start, kept.within, labels], axis=1), counts
+        index = np.stack([left - start, right - start], axis=1)
+        return ExampleTargets(index, labels, inputs={"distances": kept.within}), counts

@@ -102,7 +102,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         halves, of_halves = self._halves(extents.lengths), draws.parts(2)
         targets = self._targets(texts, sequences, halves, of_halves) & ~functional
         self._ensure_targets(targets, functional, extents, draws)
-        places = np.flatnonzero(targets)
+        places, last = np.flatnonzero(targets), extents.lengths - 1
         of_each = steps.bidirectional(extents.lengths)
         if not self.denoising:
             of_each = steps.permutation(self._order(targets | functional, halves, of_halves), extents.lengths)
@@ -115,13 +115,12 @@ class XLNet(MayPredictNext, BatchedObjective):
             places=places,
             labels=tokens[places],
             is_next=self.pair_labels(texts),
+            pair_places=last,
         )
         backward = np.repeat(texts.backward, extents.lengths)
-        last = extents.lengths - 1
         return fields_changed(
             made,
             positions=np.where(backward, np.repeat(last, extents.lengths) - extents.within, extents.within),
-            pair_place=last,
             query_stream=np.full(len(texts), int(self.query_stream)),
         )
 

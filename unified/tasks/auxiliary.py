@@ -11,6 +11,7 @@ from unified.data import randomness
 from unified.data.example import Example
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.vocabulary import SpecialTokens
 from unified.objectives.corruption import Cloze, maskable, prediction_count
 
@@ -25,7 +26,7 @@ def masked(example: Example, special: SpecialTokens, rng: np.random.Generator) -
     count = prediction_count(MASK_SHARE, ordinary.sum(keepdims=True))
     places = _CLOZE.hide(ordinary, Extents(np.array([len(ordinary)])), count, draws)
     tokens = _CLOZE.replace(example.tokens, places, np.array([len(places)]), special, draws)
-    return replace(example, tokens=tokens, predicted=places, labels=example.tokens[places])
+    return replace(example, tokens=tokens, targets={TOKEN: ExampleTargets.at(places, example.tokens[places])})
 
 
 def masked_all(

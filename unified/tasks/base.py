@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from unified.data.example import Example
+from unified.data.targets import TASK
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.metrics.subsets import score_subsets
@@ -105,7 +106,7 @@ class Codec:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Items as examples: sequences that the model reads at their places ``predicted``.
+    """Items as examples: sequences, and the places whose states the head reads (``targets["task"]``).
 
     Attributes:
         examples: at least one for each item, those of one item one after another.
@@ -135,7 +136,7 @@ class Encoded:
             ``sizes`` (E,): how many places each example is read at; ``owners`` (E,): the item of each, numbered from 0
             by the order of the items; and each of :attr:`facts`, concatenated along its first axis.
         """
-        sizes = np.array([len(self.examples[member].predicted) for member in members], dtype=np.int64)
+        sizes = np.array([len(self.examples[member].targets[TASK]) for member in members], dtype=np.int64)
         owners = np.unique(self.owners[members], return_inverse=True)[1].astype(np.int64)
         facts = {name: np.concatenate([arrays[member] for member in members]) for name, arrays in self.facts.items()}
         arrays = {"sizes": sizes, "owners": owners, **facts}

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from unified.data.example import Example
+from unified.data.targets import TASK, ExampleTargets
 from unified.masks import TEXT_MASKS, AttentionMask
 from unified.objectives.sequences import joined
 from unified.objectives.xlnet import CLS_TYPE
@@ -124,8 +125,7 @@ def sequence(
         positions=positions,
         token_types=types,
         mask=mask,
-        predicted=places,
-        labels=np.zeros_like(places),
+        targets={TASK: ExampleTargets.at(places, None)},
         entities=None if entities is None else _marks(len(tokens), entities, codec),
     )
 

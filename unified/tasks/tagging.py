@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from unified.averaging import mean_classes
+from unified.data.targets import TASK
 from unified.errors import UnifiedError
 from unified.metrics import score_tagging
 from unified.metrics.tagging import is_entity_tag
@@ -78,7 +79,7 @@ class Tagging(Understanding):
             return Encoded(examples, owners, {}, divided, lost)
         # The examples of an item hold its words one after another.
         tags = np.concatenate([classes(item.tags, self.labels, item.id) for item in items])
-        targets = np.split(tags, np.cumsum([len(example.predicted) for example in examples])[:-1])
+        targets = np.split(tags, np.cumsum([len(example.targets[TASK]) for example in examples])[:-1])
         return Encoded(examples, owners, {"targets": targets}, divided, lost)
 
     def _documents(self, items: Sequence[WordsItem]) -> list | None:
