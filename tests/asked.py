@@ -10,7 +10,8 @@ from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE
 
 def is_next(example: Example) -> int:
     """The label of the head ``next_sentence``, -1 where it is not asked."""
-    return int(example.targets[NEXT_SENTENCE].labels[0]) if NEXT_SENTENCE in example.targets else -1
+    asked = NEXT_SENTENCE in example.targets and len(example.targets[NEXT_SENTENCE].labels)
+    return int(example.targets[NEXT_SENTENCE].labels[0]) if asked else -1
 
 
 def boundaries(example: Example) -> np.ndarray:

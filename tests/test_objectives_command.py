@@ -49,9 +49,9 @@ def test_command_shows_an_example(capsys):
         ["2", "b", "4", "given"],
         ["3", "c", "4", "given"],
         ["4", "</s>", "4", "given"],
-        ["5", "<s>", "5", "step", "0", "x"],
-        ["6", "x", "5", "step", "1", "y"],
-        ["7", "y", "5", "step", "2", "</s>"],
+        ["5", "<s>", "5", "step", "1", "x"],
+        ["6", "x", "5", "step", "2", "y"],
+        ["7", "y", "5", "step", "3", "</s>"],
     ]
     assert str(masks.seq2seq(source_length=5, target_length=3)) in shown
 

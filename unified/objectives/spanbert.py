@@ -109,6 +109,8 @@ class SpanBert(MayPredictNext, BatchedObjective):
             labels=tokens[places],
             is_next=is_next,
         )
+        if not self.boundary_offsets:
+            return made
         return made.with_targets(BOUNDARY, *self._boundaries(tokens, extents, hidden, texts.special))
 
     def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:
