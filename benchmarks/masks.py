@@ -48,7 +48,7 @@ def measure_packing(arguments: argparse.Namespace) -> None:
 
 
 def measure_block_masks(name: str, arguments: argparse.Namespace, bar: float | None = None) -> None:
-    """FlexAttention's BlockMask from ranks, beside torch's create_block_mask from token pairs, whose it must equal."""
+    """FlexAttention's BlockMask from steps, beside torch's create_block_mask from token pairs, whose it must equal."""
     rounds, rows, length = arguments.rounds, arguments.block_rows, arguments.block_length
     packed = build_batch(plan_rows(np.random.default_rng(1), rows, length), length)
     orders = [np.random.default_rng(row).permutation(length) for row in range(rows)]

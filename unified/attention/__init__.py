@@ -1,4 +1,4 @@
-"""Attention under a two-integer mask: :func:`prepare` once per forward, :func:`attend` once per layer.
+"""Attention under a mask of :mod:`unified.masks`: :func:`prepare` once per forward, :func:`attend` once per layer.
 
 Letters: B rows, H heads, T queries, S keys, K head size.
 

@@ -22,7 +22,7 @@ def _compiled() -> Callable[..., torch.Tensor]:
 
 
 class FlexAttention(Backend):
-    """One BlockMask, built from ranks without looking at token pairs, serves all layers."""
+    """One BlockMask, built from steps without looking at token pairs, serves all layers."""
 
     kernel_options: ClassVar[dict[str, str]] = {}
     name = "flex"

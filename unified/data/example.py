@@ -79,7 +79,7 @@ class Examples:
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> Examples:
-        """Those of a list, copied.
+        """The examples of a list, joined in new arrays.
 
         Raises:
             ValueError: a mask is not of an example's tokens.
@@ -179,7 +179,7 @@ class Examples:
         )
 
     def with_targets(self, name: str, targets: ExampleTargets, counts: np.ndarray) -> Examples:
-        """The same examples with predictions of one more head, of which each example has so many, int64 (n,)."""
+        """Adds the predictions of one more head; ``counts``, int64 (n,), says how many each example has."""
         return replace(
             self, targets={**self.targets, name: targets}, target_counts={**self.target_counts, name: counts}
         )
@@ -214,7 +214,7 @@ def _concatenated(parts: Sequence[ExampleTargets | None]) -> ExampleTargets:
 
 @dataclass(frozen=True)
 class Batch:
-    """B rows of T places; each row holds one or more examples, numbered as documents, and padding.
+    """B rows of T places; each row holds one or more examples, which do not see each other, and padding.
 
     Behind its T places a row has those of its query stream, if any example of the batch has one: Q places in all.
 

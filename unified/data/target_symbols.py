@@ -15,7 +15,7 @@ from unified.objectives.mixture import Mixture
 def target_symbols(
     symbols: np.ndarray, files: Sequence[TokenFile], mixture: Mixture, special: SpecialTokens, row_length: int
 ) -> np.ndarray:
-    """Those of some symbols that may be targets: in the data, separators, or sentinels that an objective writes.
+    """Picks the symbols that may be targets: those in the data, separators, and sentinels that an objective writes.
 
     It depends on the data and the settings alone, so that all processes of a training agree.
 

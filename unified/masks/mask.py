@@ -78,7 +78,7 @@ class AttentionMask:
         structure: str = "mixed",
         last_key: torch.Tensor | None = None,
     ) -> AttentionMask:
-        """The same fields without a look at their values: no host synchronisation, for steps known to be right."""
+        """Makes a mask of steps that are right by construction: looks at no value, so nothing waits for a GPU."""
         mask = object.__new__(cls)
         vars(mask).update(
             query_step=query_step,
@@ -231,13 +231,9 @@ class AttentionMask:
                 another shape or dtype.
         """
         if places is None:
-            if (
-                self.query_key is None
-                and self.query_length != self.key_length
-                or (self.query_key is not None and bool((self.query_key == NO_KEY).any()))
-            ):
-                raise ValueError("causal needs places: this mask has queries without a key of their own")
             places = self.own_keys
+            if bool((places == NO_KEY).any()):
+                raise ValueError("causal needs places: this mask has queries without a key of their own")
         check_last_key("places", places, self.query_step)
         return self._replace(last_key=places, structure="mixed")
 
@@ -307,8 +303,7 @@ class AttentionMask:
         if bool((own_key == NO_KEY).any()):
             raise ValueError("query_stream needs a content stream, got a mask whose queries have no key of their own")
         starts = self.key_start[own_key]
-        first = self._document_starts()[self.key_documents()[own_key]]
-        given = places[(starts <= first).cpu().numpy()]
+        given = places[self.given_keys()[own_key].cpu().numpy()]
         if given.size:
             raise ValueError(
                 f"targets must appear at a step of at least 1, but token {given[0]} is given from the start"
@@ -328,6 +323,13 @@ class AttentionMask:
     def key_documents(self) -> torch.Tensor:
         """int64 (S,) or (B, S), the number of each key's document, NO_DOCUMENT (-1) for keys that nobody sees."""
         return self._documents_at(self.key_start, self.key_start >= self.key_stop)
+
+    def given_keys(self) -> torch.Tensor:
+        """bool (S,), the keys of one row that are visible from the first step of their document on."""
+        if self.document_ends is None:
+            return self.key_start <= GIVEN
+        starts = torch.cat([self.document_ends.new_zeros(1), self.document_ends[:-1]])
+        return self.key_start <= starts[self.key_documents().clamp(min=0)]
 
     @property
     def document_count(self) -> int:
@@ -366,23 +368,11 @@ class AttentionMask:
 
         return svg(self)
 
-    def cpu_ends(self) -> torch.Tensor:
-        """int64 (D,) on the CPU, where the documents of one row end; reads values."""
-        if self.document_ends is None:
-            return torch.tensor([self.steps])
-        return self.document_ends.cpu().long()
-
     def _documents_at(self, at: torch.Tensor, none: torch.Tensor) -> torch.Tensor:
         if self.document_ends is None:
             return torch.zeros(at.shape, dtype=torch.int64, device=at.device).masked_fill_(none, NO_DOCUMENT)
         number = torch.searchsorted(self.document_ends, at.clamp(min=0).contiguous(), right=True)
         return number.masked_fill_(none | (number == self.document_count), NO_DOCUMENT)
-
-    def _document_starts(self) -> torch.Tensor:
-        """(D,), where each document's part of one row's axis begins."""
-        if self.document_ends is None:
-            return self.key_start.new_zeros(1)
-        return torch.cat([self.document_ends.new_zeros(1), self.document_ends[:-1]])
 
     @property
     def steps(self) -> int:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
-import torch
 
 from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
 from unified.masks.mask import AttentionMask
@@ -69,9 +68,7 @@ def plot(mask: AttentionMask, path: str | Path, tokens: Sequence[str] | None = N
 def kinds(mask: AttentionMask) -> np.ndarray:
     """(T, S) indices into :data:`KINDS` for one row."""
     visible = mask.dense().cpu().numpy()
-    documents, own = mask.key_documents().cpu(), mask.own_keys.cpu().numpy()
-    starts = torch.cat([torch.zeros(1, dtype=torch.int64), mask.cpu_ends()])
-    given = (mask.key_start.cpu() <= starts[documents.clamp(min=0)]).numpy()
+    given, own = mask.given_keys().cpu().numpy(), mask.own_keys.cpu().numpy()
     cells = np.where(visible, np.where(given, 1, 2), 0)
     cells[visible & (own[:, None] == np.arange(mask.key_length))] = 3
     return cells
@@ -133,12 +130,12 @@ def query_names(mask: AttentionMask) -> list[str]:
 
 
 def key_names(mask: AttentionMask) -> list[tuple[str, ...]]:
-    """Of each key of one row the step at which it appears and, if any key disappears too early, that at which it does.
+    """Labels of each key of one row: the step at which it appears and, where that of some key is too early, disappears.
 
-    Too early is before the end of its document.
+    Too early is before the end of the document. "∞" stands for a key that stays, "-" for one that nobody sees.
     """
     starts, stops, documents = mask.key_start.tolist(), mask.key_stop.tolist(), mask.key_documents().tolist()
-    ends = mask.cpu_ends().tolist()
+    ends = [mask.steps] if mask.document_ends is None else mask.document_ends.tolist()
     hidden = [document == NO_DOCUMENT for document in documents]
     names: list[tuple[str, ...]] = [("-" if none else str(start),) for none, start in zip(hidden, starts, strict=True)]
     lasting = [none or stop >= ends[document] for none, stop, document in zip(hidden, stops, documents, strict=True)]
@@ -158,7 +155,7 @@ _FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 def svg(mask: AttentionMask, tokens: Sequence[str] | None = None, title: str = "") -> str:
     """A mask as an SVG document: tokens and steps at the margins, cells coloured by :data:`KINDS`.
 
-    Of a batch the rows stand below each other.
+    The rows of a batch stand below each other.
     """
     rows = [row_of(mask, i) for i in range(len(mask.query_step))] if mask.batched else [mask]
     pictures = [_picture(row, tokens) for row in rows]

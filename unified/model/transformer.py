@@ -168,7 +168,7 @@ class Transformer(nn.Module):
         if self.config.attn_type == "bi":
             return mask
         streamed = positions.size(1) > mask.key_length
-        return mask.causal(_places_of_queries(mask, positions) if streamed else None)
+        return mask.causal(_places_of_queries(mask, positions) if streamed else mask.own_keys)
 
     def distances(self, greatest: int) -> DistanceTable | None:
         """What distances of at most ``greatest`` are to Transformer-XL's attentions; None where there are none."""

@@ -19,7 +19,7 @@ from unified.masks import NO_DOCUMENT, NO_KEY, AttentionMask
 
 @dataclass(frozen=True, eq=False)
 class Block(Tile):
-    """Queries of one document, and a stretch that holds all its keys. Every query of a row lies in one block.
+    """Queries of one document, and a stretch that holds all its keys. Padding is in no block, other queries are in one.
 
     Attributes:
         visible: bool (q, k); None where every query sees every key.
@@ -55,7 +55,7 @@ class Block(Tile):
 
 
 def blocks_of(mask: AttentionMask) -> list[Block]:
-    """Of all rows (B, T) in their order, without padding; values are read, so the mask should be on the CPU."""
+    """The blocks of a batch, row by row; padding is in none. Reads values, so the mask should be on the CPU."""
     sides = (mask.query_documents(), mask.key_documents(), mask.own_keys)
     rows = zip(*(side.numpy() for side in sides), strict=True)
     return [

@@ -54,7 +54,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 def accelerate(model: Model) -> Model:
-    """The same model, whose modules compute faster on a CPU; elsewhere they compute as before.
+    """Lets the modules of a model compute faster on a CPU, and returns the model; on other devices nothing changes.
 
     A module keeps its parameters, buffers, hooks and place and changes its class alone, so that the state dict stays as
     it is, and optimizers and other modules keep what they hold. Modules of a subclass, which may compute something
