@@ -74,8 +74,15 @@ def _backward(model: LanguageModel, batch: Batch) -> None:
 
 
 def growth(lengths: Sequence[int], peaks: Sequence[float]) -> float:
-    """Megabytes a token of the last stretch over those of the first; 1 is linear."""
+    """Megabytes a token of the last stretch over those of the first; 1 is linear.
+
+    Raises:
+        ValueError: the first stretch adds nothing. Gradients of the embeddings, made twice before they are added up, are
+            then the peak of both, and states are not.
+    """
     first = (peaks[1] - peaks[0]) / (lengths[1] - lengths[0])
+    if first <= 0:
+        raise ValueError(f"rows of {lengths[0]} and {lengths[1]} tokens have equal peaks: give longer --lengths")
     last = (peaks[-1] - peaks[-2]) / (lengths[-1] - lengths[-2])
     return last / first
 

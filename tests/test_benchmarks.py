@@ -98,14 +98,16 @@ def test_memory_of_a_step_holds_the_state_and_grows_linearly(benchmark, lines, m
     memory = benchmark("memory")
     assert memory.growth([1, 2, 4, 8], [10, 11, 13, 17]) == 1
     assert memory.growth([1, 2, 4], [1, 4, 16]) == 2  # of quadratic growth
+    with pytest.raises(ValueError, match="rows of 64 and 128 tokens have equal peaks: give longer --lengths"):
+        memory.growth([64, 128, 256], [94, 94, 141])
     monkeypatch.setattr(memory, "THEIRS", ())
-    found = lines(memory, "--size", "small", "--rows", 1, "--length", 32, "--lengths", 64, 128, 256, *SMALLEST)
+    found = lines(memory, "--size", "small", "--rows", 1, "--length", 32, "--lengths", 512, 1024, 2048, *SMALLEST)
     ours = found["memory: ours"]
     parameters = 6 * 12 * 384**2 + 31_000 * 384  # blocks and embeddings
     assert ours["state"] == pytest.approx(16e-6 * parameters, rel=0.05)
     assert ours["megabytes"] > ours["libraries"] + ours["state"]
     # A block keeps for backward at least its inputs, queries, keys, values and the inner states: 9 times the states.
-    assert found["memory by length", 256]["megabytes"] > 6 * 9 * 256 * 384 * 4e-6
+    assert found["memory by length", 2048]["megabytes"] > 6 * 9 * 2048 * 384 * 4e-6
 
 
 # ------------------------------------------------------------------ preparation and start
