@@ -116,7 +116,7 @@ def test_against_the_definition(seed, streams):
         width = longest if row_length is None else row_length
         grids, lists = placed(rows, width)
         for name, grid in grids.items():
-            tensor = getattr(batch, name)
+            tensor = getattr(batch.mask if name in OF_MASKS else batch, name)
             assert tensor.dtype == (torch.int32 if name in OF_MASKS else torch.int64), name
             assert tensor.tolist() == grid, name
         for head, expected in lists.items():
@@ -149,13 +149,13 @@ def example(mask):
 
 def test_structure_is_noted():
     full, causal = example(masks.bidirectional(4)), example(masks.left_to_right(4))
-    assert collate([[full], [full]], None, GROUPS, PAD).structure == "full"
-    assert collate([[causal]], 4, GROUPS, PAD).structure == "causal"
-    assert collate([[causal], [full]], None, GROUPS, PAD).structure == "mixed"
-    assert collate([[full]], 5, GROUPS, PAD).structure == "mixed"  # a padding place
-    assert collate([[full, full]], None, GROUPS, PAD).structure == "mixed"  # two documents
+    assert collate([[full], [full]], None, GROUPS, PAD).mask.structure == "full"
+    assert collate([[causal]], 4, GROUPS, PAD).mask.structure == "causal"
+    assert collate([[causal], [full]], None, GROUPS, PAD).mask.structure == "mixed"
+    assert collate([[full]], 5, GROUPS, PAD).mask.structure == "mixed"  # a padding place
+    assert collate([[full, full]], None, GROUPS, PAD).mask.structure == "mixed"  # two documents
     stream = replace(causal, targets={TOKEN: ExampleTargets.at(np.array([2]), np.array([7]))}, query_stream=True)
-    assert collate([[stream]], None, GROUPS, PAD).structure == "mixed"
+    assert collate([[stream]], None, GROUPS, PAD).mask.structure == "mixed"
 
 
 @pytest.mark.parametrize("seed", range(10))

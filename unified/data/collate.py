@@ -11,7 +11,7 @@ import torch
 from unified.data.example import Batch, Example, Examples
 from unified.data.extents import Extents
 from unified.data.targets import TOKEN, Targets
-from unified.masks import HIDDEN_START, HIDDEN_STOP, NOWHERE, structure_of
+from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask, structure_of
 from unified.masks.steps import Steps, before
 
 
@@ -77,16 +77,20 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         "tokens": spread(examples.tokens, pad),
         "positions": stream.behind(spread(examples.positions, 0), stream.positions, 0),
         "token_types": stream.behind(spread(examples.token_types, 0), stream.token_types, 0),
-        "query_step": stream.behind(query_step, stream.steps, NOWHERE),
-        "key_start": key_start,
-        "key_stop": key_stop,
-        "document_ends": document_ends,
     }
     if examples.entities is not None:
         arrays["entities"] = spread(examples.entities, False, dtype=np.bool_)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    structure = "mixed" if stream.width else structure_of(query_step, key_start, key_stop)
-    return Batch(**tensors, targets=targets, groups=groups, structure=structure)
+    own_keys = np.where(np.arange(stride) < width, np.arange(stride), NO_KEY)
+    mask = AttentionMask.unchecked(
+        query_step=torch.from_numpy(stream.behind(query_step, stream.steps, NOWHERE)),
+        key_start=torch.from_numpy(key_start),
+        key_stop=torch.from_numpy(key_stop),
+        document_ends=torch.from_numpy(document_ends),
+        query_key=torch.from_numpy(own_keys).expand(count, -1) if stream.width else None,
+        structure="mixed" if stream.width else structure_of(query_step, key_start, key_stop),
+    )
+    return Batch(**tensors, mask=mask, targets=targets, groups=groups)
 
 
 def _on_one_axis(examples: Examples, per_row: np.ndarray) -> tuple[Steps, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 
 from unified.data.extents import Extents, runs
 from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets, Targets
-from unified.masks import NO_KEY, AttentionMask
+from unified.masks import AttentionMask
 from unified.masks.builders import of_steps
 from unified.masks.packing import steps_of
 from unified.masks.steps import Steps
@@ -221,13 +221,10 @@ class Batch:
     Attributes:
         tokens: int64 (B, T).
         positions, token_types: int64 (B, Q).
-        query_step: int32 (B, Q); this and the next three are the attention mask, see :mod:`unified.masks`.
-        key_start, key_stop: int32 (B, T).
-        document_ends: int32 (B, D), where the examples' parts of the row's time axis end.
+        mask: of int32 steps, (B, Q) queries by (B, T) keys; each example is a document of its row.
         targets: by head, what it predicts; a head that is asked nothing may be missing.
         entities: bool (B, T), tokens within named entities; None where some example does not say.
         groups: names of the objectives; the same tuple in every batch of a run.
-        structure: "full", "causal" or "mixed", what :attr:`mask` is, known since collation.
 
     A row of ten places with two examples: one that sees all of itself, predicts a hidden token and says that its second
     segment follows; and one that is read left to right, every token predicting the next.
@@ -264,30 +261,10 @@ class Batch:
     tokens: torch.Tensor
     positions: torch.Tensor
     token_types: torch.Tensor
-    query_step: torch.Tensor
-    key_start: torch.Tensor
-    key_stop: torch.Tensor
-    document_ends: torch.Tensor
+    mask: AttentionMask
     targets: Mapping[str, Targets]
     groups: tuple[str, ...]
-    structure: str = "mixed"
     entities: torch.Tensor | None = None
-
-    @property
-    def mask(self) -> AttentionMask:
-        """The attention mask of the rows, (B, Q) queries by (B, T) keys."""
-        length, queries = self.tokens.size(1), self.query_step.size(1)
-        own = torch.arange(queries, device=self.tokens.device)
-        return AttentionMask.unchecked(
-            query_step=self.query_step,
-            key_start=self.key_start,
-            key_stop=self.key_stop,
-            document_ends=self.document_ends,
-            query_key=None
-            if queries == length
-            else torch.where(own < length, own, NO_KEY).expand(len(self.tokens), -1),
-            structure=self.structure,
-        )
 
     @property
     def prediction_count(self) -> int:
@@ -295,28 +272,46 @@ class Batch:
         return sum(map(len, self.targets.values()))
 
     def tensors(self) -> dict[str, Any]:
-        """The tensors by the names of their fields, in dictionaries within it those of the targets."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _KNOWN}
-        found["targets"] = {name: targets.tensors() for name, targets in self.targets.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        """The tensors by the names of their fields; those of the mask and of the targets in dictionaries within it."""
+        found = {
+            "tokens": self.tokens,
+            "positions": self.positions,
+            "token_types": self.token_types,
+            "mask": self.mask.tensors(),
+            "targets": {name: targets.tensors() for name, targets in self.targets.items()},
+        }
+        return found if self.entities is None else found | {"entities": self.entities}
 
     def known(self) -> dict[str, Any]:
-        """What is no tensor: ``groups`` and ``structure``."""
-        return {name: getattr(self, name) for name in _KNOWN}
+        """What is no tensor: ``groups``, and of the mask ``structure`` and ``exclude_self``."""
+        mask = {"structure": self.mask.structure, "exclude_self": self.mask.exclude_self}
+        return {"groups": self.groups, "mask": mask}
 
     @classmethod
     def of_tensors(cls, tensors: Mapping[str, Any], known: Mapping[str, Any]) -> Batch:
         """The batch of which :meth:`tensors` and :meth:`known` gave these, wherever the tensors have been moved."""
+        mask = AttentionMask.unchecked(**tensors["mask"], **known["mask"])
         targets = {name: Targets(**own) for name, own in tensors["targets"].items()}
-        return cls(**{**tensors, "targets": targets}, **known)
+        return cls(**{**tensors, "mask": mask, "targets": targets}, groups=known["groups"])
 
     def to(self, device: torch.device | str) -> Batch:
-        own = {name: value for name, value in self.tensors().items() if isinstance(value, torch.Tensor)}
-        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in own.items()}
-        return Batch(**moved, targets={name: one.to(device) for name, one in self.targets.items()}, **self.known())
+        """The same batch on another device."""
+        return replace(
+            self,
+            **{name: getattr(self, name).to(device, non_blocking=True) for name in _PER_TOKEN},
+            mask=self.mask.to(device),
+            targets={name: one.to(device) for name, one in self.targets.items()},
+            entities=None if self.entities is None else self.entities.to(device, non_blocking=True),
+        )
 
-
-_KNOWN = ("groups", "structure")
+    def rows(self, which: slice) -> Batch:
+        """Some of the rows, as views, with the targets of all."""
+        return replace(
+            self,
+            **{name: getattr(self, name)[which] for name in _PER_TOKEN},
+            mask=self.mask.rows(which),
+            entities=None if self.entities is None else self.entities[which],
+        )
 
 
 def _check_mask(example: Example) -> None:

@@ -124,6 +124,16 @@ class AttentionMask:
         """The same mask on another device."""
         return self._replace(**{name: value.to(device, non_blocking=True) for name, value in self.tensors().items()})
 
+    def rows(self, which: slice) -> AttentionMask:
+        """Some rows of a batch, as views.
+
+        Raises:
+            ValueError: the mask is one row without a batch.
+        """
+        if not self.batched:
+            raise ValueError("rows takes a batch, got one row")
+        return self._replace(**{name: value[which] for name, value in self.tensors().items()})
+
     def dense(self) -> torch.Tensor:
         """The definition: bool (T, S), or (B, T, S); True where query t may attend to key s."""
         step = self.query_step.unsqueeze(-1)

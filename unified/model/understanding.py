@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import torch
 from torch import nn
@@ -19,7 +18,6 @@ from unified.model.transformer import Transformer
 #: Places that are read at the same time where no gradient is wanted, so that long items take little more memory than
 #: their states.
 _PLACES = 8192
-_BY_ROW = ("tokens", "positions", "token_types", "query_step", "key_start", "key_stop", "document_ends", "entities")
 
 
 class UnderstandingModel(nn.Module):
@@ -126,11 +124,10 @@ def _portions(batch: Batch, places: torch.Tensor, rows: int) -> Iterator[tuple[B
         yield batch, places
         return
     queries = batch.positions.size(1)
-    arrays = {name: array for name, array in batch.tensors().items() if name in _BY_ROW}
     for i in range(0, len(batch.tokens), rows):
         inside = places - i * queries
         inside = inside[(inside >= 0) & (inside < rows * queries)]
-        yield replace(batch, **{name: array[i : i + rows] for name, array in arrays.items()}), inside
+        yield batch.rows(slice(i, i + rows)), inside
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnderstandingModel) -> dict[str, torch.Tensor]:
