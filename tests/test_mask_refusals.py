@@ -56,6 +56,7 @@ REFUSALS = [
     (lambda: masks.permutation([G, 1]).query_stream([0]), "but token 0 is given from the start"),
     (lambda: masks.permutation([G, 1]).query_stream([1.0]), "targets must be a flat sequence of integers, got [1.0]"),
     (lambda: stream.query_stream([0]), "query_stream needs a content stream"),
+    (lambda: row.rows(slice(1)), "rows takes a batch, got one row"),
     (lambda: rows.query_stream([0]), "query_stream takes one row, got a batch of 2"),
     (lambda: row.with_memory(-1), "length must be an integer of at least 0, got -1"),
     (lambda: row.with_memory(2, filled=3), "filled must be at most length = 2, got 3"),
