@@ -77,8 +77,8 @@ def growth(lengths: Sequence[int], peaks: Sequence[float]) -> float:
     """Megabytes a token of the last stretch over those of the first; 1 is linear.
 
     Raises:
-        ValueError: the first stretch adds nothing: the peak of both is that of the embeddings' gradients, which are made
-            twice before they are added up.
+        ValueError: the first stretch adds nothing. The peak of both is that of the embeddings' gradients, which are
+            made twice before they are added up.
     """
     first = (peaks[1] - peaks[0]) / (lengths[1] - lengths[0])
     if first <= 0:
