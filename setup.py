@@ -66,12 +66,13 @@ TEST = [
 ]
 
 setup(
-    name="unified",
+    name="unified-lm",  # `unified` on the package index is another project; the import name is unified
     version=version(),
-    description="Unified language modelling: every pre-training objective is a mask of two integers per token",
+    description="Unified language modelling: one Transformer learns every pre-training objective as an attention mask",
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     author="UNIFIED contributors",
+    keywords="language-model pre-training attention-mask transformer fairseq bert unilm xlnet t5 spanbert",
     license="MIT",
     python_requires=">=3.11,<3.13",
     packages=find_packages(include=["unified", "unified.*", "fairseq_plugins", "fairseq_plugins.*"]),

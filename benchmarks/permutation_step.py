@@ -24,7 +24,7 @@ MASKED = "our masked language modelling"
 
 
 def permuted(length: int, rng: np.random.Generator) -> Example:
-    """Random tokens in a random order, the last of which are predicted (XLNet, section 2.3)."""
+    """Random tokens in a random order, the last of which are predicted [XLNet, sec. 2.3]."""
     order = rng.permutation(length)
     targets = np.flatnonzero(order >= length - int(PREDICTED * length))
     steps = np.maximum(1 + order - (length - len(targets)), masks.GIVEN)

@@ -198,8 +198,20 @@ UNILM_SECTIONS = {
 
 @pytest.mark.parametrize("file", UNILM_SECTIONS)
 def test_sections_of_unilm_are_the_papers(file):
-    cited = re.findall(r"section (3[.\d]*\d)", (ROOT / file).read_text(encoding="utf-8"))
+    cited = re.findall(r"(?:section|sec\.) (3[.\d]*\d)", (ROOT / file).read_text(encoding="utf-8"))
     assert set(cited) == {UNILM_SECTIONS[file]}
+
+
+def test_citations_are_listed_in_the_bibliography():
+    """As [UniLM, sec. 2.4]: what stands before the comma is a row of docs/bibliography.md."""
+    bibliography = (ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| ([^|]+?) \|", bibliography, re.MULTILINE))
+    cited = {}
+    for file in [*LINKED, *(path for name in ("unified", "fairseq_plugins") for path in (ROOT / name).rglob("*.py"))]:
+        for key in re.findall(r"\[([A-Z][^\[\],]*), (?:secs?\.|app\.|tables?) ", file.read_text(encoding="utf-8")):
+            cited.setdefault(key, file.name)
+    assert {"BERT", "BD3LM", "Shaw et al. 2018"} <= cited.keys(), "the expression still finds citations"
+    assert {key: file for key, file in cited.items() if key not in listed} == {}
 
 
 def test_published_settings_of_generation_cite_their_sections():

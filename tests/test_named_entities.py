@@ -1,4 +1,4 @@
-"""Named entities from annotations to entity-aware attention (ANNA, table 8): pre-training, fine-tuning, refusals."""
+"""Named entities from annotations to entity-aware attention [ANNA, table 8]: pre-training, fine-tuning, refusals."""
 
 import json
 

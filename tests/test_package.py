@@ -41,10 +41,11 @@ def test_every_folder_with_modules_goes_into_the_wheel(package):
 
 
 def test_setup_reads_the_version_that_the_package_has():
-    version = run(
-        "import runpy, setuptools; setuptools.setup = lambda **k: print(k['version']); runpy.run_path('setup.py')"
+    printed = run(
+        "import runpy, setuptools; setuptools.setup = lambda **k: print(k['name'], k['version']); "
+        "runpy.run_path('setup.py')"
     )
-    assert version == unified.__version__
+    assert printed == f"unified-lm {unified.__version__}"
 
 
 def test_importing_the_package_does_not_import_torch():

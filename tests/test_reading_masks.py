@@ -1,4 +1,4 @@
-"""Masks of fine-tuning and the LSTM below heads (BERT, section 5.1): what is read, learnt, kept and refused."""
+"""Masks of fine-tuning and the LSTM below heads [BERT, sec. 5.1]: what is read, learnt, kept and refused."""
 
 import json
 import random

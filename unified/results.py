@@ -17,7 +17,7 @@ from typing import Any
 from unified.errors import UnifiedError
 
 FILE_NAME = "results.json"
-PACKAGES = "unified torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
+PACKAGES = "unified-lm torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
 #: What every results file says.
 _FIELDS = ("task", "run", "scores", "seed", "command", "model", "settings", "data", "versions", "date")
 

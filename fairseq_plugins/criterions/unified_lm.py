@@ -21,7 +21,7 @@ class UnifiedLMCriterionConfig(FairseqDataclass):
     normalize: ChoiceEnum(["objectives", "tokens"]) = field(
         default="objectives",
         metadata={
-            "help": "'objectives': sum over objectives of mean losses (UniLM, section 2.4); 'tokens': mean over all "
+            "help": "'objectives': sum over objectives of mean losses [UniLM, sec. 2.4]; 'tokens': mean over all "
             "predictions; both over the whole update, all micro-batches and processes"
         },
     )

@@ -52,7 +52,7 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
         default=0.0,
         metadata={
             "help": "weight of masked language modelling on the tasks' own texts beside their losses, against "
-            "forgetting (UniLM, section 3.3); 0 does without"
+            "forgetting [UniLM, sec. 3.3]; 0 does without"
         },
     )
     padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]: BERT's pre-training (Devlin et al. 2019, appendix A.2).
+# pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]: BERT's pre-training [BERT, app. A.2].
 #
 # 1,000,000 updates of 256 sequences: the first 90 % in rows of 128 into SAVE/short, the rest in rows of 512 into SAVE/long.
 source "$(dirname "${BASH_SOURCE[0]}")/../common/pretrain.sh"

@@ -15,7 +15,7 @@ from pathlib import Path
 from unified.charts import Chart, svg
 
 SHOWN_SAMPLES = 10
-_DISTRIBUTIONS = ("unified", "torch", "fairseq-fixed", "fairseq", "numpy", "sentencepiece", "sacrebleu", "rouge-score")
+_DISTRIBUTIONS = "unified-lm torch fairseq-fixed fairseq numpy sentencepiece sacrebleu rouge-score".split()
 
 
 @dataclass(frozen=True)

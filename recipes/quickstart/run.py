@@ -132,7 +132,7 @@ def training_command(data: Path, save: Path, size: Size, phase: Phase) -> list:
 
 
 def pretraining_objectives(size: Size) -> str:
-    """UniLM's mixture (S3, section 2.4) with this size's share of hidden tokens."""
+    """UniLM's mixture [UniLM, sec. 2.4] with this size's share of hidden tokens."""
     shares = {"bidirectional": 2, "seq2seq": 2, "left_to_right": 1, "right_to_left": 1}
     return ",".join(f"{name}(mask_share={size.mask_share}):{weight}" for name, weight in shares.items())
 

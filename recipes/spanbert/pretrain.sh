@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]: SpanBERT's pre-training (Joshi et al. 2020, section 4.2).
+# pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]: SpanBERT's pre-training [SpanBERT, sec. 4.2].
 #
 # One sequence of up to 512 tokens, spans of words hidden, masked language model and span boundary objective; 2,400,000
 # updates of 256 sequences.

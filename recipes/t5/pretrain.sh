@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pretrain.sh debug|base DATA SAVE [options of fairseq-train]: the pre-training of T5's comparisons (Raffel et al. 2020, section 3.1)
+# pretrain.sh debug|base DATA SAVE [options of fairseq-train]: the pre-training of T5's comparisons [T5, sec. 3.1]
 # with random spans, on one stack.
 #
 # 2^19 updates of 128 rows of 512 tokens; Adafactor, rate 0.01 for 10,000 updates and 1 / sqrt(update) afterwards.

@@ -1,4 +1,4 @@
-"""Questions without an answer, made of answered ones by rules: another entity, or a negation (UniLM, appendix A)."""
+"""Questions without an answer, made of answered ones by rules: another entity, or a negation [UniLM, app. A]."""
 
 from __future__ import annotations
 

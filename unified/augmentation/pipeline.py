@@ -1,4 +1,4 @@
-"""The stages from passages to a file of questions in the form of SQuAD 2.0 (UniLM, appendix A)."""
+"""The stages from passages to a file of questions in the form of SQuAD 2.0 [UniLM, app. A]."""
 
 from __future__ import annotations
 

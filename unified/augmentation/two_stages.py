@@ -1,4 +1,4 @@
-"""Fine-tuning on generated questions first and on real ones then (UniLM, section 3.3 and appendix A)."""
+"""Fine-tuning on generated questions first and on real ones then [UniLM, sec. 3.3; app. A]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEV = "dev-v2.0*.json*"
 class TwoStages:
     """``unified finetune`` twice: an epoch of the generated questions, then two of SQuAD 2.0.
 
-    Both stages learn masked language modelling on their own texts beside the questions (UniLM, section 3.3).
+    Both stages learn masked language modelling on their own texts beside the questions [UniLM, sec. 3.3].
 
     Attributes:
         folder: of the pipeline; models go into ``first`` and ``second`` below it.

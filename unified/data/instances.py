@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # objectives name their planners, and documents know objectiv
     from unified.data.documents import DocumentTexts
     from unified.objectives.contract import Objective
 
-#: Share of second segments drawn from another document, where an objective wants some (BERT, section 3.1).
+#: Share of second segments drawn from another document, where an objective wants some [BERT, sec. 3.1].
 RANDOM_SECOND_SHARE = 0.5
 
 

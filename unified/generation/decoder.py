@@ -3,7 +3,7 @@
 Letters: N sentences, R = N x beam rows (sentence-major), S source places, t written places, q queries of a step,
 H heads, K head size, V vocabulary.
 
-A step costs one or two queries. Where the model was trained by cloze (UniLM S3, section 2.3), a [MASK] at the next
+A step costs one or two queries. Where the model was trained by cloze [UniLM, sec. 2.3], a [MASK] at the next
 place asks for the next token; only the token before it enters the cache, so that the cached states are those of a full
 recomputation of ``begin source separator y_1 .. y_t [MASK]`` under the sequence-to-sequence mask.
 """

@@ -10,7 +10,7 @@ from unified.errors import UnifiedError
 
 
 class NgramBlocker:
-    """Bans the tokens that would repeat an n-gram the row has already written (Paulus et al. 2018, section 2.5).
+    """Bans the tokens that would repeat an n-gram the row has already written [Paulus et al. 2018, sec. 2.5].
 
     As in UniLM, tokens of ``ignore`` (the full stop, a sentence mark) are never banned, and nothing is banned where
     one of the last ``size - 1`` tokens is among them.

@@ -12,7 +12,7 @@ def fairseq_penalty(length: int, exponent: float) -> float:
 
 
 def unilm_penalty(length: int, exponent: float) -> float:
-    """``((5 + length) / 6) ** exponent``, of Google's translation system (Wu et al. 2016, section 7) and UniLM."""
+    """``((5 + length) / 6) ** exponent``, of Google's translation system [Wu et al. 2016, sec. 7] and UniLM."""
     return ((5 + length) / 6) ** exponent
 
 

@@ -20,7 +20,7 @@ def uniforms(seed: int, indices: Sequence[int], steps: int, beam: int) -> torch.
 def trim(log_probs: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
     """-inf for all but the ``top_k`` best (0: all) and, of those, the fewest that hold ``top_p`` of their mass.
 
-    Fan et al. 2018, section 5.4, and Holtzman et al. 2020, section 3.1. The best token always
+    [Fan et al. 2018, sec. 5.4] and [Holtzman et al. 2020, sec. 3.1]. The best token always
     stays. (..., V) -> (..., V).
     """
     if 0 < top_k < log_probs.size(-1):

@@ -295,7 +295,7 @@ class AttentionMask:
         )
 
     def query_stream(self, targets: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
-        """Queries that predict the targets and do not see them; the keys stay those of this mask (XLNet, section 2.3).
+        """Queries that predict the targets and do not see them; the keys stay those of this mask [XLNet, sec. 2.3].
 
         Args:
             targets: places among this mask's queries, in any order; each becomes one query at the step before its own.

@@ -30,7 +30,7 @@ def _option(default: Any, sentence: str) -> Any:
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Shape and regularization of one Transformer; the defaults are UniLM's base size (S3, section 2.2).
+    """Shape and regularization of one Transformer; the defaults are UniLM's base size [UniLM, sec. 2.2].
 
     Raises:
         UnifiedError: a field has another type or is out of range, or two fields contradict each other.
@@ -201,7 +201,7 @@ def unified_lm_base(**changes: Any) -> TransformerConfig:
 
 
 def unified_lm_large(**changes: Any) -> TransformerConfig:
-    """24 x 1024, 16 heads: BERT-large's size, the one UniLM was published in (S3, section 2.4)."""
+    """24 x 1024, 16 heads: BERT-large's size, the one UniLM was published in [UniLM, sec. 2.4]."""
     return TransformerConfig(**{"layers": 24, "width": 1024, "heads": 16, **changes})
 
 
@@ -216,7 +216,7 @@ def _sizes(
 
 
 _TINY_BASE_LARGE = {"tiny": (2, 128, 2), "base": (12, 768, 12), "large": (24, 1024, 16)}
-#: The other sizes of BERT's ablation (Devlin et al. 2019, table 6): layers x width, and the heads where two share them.
+#: The other sizes of BERT's ablation [BERT, table 6]: layers x width, and the heads where two share them.
 _BERT_ABLATION = {"3x768": (3, 768, 12), "6x768_3": (6, 768, 3), "6x768_12": (6, 768, 12), "12x1024": (12, 1024, 16)}
 
 #: Architecture name -> function that returns its configuration.

@@ -1,4 +1,4 @@
-"""Tokens, positions and token types, summed and normalized (BERT; UniLM S3, section 2.1)."""
+"""Tokens, positions and token types, summed and normalized [UniLM, sec. 2.1]."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Embeddings(nn.Module):
 class TokenEmbeddings(nn.Module):
     """What a token is, and nothing else: places and segments are the attention's business (XLNet).
 
-    ``query`` is where every place of a query stream starts from, the vector called w by Yang et al. (section 2.3).
+    ``query`` is where every place of a query stream starts from, the vector called w in [XLNet, sec. 2.3].
     """
 
     def __init__(self, config: TransformerConfig):

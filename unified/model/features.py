@@ -1,4 +1,4 @@
-"""Layers of a fixed model as features of words, read by a recurrent network (BERT, section 5.3 and table 7)."""
+"""Layers of a fixed model as features of words, read by a recurrent network [BERT, sec. 5.3; table 7]."""
 
 from __future__ import annotations
 

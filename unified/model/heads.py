@@ -143,7 +143,7 @@ class NextSentenceHead(PredictionHead):
 class SentenceHead(PredictionHead):
     """Dense, GELU, LayerNorm, then two scores: 0 = a summary leaves the sentence out, 1 = it takes it.
 
-    From the state of a sentence's first token (UniLM, section 3.1; the shape is the released code's).
+    From the state of a sentence's first token [UniLM, sec. 3.1]; the shape is that of the released code.
     """
 
     def __init__(self, config: TransformerConfig):

@@ -1,4 +1,4 @@
-"""A bidirectional LSTM on the states of each sequence, between the Transformer and the heads (BERT, section 5.1)."""
+"""A bidirectional LSTM on the states of each sequence, between the Transformer and the heads [BERT, sec. 5.1]."""
 
 from __future__ import annotations
 

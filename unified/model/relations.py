@@ -115,7 +115,7 @@ class Relations:
 
 
 def sinusoids(reach: int, width: int, like: torch.Tensor) -> torch.Tensor:
-    """(2 x reach + 1, D): sines, then cosines, of the distances reach to -reach (Dai et al. 2019, section 3.3).
+    """(2 x reach + 1, D): sines, then cosines, of the distances reach to -reach [Transformer-XL, sec. 3.3].
 
     ``like`` gives dtype and device.
     """

@@ -23,7 +23,7 @@ from unified.model.relations import Relations
 
 
 class Memory:
-    """What the attentions read of the text before this one: their inputs there, without gradient (section 2.4).
+    """What the attentions read of the text before this one: their inputs there, without gradient [XLNet, sec. 2.4].
 
     A forward pass with a memory reads it and then puts the first ``taken`` places of its rows into it, so that the
     next pass goes on where those places end. Rows of successive batches belong together by their number.

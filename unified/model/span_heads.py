@@ -56,7 +56,7 @@ class SpanScores:
 
 
 class BertSpanHead(TaskHead):
-    """A score as start and one as end for each place (Devlin et al. 2019, section 4.2)."""
+    """A score as start and one as end for each place [BERT, sec. 4.2]."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
@@ -69,7 +69,7 @@ class BertSpanHead(TaskHead):
 
 
 class UnilmSpanHead(TaskHead):
-    """BERT's scores, and which kind of answer there is, from the state of CLS (Dong et al. 2019, section 3.2).
+    """BERT's scores, and which kind of answer there is, from the state of CLS [UniLM, sec. 3.2].
 
     Args:
         kinds: a span is the first; the others are answers that no passage holds.

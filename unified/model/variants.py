@@ -16,7 +16,7 @@ from unified.model.relations import Relations
 
 
 class _Clipped(nn.Module):
-    """Vectors of the distances -k to k; what is farther counts as k (Shaw et al. 2018, section 3.2)."""
+    """Vectors of the distances -k to k; what is farther counts as k [Shaw et al. 2018, sec. 3.2]."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()

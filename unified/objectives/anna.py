@@ -39,9 +39,9 @@ class Anna(BatchedObjective):
     The paper says that the three follow each other, that they make 15 % together, and that 80/10/10 applies. It does
     not give their shares (equal thirds here), nor what happens to a span that does not fit (passed over here).
 
-    In its "POS" scheme (section 5.3) the tag of its part of speech is concatenated to each word of the input, and whole
-    words are hidden. Here the tag is a symbol of its own behind the word, see :mod:`unified.objectives.tags`; it is
-    neither hidden nor predicted nor counted, so that a hidden word's tag is still read.
+    In its "POS" scheme [ANNA, sec. 5.3] the tag of its part of speech is concatenated to each word of the input, and
+    whole words are hidden. Here the tag is a symbol of its own behind the word, see :mod:`unified.objectives.tags`; it
+    is neither hidden nor predicted nor counted, so that a hidden word's tag is still read.
 
     Attributes:
         mask_share: share of the tokens that are hidden, rounded, at least one.

@@ -25,7 +25,7 @@ from unified.objectives.sequences import FIRST, SECOND, MayPredictNext, Sequence
 class Bert(MayPredictNext, BatchedObjective):
     """BERT's cloze and next-sentence prediction on CLS a SEP b SEP, from the instances of its published code.
 
-    Ablations of the paper (section 5.1): ``next_sentence=False`` reads instances of one segment, CLS text SEP, and
+    Ablations of the paper [BERT, sec. 5.1]: ``next_sentence=False`` reads instances of one segment, CLS text SEP, and
     predicts no next sentence; with ``left_to_right=True`` nothing is hidden either, a token sees itself and what stands
     before it, and every token predicts the next, the last one SEP.
 

@@ -4,7 +4,7 @@ Three steps, each a function: draw n-grams (:func:`draw_ngrams`), let them cover
 (:func:`unified.objectives.covering.cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the
 hyper-parameters of all three. They work on the sequences of a batch at once, which lie one after another in flat
 arrays; places count over all.
-The rules are UniLM's (Dong et al. 2019, section 2.4, and the loader published with it).
+The rules are UniLM's [UniLM, sec. 2.4], and those of the loader published with it.
 """
 
 from __future__ import annotations

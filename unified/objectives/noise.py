@@ -1,6 +1,6 @@
 """Which tokens of a text are noise, and what stands for them: the verbs of T5's objectives.
 
-Raffel et al. 2020, section 3.3; t5/data/preprocessors.py of the code published with it.
+[T5, sec. 3.3]; t5/data/preprocessors.py of the code published with it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     )
 }
 
-#: UniLM's mixture (section 2.4): a third, a third, a sixth and a sixth of the examples.
+#: UniLM's mixture [UniLM, sec. 2.4]: a third, a third, a sixth and a sixth of the examples.
 DEFAULT_PRETRAINING = "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
 DEFAULT_FINETUNING = "target_cloze"
 

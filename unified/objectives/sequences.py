@@ -137,7 +137,7 @@ class Sequences:
 class MayExtract(Objective):
     """For objectives on pairs with a field ``extractive``: sentences of the source are classified beside it.
 
-    The state of a sentence's first token says whether an extractive summary takes the sentence (UniLM, section 3.1).
+    The state of a sentence's first token says whether an extractive summary takes the sentence [UniLM, sec. 3.1].
     Sentences whose first token is cut off drop out; all others count, or the first ``sentence_limit`` of them if that
     is above 0.
     """

@@ -30,7 +30,7 @@ from unified.objectives.spans import cover_annotated, cover_spans, geometric_sha
 #: Schemes that hide annotated spans, and the annotation each reads.
 ANNOTATED = {"named_entity": "entities", "noun_phrase": "noun_phrases"}
 SCHEMES = ("geometric", "whole_word", "subword", *ANNOTATED)
-#: Share of the rounds of these schemes that hide an annotated span; the others hide a word (section 6.1).
+#: Share of the rounds of these schemes that hide an annotated span; the others hide a word [SpanBERT, sec. 6.1].
 ANNOTATED_SHARE = 0.5
 
 

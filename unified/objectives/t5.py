@@ -1,4 +1,4 @@
-"""T5's objectives (Raffel et al. 2020, section 3.3) on one stack: CLS input SEP BOS target.
+"""T5's objectives [T5, sec. 3.3] on one stack: CLS input SEP BOS target.
 
 Each target token is predicted from the input and the target tokens before it.
 

@@ -1,4 +1,4 @@
-"""Masked language modelling beside a task, against forgetting (UniLM, appendix A)."""
+"""Masked language modelling beside a task, against forgetting [UniLM, app. A]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classification and regression of one text or two, from the state of CLS (BERT, section 4.1).
+"""Classification and regression of one text or two, from the state of CLS [BERT, sec. 4.1].
 
 Under a mask that hides the text from CLS it is the last SEP, see :func:`unified.tasks.sequences.class_place`.
 """

@@ -41,7 +41,7 @@ class Composing:
         Args:
             start: character of the passage where the answer stands; default: where it stands first.
             max_source: most tokens of the window of the passage that is shown, separator and answer; default: as many
-                as in fine-tuning, or 456 (UniLM, section 3.3) where that cut nothing, or as the positions leave room
+                as in fine-tuning, or 456 [UniLM, sec. 3.3] where that cut nothing, or as the positions leave room
                 for.
             options: as for :meth:`generate`; by default ``beam`` is 3, and ``max_length`` is 48 where the model has
                 learned no pairs.

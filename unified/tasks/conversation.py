@@ -1,4 +1,4 @@
-"""Answering questions of a conversation in free words (UniLM, section 3.2.2; CoQA).
+"""Answering questions of a conversation in free words as in CoQA [UniLM, sec. 3.2.2].
 
 The source has two parts: what was said so far with the question behind it, and the chunk of the passage that shares
 most words with that. The target is the answer.
@@ -15,7 +15,7 @@ from unified.data.windows import TokenCounter, Words, chunks, fitting
 from unified.errors import UnifiedError
 from unified.tokenization import single_spaced
 
-#: Tokens of question and history, and of the whole source with the separator between its parts (UniLM, section 3.2.2).
+#: Tokens of question and history, and of the whole source with the separator between its parts [UniLM, sec. 3.2.2].
 MAX_HISTORY, MAX_SOURCE = 96, 470
 _NO_LETTER = re.compile(r"\W+")
 

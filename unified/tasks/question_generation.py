@@ -1,4 +1,4 @@
-"""Generating the question that a part of a passage answers (UniLM, section 3.3; SQuAD).
+"""Generating the question that a part of a passage answers, on SQuAD [UniLM, sec. 3.3].
 
 The source has two parts: a window of the passage around the answer, and the answer. The target is the question.
 """
@@ -14,7 +14,7 @@ from unified.data.windows import TokenCounter, Words, fitting, window_around
 from unified.errors import Problems, UnifiedError
 from unified.tokenization import single_spaced
 
-#: Tokens of window, separator and answer (UniLM, section 3.3).
+#: Tokens of window, separator and answer [UniLM, sec. 3.3].
 MAX_SOURCE = 456
 #: How SQuAD 1.1, whose test set is not public, is divided, see :func:`divide`.
 SPLITS = ("du", "reversed", "paper")
@@ -121,8 +121,8 @@ def divide(
     ========== ==================================================================== ============ ============
     du         train articles that are not ``held_out`` (Du et al. 2017)            dev          ``held_out``
     reversed   the same (Zhao et al. 2018)                                          ``held_out`` dev
-    paper      nine of ten train articles (UniLM, section 3.3, which cuts train     every tenth  dev
-               90/10 and does not say by what)                                      article
+    paper      nine of ten train articles [UniLM, sec. 3.3]; it says 90/10, not by  every tenth  dev
+               what                                                                 article
     ========== ==================================================================== ============ ============
 
     Args:

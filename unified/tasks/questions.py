@@ -13,7 +13,7 @@ from unified.tasks.named_entities import NamedEntities, read_named_entities
 
 #: The answer of questions that have none in their passage (SQuAD 2.0).
 NOTHING = ""
-#: What stands for a question where answers are looked for that have none yet (UniLM, appendix A).
+#: What stands for a question where answers are looked for that have none yet [UniLM, app. A].
 UNASKED = "[UNK]"
 
 

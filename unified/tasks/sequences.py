@@ -55,7 +55,7 @@ def _spans(item: TextItem) -> list[Sequence[tuple[int, int]]]:
 def encode_words(
     sentences: Sequence[Sequence[str]], codec: Codec, documents: Sequence[object] | None = None
 ) -> tuple[list[Example], np.ndarray, int, np.ndarray]:
-    """Examples CLS words SEP, read at the first token of each word (BERT, section 5.3).
+    """Examples CLS words SEP, read at the first token of each word [BERT, sec. 5.3].
 
     A sentence too long for a row is divided between words into as many examples as it takes, so that every word is
     read once; a word too long for a row is cut at its end.

@@ -16,7 +16,7 @@ from unified.tasks.grids import Grid
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
-#: Liu et al. 2019, section 4.2; UniLM has them for each task of GLUE by itself.
+#: [MT-DNN, sec. 4.2]; UniLM has them for each task of GLUE by itself.
 MT_DNN = Training(epochs=5, batch_size=32, learning_rate=5e-5, longest=512, optimizer="adamax", weight_decay=0.0)
 
 

@@ -121,7 +121,7 @@ class SpanAnswers(Understanding):
         return replace(self, null_threshold=threshold, threshold_found_on=found_on)
 
     def best_threshold(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> float:
-        """The threshold with the highest F1 (Devlin et al. 2019, section 4.3), from predictions by any threshold.
+        """The threshold with the highest F1 [BERT, sec. 4.3], from predictions by any threshold.
 
         See :func:`unified.metrics.best_threshold`.
         """

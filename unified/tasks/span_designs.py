@@ -120,7 +120,7 @@ class Design(ABC):
 
 
 class BertDesign(Design):
-    """No answer is the span from CLS to CLS (Devlin et al. 2019, section 4.3)."""
+    """No answer is the span from CLS to CLS [BERT, sec. 4.3]."""
 
     def __init__(self, labels: tuple[str, ...]):
         super().__init__(labels)

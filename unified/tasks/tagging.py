@@ -1,4 +1,4 @@
-"""A tag for every word, from the state of its first token (BERT, section 5.3)."""
+"""A tag for every word, from the state of its first token [BERT, sec. 5.3]."""
 
 from __future__ import annotations
 

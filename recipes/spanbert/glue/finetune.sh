@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: GLUE (Joshi et al. 2020, section 4.2).
+# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: GLUE [SpanBERT, sec. 4.2].
 #
 # DATA is a folder with the task's official files. 10 epochs (CoLA 4) with 128 tokens; the paper takes the best of the rates
 # 5e-6, 1e-5, 2e-5 (ours), 3e-5 and 5e-5 and of 16 and 32 (ours) items on the development set.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: MRQA (Joshi et al. 2020, section 4.2).
+# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: MRQA [SpanBERT, sec. 4.2].
 #
 # DATA has folders train and dev with MRQA's .jsonl.gz files. TASK is mrqa: a model for each of five data sets, scored on half of its
 # development set, and their average; or one of them: newsqa, triviaqa, searchqa, hotpotqa, naturalquestions. Settings as for SQuAD.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# finetune.sh debug|1.1|2.0 DATA CHECKPOINT OUTPUT [options of unified finetune]: SQuAD (Joshi et al. 2020, section 4.2).
+# finetune.sh debug|1.1|2.0 DATA CHECKPOINT OUTPUT [options of unified finetune]: SQuAD [SpanBERT, sec. 4.2].
 #
 # 4 epochs of 32 sequences of 512 tokens at 2e-5, the published script's rate; the paper takes the best of five.
 source "$(dirname "${BASH_SOURCE[0]}")/../../common/finetune.sh"

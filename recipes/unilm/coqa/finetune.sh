@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# finetune.sh debug|coqa|coqa_free DATA CHECKPOINT OUTPUT [options of unified finetune]: CoQA (UniLM, sections 3.2.1 and 3.2.2).
+# finetune.sh debug|coqa|coqa_free DATA CHECKPOINT OUTPUT [options of unified finetune]: CoQA [UniLM, secs. 3.2.1 and 3.2.2].
 #
 # DATA is a folder with coqa-train-v1.0.json and coqa-dev-v1.0.json. Extractive (coqa): 2 epochs of 16, 512 tokens. Generative
 # (coqa_free): 10 epochs of 32 pairs, half of the target hidden, smoothing 0.1, sources of 470 tokens, beam 3; the paper names

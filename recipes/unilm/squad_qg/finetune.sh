@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: questions to SQuAD's answers (UniLM, section 3.3).
+# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: questions to SQuAD's answers [UniLM, sec. 3.3].
 #
 # DATA is a folder with train-v1.1.json, dev-v1.1.json and, for the splits of Du et al. and its reversal, doclist-test.txt. 10
 # epochs of 32 pairs, 70 % of the target hidden, smoothing 0.1, sources of 456 tokens; rate and row length are the released

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: summaries (S3, section 3.1).
+# finetune.sh debug|TASK DATA CHECKPOINT OUTPUT [options of unified finetune]: summaries [UniLM, sec. 3.1].
 #
 # DATA is a folder with train.jsonl, validation.jsonl and test.jsonl. CNN/DailyMail: 30 epochs of 32 pairs, 70 % of the target
 # hidden, smoothing 0.1, 768 positions, the first 640 tokens of the article, the extractive loss beside, beam 5; rate and length

@@ -39,7 +39,7 @@ _MRQA = {
     "SQuAD": ("mrqa_squad", ("SQuAD",)),
 }
 _AVERAGED = tuple(name for name in _MRQA if name != "SQuAD")
-#: F1 of those, and their average (Joshi et al. 2020, table 2), of large models.
+#: F1 of those, and their average [SpanBERT, table 2], of large models.
 _MRQA_FIGURES = {
     "BERT, Google's": (68.8, 77.5, 81.7, 78.3, 79.9, 77.3),
     "BERT, SpanBERT's authors'": (71.0, 79.0, 81.8, 80.5, 80.5, 78.6),
