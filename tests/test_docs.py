@@ -22,7 +22,7 @@ from unified.tokenization.wordpiece import WordPieceTokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LINKED = [*PAGES, *sorted((ROOT / "recipes").rglob("*.md"))]
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "recipes").rglob("*.md"))]
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -48,6 +48,11 @@ def test_setup_reads_the_version_that_the_package_has():
     assert printed == f"unified-lm {unified.__version__}"
 
 
+def test_the_citation_has_the_version_of_the_package():
+    lines = (CHECKOUT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {unified.__version__}" in lines
+
+
 def test_importing_the_package_does_not_import_torch():
     assert run("import sys, unified, unified.cli; print('torch' in sys.modules)") == "False"
 
