@@ -11,7 +11,6 @@ from pathlib import Path
 from unified.commands.annotating.pipeline import require_pipeline
 from unified.errors import UnifiedError
 
-NAME = "augment"
 HELP = "make questions about passages of a corpus, answered and unanswerable ones, and fine-tune on them; resumable"
 
 

@@ -13,7 +13,6 @@ from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
 from unified.tokenization import tokenizer_files
 
-NAME = "convert"
 HELP = "make a checkpoint of this library from one of another, or the reverse, or over another dictionary"
 IMPORTS = {"bert": import_bert, "roberta": import_roberta, "xlnet": import_xlnet}
 EXPORTS = {"bert": export_bert, "xlnet": export_xlnet}

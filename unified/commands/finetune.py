@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from unified.tasks.thresholds import FoundThreshold
     from unified.tasks.writing import WritingTask
 
-NAME = "finetune"
 #: What to do with a folder of another fine-tuning.
 _ANOTHER = "give another --output, or remove the folder"
 HELP = "fine-tune a model for a task with fairseq-train, then score it; prints the command"

@@ -11,7 +11,6 @@ from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 from unified.generation.penalties import PENALTIES
 
-NAME = "generate"
 HELP = "generate texts from a trained model, in several processes, going on after a crash where it stopped"
 
 

@@ -18,7 +18,6 @@ from unified import masks
 from unified.errors import UnifiedError
 from unified.notation import nearest
 
-NAME = "masks"
 HELP = "show or plot an attention mask"
 
 Builder = Callable[..., masks.AttentionMask]

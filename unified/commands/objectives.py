@@ -17,7 +17,6 @@ from unified.errors import UnifiedError
 from unified.masks import GIVEN
 from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
 
-NAME = "objectives"
 HELP = "list the training objectives, or show one example of an objective"
 
 

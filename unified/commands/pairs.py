@@ -8,7 +8,6 @@ from unified.data.summaries.formats import FORMATS
 from unified.data.summaries.oracles import DEFAULT_ORACLE, ORACLES
 from unified.errors import UnifiedError
 
-NAME = "pairs"
 HELP = "turn a data set of summaries, as it is distributed, into JSON lines for `unified prepare`"
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 
-NAME = "plugin-dir"
 HELP = "print the folder of the fairseq plug-ins: fairseq-train --user-dir $(unified plugin-dir) …"
 
 

@@ -16,7 +16,6 @@ from typing import Any, TextIO
 from unified.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.errors import Problems, UnifiedError
 
-NAME = "predict"
 #: What to do with predictions of another run.
 _REMOVE = "remove it, or give another --output"
 HELP = "answer with a model of a task: JSON lines in, JSON lines out, in the same order"

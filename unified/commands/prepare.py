@@ -7,7 +7,6 @@ import argparse
 from unified.data.annotations import ORACLE, SENTENCES
 from unified.errors import UnifiedError
 
-NAME = "prepare"
 HELP = "turn text, or pairs of source and target, into a folder to train from"
 
 

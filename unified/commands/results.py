@@ -10,7 +10,6 @@ from unified.measurements import measurement_files, page, read_measurements, tab
 from unified.result_tables import tables
 from unified.results import read_results
 
-NAME = "results"
 HELP = "print tables of results.json files, a line for each run over its seeds; or of what `make bench` measured"
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from unified.commands.scoring import answers, coreference, labels, texts
 
-NAME = "score"
 HELP = "score generated text or predictions by the rules of the published programs"
 
 

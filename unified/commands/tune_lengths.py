@@ -10,7 +10,6 @@ from pathlib import Path
 from unified.commands.scoring.texts import add_clean_up, add_inputs, cleaned, read_inputs
 from unified.errors import UnifiedError
 
-NAME = "tune-lengths"
 HELP = "find the length penalty and limits of length that suit a development set best, from one n-best decoding"
 _SHOWN = 10
 _EXPONENTS = [i / 5 for i in range(11)]
