@@ -9,6 +9,7 @@ import pkgutil
 import sys
 
 from unified import commands
+from unified.errors import UnifiedError
 from unified.processes import guarded_children
 
 
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
         # Whoever read our output has left (`unified … | head`); nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ValueError, OSError) as error:  # UnifiedError is a ValueError
+    except (UnifiedError, OSError) as error:  # of anything else, a bug, the traceback is shown
         message = " ".join(str(error).split())
         print(f"unified {name}: error: {message}", file=sys.stderr)
         return 2

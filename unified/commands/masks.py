@@ -69,20 +69,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    mask = _build(args.mask, args.arguments)
+    try:
+        mask = _changed(_build(args.mask, args.arguments), args)
+        if args.verb == "show":
+            print(mask)
+        else:
+            masks.plot(mask, args.output, None if args.tokens is None else args.tokens.split())
+            print(f"wrote {args.output}")
+    except ValueError as error:  # what masks raise of arguments that make no mask or no picture
+        raise UnifiedError(str(error)) from error
+
+
+def _changed(mask: masks.AttentionMask, args: argparse.Namespace) -> masks.AttentionMask:
+    """The mask with what the options add to it."""
     if args.query_stream is not None:
         mask = mask.query_stream(_integers("--query-stream", args.query_stream))
     if args.sinks:
         mask = mask.with_sinks(args.sinks)
     if args.memory:
         mask = mask.with_memory(args.memory)
-    if args.without_self:
-        mask = mask.without_self()
-    if args.verb == "show":
-        print(mask)
-        return
-    masks.plot(mask, args.output, None if args.tokens is None else args.tokens.split())
-    print(f"wrote {args.output}")
+    return mask.without_self() if args.without_self else mask
 
 
 def _build(name: str, arguments: list[str]) -> masks.AttentionMask:
