@@ -1,4 +1,4 @@
-"""One update is one sum of mean losses, into however many micro-batches and processes it is cut.
+"""The loss of an update is one number, into however many micro-batches and processes the update is cut.
 
 A mean needs its divisor, such as the number of all predictions of the update, before the first gradient is computed.
 fairseq's trainer holds all micro-batches of an update, but gives them to the criterion one by one. Here it hands over
@@ -22,12 +22,12 @@ class Update:
     """Sums over all micro-batches of an update, those of other processes included.
 
     Attributes:
-        divisors: float64 scalar tensors by name of loss, by which the sums of losses are divided.
-        micro_batches: float64 scalar tensor, the number by which fairseq will divide the gradients.
+        totals: float64 scalar tensors by name, such as the numbers of predictions by which sums of losses are divided.
+        size: float64 scalar tensor, the number by which fairseq will divide the gradients.
     """
 
-    divisors: dict[str, torch.Tensor]
-    micro_batches: torch.Tensor
+    totals: Mapping[str, torch.Tensor]
+    size: torch.Tensor
 
 
 class UpdateCriterion(ABC):
@@ -41,18 +41,28 @@ class UpdateCriterion(ABC):
 
     @abstractmethod
     def names_of(self, model: BaseFairseqModel) -> Sequence[str]:
-        """Names of all losses, the same in every process."""
+        """Names of all totals, the same in every process."""
 
     @abstractmethod
-    def divisors_of(self, model: BaseFairseqModel, sample: dict) -> Mapping[str, torch.Tensor]:
-        """float64 scalars by name of loss, what a micro-batch adds to the number by which its sum is divided."""
+    def totals_of(self, model: BaseFairseqModel, sample: dict) -> Mapping[str, torch.Tensor]:
+        """float64 scalars by name: what a micro-batch adds to the totals of its update."""
+
+    @abstractmethod
+    def size_of(self, totals: Mapping[str, torch.Tensor]) -> torch.Tensor | int:
+        """The sample size that the criterion gives fairseq for a micro-batch with these totals."""
+
+    def update_with(self, totals: Mapping[str, torch.Tensor]) -> Update:
+        """The update that a micro-batch with these totals belongs to; in validation it is one by itself."""
+        if self.update is not None:
+            return self.update
+        return Update(totals, torch.as_tensor(self.size_of(totals), dtype=torch.float64))
 
 
 def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[dict | None]) -> Update:
     """Sums what the micro-batches of this process hold, and adds those of all others; every process must call it.
 
     Args:
-        criterion: knows the divisors.
+        criterion: knows what is summed.
         trainer: has the model, and knows where and with whom it is trained.
         samples: the micro-batches; an empty one or None stands for one that this process does not have.
     """
@@ -60,15 +70,16 @@ def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[di
     names = criterion.names_of(model)
     sums = torch.zeros(len(names) + 1, dtype=torch.float64)
     for sample in filter(None, samples):
-        divisors = criterion.divisors_of(model, sample)
-        sums[:-1] += torch.stack([divisors[name].cpu() for name in names])
-    # fairseq adds up the sample sizes (1 each), but takes those of a process for 0 if its last micro-batch is empty.
-    sums[-1] = len(samples) if samples[-1] else 0
+        totals = criterion.totals_of(model, sample)
+        sums[:-1] += torch.stack([totals[name].cpu() for name in names])
+        sums[-1] += criterion.size_of(totals)
+    if not samples[-1]:  # fairseq takes the sample sizes of a process for 0 if its last micro-batch is empty
+        sums[-1] = 0
     sums = sums.to(trainer.device, non_blocking=True)
     if trainer.data_parallel_world_size > 1:
         distributed_utils.all_reduce(sums, group=distributed_utils.get_data_parallel_group())
-    *own, micro_batches = sums.unbind()
-    return Update(dict(zip(names, own, strict=True)), micro_batches)
+    *totals, size = sums.unbind()
+    return Update(dict(zip(names, totals, strict=True)), size)
 
 
 def _announced(step: Callable) -> Callable:

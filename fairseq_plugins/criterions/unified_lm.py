@@ -38,26 +38,29 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         self.loss_names, self.groups = task.loss_names, task.mixture.names
         self.pad = task.special.pad
 
-    def divisors_of(self, model, sample):
-        return model.core.divisors(to_batch(sample))
-
     def names_of(self, model):
         return [loss_name(head, group) for head in model.core.heads for group in self.groups]
+
+    def totals_of(self, model, sample):
+        return model.core.divisors(to_batch(sample))
+
+    def size_of(self, totals):
+        return sum(totals.values()) if self.normalize == "tokens" else 1
 
     def forward(self, model, sample, reduce=True):
         """(loss, sample size, log) of a sample made by :mod:`fairseq_plugins.dataset`."""
         smoothing = self.label_smoothing if self.training else 0.0
         batch = to_batch(sample)
         losses = model(batch, smoothing=smoothing, pad=self.pad, memory=sample.get("memory"))
-        own = model.core.divisors(batch)
+        own = self.totals_of(model, sample)
+        update, sample_size = self.update_with(own), self.size_of(own)
+        # fairseq divides the sum of all micro-batches by the size of the update.
         if self.normalize == "tokens":
-            loss = sum(part.total for part in losses.values())
-            sample_size = sum(own.values())
+            divisor = sum(update.totals.values()) / update.size
+            loss = sum_of_means(losses, dict.fromkeys(losses, divisor))
         else:
-            loss = sum_of_means(losses, own if self.update is None else self.update.divisors)
-            if self.update is not None:  # fairseq divides the sum of all micro-batches by how many there are
-                loss = loss * self.update.micro_batches.to(loss.dtype)
-            sample_size = 1
+            loss = sum_of_means(losses, update.totals)
+            loss = loss * update.size.to(loss.dtype)
         log = {
             "loss": loss.detach(),
             "sample_size": sample_size,

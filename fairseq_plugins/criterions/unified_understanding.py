@@ -1,4 +1,4 @@
-"""The loss of a task's head, averaged over what it was asked."""
+"""The mean losses of tasks' heads, and of masked language modelling beside them."""
 
 import math
 from dataclasses import dataclass
@@ -9,6 +9,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 
 from fairseq_plugins.dataset import to_batch
+from fairseq_plugins.updates import UpdateCriterion
+from unified.data.targets import TOKEN
+from unified.model.heads import sum_of_means
 
 #: Name under which the loss of masked language modelling is logged.
 MASKED = "masked"
@@ -20,18 +23,34 @@ class UnifiedUnderstandingCriterionConfig(FairseqDataclass):
 
 
 @register_criterion("unified_understanding", dataclass=UnifiedUnderstandingCriterionConfig)
-class UnifiedUnderstandingCriterion(FairseqCriterion):
+class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
     """Logs ``loss`` (bits for classes, squared error for numbers) and, while training, ``train_accuracy``.
 
-    Where a model has several heads, both for each head under its name, and every batch counts the same.
+    Where a model has several heads, both for each head under its name. The mean loss of a head over a whole update
+    counts by the head's share of the update's items, so that every item counts the same, however many predictions it
+    asks for. ``--auxiliary-masking`` times the mean loss of masked tokens is added.
     """
 
     def __init__(self, task):
         super().__init__(task)
         self.tasks, self.weight = task.understandings, task.cfg.auxiliary_masking
 
+    def names_of(self, model):
+        return [*self.tasks, *map(_items, self.tasks), MASKED]
+
+    def totals_of(self, model, sample):
+        """Predictions of each head, items of each head, and masked tokens."""
+        head = sample["head"]
+        own = {head: self.tasks[head].loss_count(sample["reading"]), _items(head): sample["nsentences"]}
+        if "masked" in sample:
+            own[MASKED] = len(to_batch(sample["masked"]).targets[TOKEN])
+        return {name: torch.tensor(own.get(name, 0), dtype=torch.float64) for name in self.names_of(model)}
+
+    def size_of(self, totals):
+        return int(sum(totals[head] for head in self.tasks))
+
     def forward(self, model, sample, reduce=True):
-        """(summed loss, how much was asked, log) of a sample of :mod:`fairseq_plugins.items`."""
+        """(loss, sample size, log) of a sample of :mod:`fairseq_plugins.items`; the size is how much was asked."""
         return self.judged(model, sample)[:3]
 
     def judged(self, model, sample):
@@ -39,7 +58,8 @@ class UnifiedUnderstandingCriterion(FairseqCriterion):
         head = sample["head"]
         scores = model(to_batch(sample), sample["reading"], head)
         part = self.tasks[head].loss(scores, sample["reading"])
-        loss, size = part.total, int(part.count)
+        own = self.totals_of(model, sample)
+        update, size = self.update_with(own), self.size_of(own)
         log = {"ntokens": sample["ntokens"], "nsentences": sample["nsentences"]}
         # Processes at other heads log the same names with the same kinds of values: fairseq adds them up so.
         zero = torch.zeros_like(part.nll)
@@ -47,12 +67,15 @@ class UnifiedUnderstandingCriterion(FairseqCriterion):
         log |= {f"{name}:count": 0 for name in self.tasks}
         log |= {f"{head}:loss": part.nll, f"{head}:count": size, f"{head}:correct": part.correct.to(zero)}
         log |= {f"{name}:numbers": 1 for name, task in self.tasks.items() if task.numeric}
-        if len(self.tasks) > 1:
-            loss, size = loss / max(size, 1) + model.core.idle(head), 1
+        items = sum(update.totals[_items(name)] for name in self.tasks)
+        losses, divisors = {head: part}, {head: update.totals[head] * items / update.totals[_items(head)]}
         if "masked" in sample:
-            hidden = model.core.token_loss(to_batch(sample["masked"]))
-            loss = loss + self.weight * size * hidden.total / hidden.count
+            losses[MASKED] = hidden = model.core.token_loss(to_batch(sample["masked"]))
+            divisors[MASKED] = update.totals[MASKED] / self.weight
             log |= {f"{MASKED}:loss": hidden.nll, f"{MASKED}:count": hidden.count, f"{MASKED}:correct": hidden.correct}
+        # fairseq divides the sum of all micro-batches by the size of the update.
+        loss = sum_of_means(losses, {name: divisor / update.size for name, divisor in divisors.items()})
+        loss = loss + model.core.idle(head)
         return loss, size, {**log, "loss": part.nll, "sample_size": size, "training": int(model.training)}, scores
 
     @classmethod
@@ -81,6 +104,11 @@ class UnifiedUnderstandingCriterion(FairseqCriterion):
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
+
+
+def _items(head: str) -> str:
+    """The total that counts the items of a head, called so that no head can have its name."""
+    return f"{head}:items"
 
 
 def _mean_loss(totals: dict[str, float], name: str) -> float:

@@ -51,8 +51,8 @@ def task(folder: Path, kind: str) -> Path:
     """The data folder of one kind of head; what is to be learnt is a simple function of the words."""
     path = folder / kind
     path.mkdir()
-    tokenizer(*_MARKS).save(path)
-    vocabulary(*_MARKS).save(path / "dict.txt")
+    tokenizer(*MARKS).save(path)
+    vocabulary(*MARKS).save(path / "dict.txt")
     rng = np.random.default_rng(2)
     for split, count in (("train", TRAIN), ("valid", VALID)):
         items = _ITEMS[kind](rng)
@@ -62,7 +62,7 @@ def task(folder: Path, kind: str) -> Path:
 
 
 #: Symbols that the design "markers" of relations puts around entities.
-_MARKS = ("[unused1]", "[unused2]", "[unused3]", "[unused4]")
+MARKS = ("[unused1]", "[unused2]", "[unused3]", "[unused4]")
 
 
 def _words(rng: np.random.Generator, least: int, most: int) -> str:

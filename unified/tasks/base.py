@@ -213,6 +213,10 @@ class Understanding(ABC):
     def loss(self, scores: Any, reading: Reading) -> LossSum:
         """Of the scores of a batch, whose ``reading`` has targets."""
 
+    def loss_count(self, reading: Reading) -> int:
+        """The ``count`` of :meth:`loss`, known before there are scores: of targets, if a task says nothing else."""
+        return len(reading["targets"])
+
     @abstractmethod
     def predict(
         self, items: Sequence, encoded: Encoded, members: np.ndarray, scores: Any, reading: Reading

@@ -115,6 +115,10 @@ class Choice(Understanding):
         correct = (likelihoods.detach()[right] == best[owners[right]]).sum()
         return LossSum(losses.sum(), torch.tensor(items), correct, losses.detach().sum())
 
+    def loss_count(self, reading: Reading) -> int:
+        """Items, each of which has one right choice."""
+        return int(reading["targets"].sum())
+
     def predict(
         self,
         items: Sequence[ChoiceItem],

@@ -85,6 +85,10 @@ class Coreference(SpanRanking, Understanding):
         total = torch.stack(losses).sum()
         return LossSum(total, torch.tensor(len(losses)), torch.stack(right).sum(), total.detach())
 
+    def loss_count(self, reading: Reading) -> int:
+        """Documents."""
+        return len(reading["owners"].unique())
+
     def predict(
         self,
         items: Sequence[DocumentItem],

@@ -193,6 +193,10 @@ class SpanAnswers(Understanding):
         total = losses[asked].sum()
         return LossSum(total, asked.sum(), right.sum(), total.detach())
 
+    def loss_count(self, reading: Reading) -> int:
+        """Windows but those whose question has an answer that cannot be learnt."""
+        return int((reading["targets"][:, 0] >= 0).sum())
+
     def predict(
         self,
         items: Sequence[QuestionItem],
