@@ -223,6 +223,23 @@ def test_rows_are_not_made_of_an_objective_that_breaks_its_word(file):
     assert len(RowDataset(texts, Mixture((Reads(), Suffix()), (1.0, 1.0)), 64, seed=1)) > 0
 
 
+@pytest.mark.parametrize("fault", sorted({*FAULTS} - {"sentinel"}))  # the sentinel is one of the small vocabulary
+def test_a_refusal_names_the_objective_as_the_mixture_does(file, fault):
+    mixture = Mixture((Suffix(), Wrong(fault=fault)), (1.0, 1.0), ("first", "second"))
+    with pytest.raises(UnifiedError, match="^objective second "):
+        RowDataset(DocumentTexts(file, SPECIAL), mixture, 64, seed=1)
+
+
+def test_a_refused_declaration_names_the_objective_as_the_mixture_does():
+    with pytest.raises(UnifiedError, match="^objective second: token_types must be .*, got 0"):
+        Mixture((Suffix(), NoTypes()), (1.0, 1.0), ("first", "second"))
+
+
+@dataclass(frozen=True)
+class NoTypes(Suffix):
+    token_types: int = 0
+
+
 @dataclass(frozen=True)
 class WrongStreams(XLNet):
     """XLNet whose queries see what they predict."""
@@ -236,11 +253,17 @@ class WrongStreams(XLNet):
 def test_streams_are_not_made_of_an_objective_that_breaks_its_word(file):
     with pytest.raises(UnifiedError, match="objective xlnet leaks"):
         StreamDataset(RunningText(file, SPECIAL), WrongStreams(), None, 32, seed=1)
+    with pytest.raises(UnifiedError, match="objective mine leaks"):
+        StreamDataset(RunningText(file, SPECIAL), WrongStreams(), None, 32, seed=1, name="mine")
+    with pytest.raises(UnifiedError, match="objective mine: reuse 16 leaves no room"):
+        StreamDataset(RunningText(file, SPECIAL), XLNet(reuse=16), None, 18, seed=1, name="mine")
+    with pytest.raises(UnifiedError, match="objective mine reads single texts"):
+        StreamDataset(RunningText(file, SPECIAL), Suffix(), None, 32, seed=1, name="mine")
 
 
 def test_a_leak_is_refused_before_any_training(tmp_path):
     data = fairseq.documents(tmp_path / "data", np.random.default_rng(0))
-    options = ("--batch-size", 4, "--max-update", 1, "--objectives", f"{__name__}:Wrong(fault='passed on')")
+    options = ("--batch-size", 4, "--max-update", 1, "--objectives", f"mine={__name__}:Wrong(fault='passed on')")
     result = fairseq.train(data, tmp_path / "model", *options, check=False)
-    fairseq.assert_refused(result, "objective suffix leaks: the ")
+    fairseq.assert_refused(result, "objective mine leaks: the ")
     assert "| train_inner |" not in result.stdout + result.stderr

@@ -179,21 +179,22 @@ class RowDataset:
 
     def _check_first_examples(self) -> None:
         """Compare the first examples of every objective with what it declares, before anything is trained on them."""
-        for number, objective in enumerate(self.mixture.objectives):
+        for number, (name, objective) in enumerate(self.mixture):
             first = np.flatnonzero(self._objectives == number)[:FIRST_EXAMPLES]
             if first.size:
-                check_examples(objective, *self._made(first), positions=self.row_length)
+                check_examples(objective, *self._made(first), self.row_length, name)
 
     def _made(self, indices: np.ndarray) -> tuple[Texts, Examples]:
         """Texts of one objective, and the examples that it makes of them."""
-        objective = self.mixture.objectives[self._objectives[indices[0]]]
+        of_mixture = self._objectives[indices[0]]
+        objective, name = self.mixture.objectives[of_mixture], self.mixture.names[of_mixture]
         number = int(self._firsts.searchsorted(indices[0], side="right")) - 1
         plan, own = self._plans[number][1], indices - self._firsts[number]
         draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
         texts = plan.texts(own, objective, draws)
         made = objective.examples(texts, draws)
-        check_lengths(objective, made, self._places[indices], plan.lengths[own])
-        check_sentinels(objective, made, texts)
+        check_lengths(objective, made, self._places[indices], plan.lengths[own], name)
+        check_sentinels(objective, made, texts, name)
         return texts, made
 
     @property

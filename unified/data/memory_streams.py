@@ -111,9 +111,10 @@ class StreamDataset:
         streams: int = 1,
         name: str | None = None,
     ):
+        called = name or objective.name
         if not objective.reads_streams:
             raise UnifiedError(
-                f"objective {objective.name} reads single texts; a memory needs one that reads streams, such as xlnet"
+                f"objective {called} reads single texts; a memory needs one that reads streams, such as xlnet"
             )
         self.text, self.objective, self.word_starts = text, objective, word_starts
         self.row_length, self.seed = row_length, seed
@@ -122,16 +123,16 @@ class StreamDataset:
         self.window = row_length - objective.special_tokens
         if self.advance > self.window - 2:
             raise UnifiedError(
-                f"objective {objective.name}: reuse {self.advance} leaves no room for two segments in rows of "
+                f"objective {called}: reuse {self.advance} leaves no room for two segments in rows of "
                 f"{row_length} tokens; lower it or lengthen the rows"
             )
-        self.groups = (name or objective.name,)
+        self.groups = (called,)
         self.epoch = -1
         self.split(streams)
         self.set_epoch(1)
         first = range(min(len(self), FIRST_EXAMPLES))
         texts, draws = self.texts(first)
-        check_examples(objective, texts, objective.examples(texts, draws), positions=row_length)
+        check_examples(objective, texts, objective.examples(texts, draws), row_length, called)
 
     def split(self, streams: int) -> None:
         """Cut the corpus into ``streams`` streams.

@@ -24,110 +24,128 @@ _TELLING_LABELS = 4
 _PER_TOKEN = ("positions", "token_types")
 
 
-def check_examples(objective: Objective, texts: Texts, examples: Examples, positions: int) -> None:
+def check_examples(
+    objective: Objective, texts: Texts, examples: Examples, positions: int, name: str | None = None
+) -> None:
     """Refuse examples that are not what their objective declares, or whose predictions can see what they predict.
 
     Args:
         texts: what the examples were made of.
         positions: position ids must be below.
+        name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
         UnifiedError: names the objective and the first thing that is wrong.
     """
+    called = name or objective.name
     if len(examples) != len(texts):
-        raise _refusal(objective, f"made {len(examples)} examples of {len(texts)} texts")
-    _check_arrays(objective, examples)
-    check_lengths(objective, examples, objective.lengths(texts.lengths.sum(0)), texts.lengths.sum(0))
+        raise _refusal(called, f"made {len(examples)} examples of {len(texts)} texts")
+    _check_arrays(called, objective, examples)
+    tokens = texts.lengths.sum(0)
+    check_lengths(objective, examples, objective.lengths(tokens), tokens, name)
     made = examples.split()
     for example in made:
-        _check_ids(objective, example, texts.special, positions)
-        _check_predictions(objective, example, texts.special)
-    check_sentinels(objective, examples, texts)
+        _check_ids(called, objective, example, texts.special, positions)
+        _check_predictions(called, objective, example, texts.special)
+    check_sentinels(objective, examples, texts, name)
     step = _prediction_step(made)
     for example in made:
         problem = leak(example, step)
         if problem:
-            raise _refusal(objective, problem)
+            raise _refusal(called, problem)
 
 
-def check_lengths(objective: Objective, examples: Examples, allowed: np.ndarray, tokens: np.ndarray) -> None:
+def check_lengths(
+    objective: Objective, examples: Examples, allowed: np.ndarray, tokens: np.ndarray, name: str | None = None
+) -> None:
     """Refuse examples longer than planned.
 
     Args:
         allowed: int64 (n,), tokens that each example may have.
         tokens: int64 (n,), tokens of each text.
+        name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
         UnifiedError: names the objective and the lengths.
     """
+    called = name or objective.name
     too_long = np.flatnonzero(examples.lengths > allowed)
     if too_long.size:
         one = too_long[0]
         made = f"made {examples.lengths[one]} tokens of {tokens[one]}"
-        raise _refusal(objective, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
+        raise _refusal(called, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
 
 
-def check_sentinels(objective: Objective, examples: Examples, texts: Texts) -> None:
+def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name: str | None = None) -> None:
     """Refuse labels that are sentinels which the objective did not declare: a softmax may have left them out.
+
+    Args:
+        texts: what the examples were made of.
+        name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
         UnifiedError: names the objective and the sentinel.
     """
     if TOKEN not in examples.targets:
         return
-    labels = examples.targets[TOKEN].labels
+    called = name or objective.name
+    labels = _labels(called, TOKEN, examples.targets[TOKEN])
     special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
     beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
     beyond = np.setdiff1d(beyond, texts.tokens)
     if beyond.size:
         sentinel = int(beyond[0]) - special.first_sentinel
-        raise _refusal(objective, f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")
+        raise _refusal(called, f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")
 
 
-def _refusal(objective: Objective, problem: str) -> UnifiedError:
-    return UnifiedError(f"objective {objective.name} {problem}")
+def _refusal(called: str, problem: str) -> UnifiedError:
+    return UnifiedError(f"objective {called} {problem}")
 
 
-def _check_arrays(objective: Objective, examples: Examples) -> None:
+def _labels(called: str, head: str, targets: ExampleTargets) -> np.ndarray:
+    """Refuse targets without labels."""
+    if targets.labels is None:
+        raise _refusal(called, f"made no labels for the head {head!r}")
+    return targets.labels
+
+
+def _check_arrays(called: str, objective: Objective, examples: Examples) -> None:
     """Refuse arrays that do not fit together or hold anything but whole numbers."""
     strange = sorted({*examples.groups} - {objective.name})
     if strange:
-        raise _refusal(objective, f"made an example of group {strange[0]!r}; the group of an example is the name")
+        raise _refusal(called, f"made an example of group {strange[0]!r}; its name declares {objective.name!r}")
     arrays = {name: getattr(examples, name) for name in ("tokens", *_PER_TOKEN)}
     for name, array in arrays.items():
         if array.dtype != np.int64:
-            raise _refusal(objective, f"made {name} of dtype {array.dtype}; expected int64")
+            raise _refusal(called, f"made {name} of dtype {array.dtype}; expected int64")
     for name in _PER_TOKEN:
         if arrays[name].shape != examples.tokens.shape:
-            raise _refusal(objective, f"made {len(arrays[name])} {name} for {len(examples.tokens)} tokens")
+            raise _refusal(called, f"made {len(arrays[name])} {name} for {len(examples.tokens)} tokens")
     for head, targets in examples.targets.items():
         if len(targets.index) and head not in objective.heads:
-            raise _refusal(objective, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
-        _check_targets(objective, head, targets)
+            raise _refusal(called, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
+        _check_targets(called, head, targets)
 
 
-def _check_targets(objective: Objective, head: str, targets: ExampleTargets) -> None:
+def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
     """Refuse arrays of the targets of a head that do not fit together."""
-    if targets.labels is None:
-        raise _refusal(objective, f"made no labels for the head {head!r}")
-    for name, array in (("index", targets.index), ("labels", targets.labels)):
+    labels = _labels(called, head, targets)
+    for name, array in (("index", targets.index), ("labels", labels)):
         if array.dtype != np.int64:
-            raise _refusal(objective, f"made {name} of dtype {array.dtype} for the head {head!r}; expected int64")
+            raise _refusal(called, f"made {name} of dtype {array.dtype} for the head {head!r}; expected int64")
     if targets.index.ndim != 2:
-        raise _refusal(
-            objective, f"made an index of shape {targets.index.shape} for the head {head!r}; expected (N, k)"
-        )
+        raise _refusal(called, f"made an index of shape {targets.index.shape} for the head {head!r}; expected (N, k)")
     factors = {"weights": targets.weights, "divisors": targets.divisors}
-    for name, array in ({"labels": targets.labels} | factors | dict(targets.inputs)).items():
+    for name, array in ({"labels": labels} | factors | dict(targets.inputs)).items():
         if array is not None and len(array) != len(targets):
-            raise _refusal(objective, f"made {len(array)} {name} for {len(targets)} predictions of the head {head!r}")
+            raise _refusal(called, f"made {len(array)} {name} for {len(targets)} predictions of the head {head!r}")
     for name, array in factors.items():
         if array is not None and not (np.isfinite(array) & (array >= 0)).all():
-            raise _refusal(objective, f"made {name} for the head {head!r} that are negative or not finite")
+            raise _refusal(called, f"made {name} for the head {head!r} that are negative or not finite")
 
 
-def _check_ids(objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
+def _check_ids(called: str, objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
     """Refuse tokens, labels, token types and positions outside of their tables."""
     vocabulary = special.first_sentinel + special.sentinel_count
     tables = {
@@ -138,10 +156,10 @@ def _check_ids(objective: Objective, example: Example, special: SpecialTokens, p
     for name, (size, known) in tables.items():
         outside = _outside(getattr(example, name), size)
         if outside.size:
-            raise _refusal(objective, f"has {outside[0]} among its {name}; {known.format(size)}")
+            raise _refusal(called, f"has {outside[0]} among its {name}; {known.format(size)}")
 
 
-def _check_predictions(objective: Objective, example: Example, special: SpecialTokens) -> None:
+def _check_predictions(called: str, objective: Objective, example: Example, special: SpecialTokens) -> None:
     """Refuse predictions outside of the example, and labels and inputs outside of their tables."""
     vocabulary = special.first_sentinel + special.sentinel_count
     of_vocabulary, of_two = (vocabulary, "the vocabulary has {}"), (2, "expected 0 or 1")
@@ -150,24 +168,24 @@ def _check_predictions(objective: Objective, example: Example, special: SpecialT
         outside = _outside(targets.index, len(example.tokens))
         if outside.size:
             what = f"of the head {head!r} in an example of {len(example.tokens)} tokens"
-            raise _refusal(objective, f"has {outside[0]} among the places {what}")
+            raise _refusal(called, f"has {outside[0]} among the places {what}")
         if head in tables:
             size, known = tables[head]
             outside = _outside(targets.labels, size)
             if outside.size:
                 what = f"among the labels of the head {head!r}"
-                raise _refusal(objective, f"has {outside[0]} {what}; {known.format(size)}")
+                raise _refusal(called, f"has {outside[0]} {what}; {known.format(size)}")
     if (np.diff(_predicted(example).places) <= 0).any():
-        raise _refusal(objective, "has places of the head 'token' that do not increase")
+        raise _refusal(called, "has places of the head 'token' that do not increase")
     if BOUNDARY in example.targets:
         outside = _outside(example.targets[BOUNDARY].inputs["distances"], objective.boundary_offsets)
         if outside.size:
             limit = f"boundary_offsets allows distances below {objective.boundary_offsets}"
-            raise _refusal(objective, f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
+            raise _refusal(called, f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
     if example.query_stream and not objective.query_stream:
-        raise _refusal(objective, "makes examples with a query stream; its query_stream declares none")
+        raise _refusal(called, "makes examples with a query stream; its query_stream declares none")
     if objective.mark_entities and example.entities is None:
-        raise _refusal(objective, "declares mark_entities, and its examples have no entities")
+        raise _refusal(called, "declares mark_entities, and its examples have no entities")
 
 
 def _predicted(example: Example) -> ExampleTargets:

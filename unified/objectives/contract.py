@@ -186,15 +186,19 @@ def require_declared(kind: type[Objective]) -> None:
         )
 
 
-def require_consistent(objective: Objective) -> None:
+def require_consistent(objective: Objective, called: str | None = None) -> None:
     """Refuse declarations that have an unknown value or contradict each other.
+
+    Args:
+        called: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
         UnifiedError: names the objective, the declaration and its value.
     """
 
     def refusal(name: str, expected: str) -> UnifiedError:
-        return UnifiedError(f"objective {objective.name}: {name} must be {expected}, got {getattr(objective, name)!r}")
+        found = getattr(objective, name)
+        return UnifiedError(f"objective {called or objective.name}: {name} must be {expected}, got {found!r}")
 
     for name, minimum in (("special_tokens", 0), ("token_types", 1), ("boundary_offsets", 0)):
         if not isinstance(getattr(objective, name), int) or getattr(objective, name) < minimum:

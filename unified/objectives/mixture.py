@@ -52,9 +52,9 @@ class Mixture:
             raise UnifiedError(
                 f"{len(self.objectives)} objectives but {len(self.ratios)} weights; give one weight each"
             )
-        for objective in self.objectives:
-            require_consistent(objective)
         names = self.names or tuple(objective.name for objective in self.objectives)
+        for objective, name in zip(self.objectives, names, strict=True):
+            require_consistent(objective, name)
         require_distinct("objective", names)
         for name, ratio in zip(names, self.ratios, strict=True):
             if not math.isfinite(ratio) or ratio < 0:
