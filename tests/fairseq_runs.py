@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.prepared_python import interpreter
+
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = ("--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm")
 MODULES = {name: f"fairseq_cli.{name}" for name in ("train", "validate", "generate", "interactive", "preprocess")}
@@ -93,7 +95,7 @@ def fields_of_plugins() -> set[str]:
 
 
 def start(command: str, *arguments, **keywords) -> subprocess.Popen:
-    words = [sys.executable, "-m", MODULES[command], *map(str, arguments)]
+    words = [interpreter(), "-m", MODULES[command], *map(str, arguments)]
     return subprocess.Popen(
         words, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords
     )
