@@ -67,6 +67,7 @@ class Reads(Objective):
     token_types: ClassVar[int] = 1
     writes: ClassVar[str] = "nothing"
     heads: ClassVar[tuple[str, ...]] = ("token", "next_sentence")
+    shows_labels: ClassVar[bool] = True  # a place predicts its own token
 
     @property
     def special_tokens(self) -> int:

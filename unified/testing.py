@@ -15,10 +15,10 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.objectives.check import check_examples
+from unified.objectives.check import check_examples, check_first_examples
 from unified.objectives.contract import Objective, Supply, require_consistent
 
-__all__ = ["check_objective"]
+__all__ = ["check_objective", "sample_texts"]
 
 #: Tokens of the first and of the second segment of the texts.
 _SIZES = ((1, 1), (2, 1), (1, 2), (2, 2), (3, 17), (60, 1), (40, 50), (100, 120))
@@ -47,7 +47,7 @@ def check_objective(objective: Objective, seed: int = 1) -> None:
         if problem and word_starts:
             raise UnifiedError(f"objective {objective.name}: {problem}")
         if not problem:
-            for texts in _batches(objective, word_starts, np.random.default_rng(seed)):
+            for texts in sample_texts(objective, word_starts, seed):
                 _check_batch(objective, texts, seed, longest)
 
 
@@ -59,9 +59,11 @@ def _check_lengths_grow(objective: Objective) -> None:
 
 def _check_batch(objective: Objective, texts: Texts, seed: int, longest: int) -> None:
     given = [array.copy() for array in _arrays(texts)]
-    examples = objective.examples(texts, _draws(texts, seed))
     positions = int(objective.lengths(np.array(longest)))
-    check_examples(objective, texts, examples, positions)
+    check_first_examples(objective, texts, _draws(texts, seed), positions)
+    examples = objective.examples(texts, _draws(texts, seed))
+    if not any(map(len, examples.targets.values())):
+        raise UnifiedError(f"objective {objective.name} predicts nothing in {len(texts)} texts")
     if not all(map(np.array_equal, given, _arrays(texts))):
         raise UnifiedError(f"objective {objective.name} changes the text that it is given")
     again = objective.examples(texts, _draws(texts, seed))
@@ -79,8 +81,13 @@ def _check_batch(objective: Objective, texts: Texts, seed: int, longest: int) ->
         check_examples(objective, Texts.of([text]), Examples.of([one]), positions)
 
 
-def _batches(objective: Objective, word_starts: bool, rng: np.random.Generator) -> Iterator[Texts]:
-    """Texts of two segments, and of one where that is enough."""
+def sample_texts(objective: Objective, word_starts: bool = True, seed: int = 1) -> Iterator[Texts]:
+    """Texts such as the objective asks for: some of two segments, and of one where that is enough.
+
+    Args:
+        word_starts: whether they say where words begin.
+    """
+    rng = np.random.default_rng(seed)
     yield Texts.of([_text(objective, *size, word_starts, n, rng) for n, size in enumerate(_SIZES)])
     if objective.segments == 1:
         yield Texts.of([_text(objective, size[0], None, word_starts, n, rng) for n, size in enumerate(_SIZES)])

@@ -16,7 +16,7 @@ from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
-from unified.objectives.check import FIRST_EXAMPLES, check_examples, check_lengths, check_sentinels
+from unified.objectives.check import FIRST_EXAMPLES, check_first_examples, check_lengths, check_sentinels
 from unified.objectives.contract import Objective, Supply
 from unified.objectives.mixture import Mixture
 
@@ -175,27 +175,32 @@ class RowDataset:
     def _named(self, indices: np.ndarray) -> Examples:
         """Examples of one objective, under its name in the mixture."""
         name = self.mixture.names[self._objectives[indices[0]]]
-        return replace(self._made(indices)[1], groups=[name] * len(indices))
+        return replace(self._made(indices), groups=[name] * len(indices))
 
     def _check_first_examples(self) -> None:
         """Compare the first examples of every objective with what it declares, before anything is trained on them."""
         for number, (name, objective) in enumerate(self.mixture):
             first = np.flatnonzero(self._objectives == number)[:FIRST_EXAMPLES]
             if first.size:
-                check_examples(objective, *self._made(first), self.row_length, name)
+                check_first_examples(objective, *self._texts(first)[:2], self.row_length, name)
 
-    def _made(self, indices: np.ndarray) -> tuple[Texts, Examples]:
-        """Texts of one objective, and the examples that it makes of them."""
-        of_mixture = self._objectives[indices[0]]
-        objective, name = self.mixture.objectives[of_mixture], self.mixture.names[of_mixture]
+    def _texts(self, indices: np.ndarray) -> tuple[Texts, Draws, np.ndarray]:
+        """Texts of one objective, the random numbers of their examples, and the tokens planned for each text."""
+        objective = self.mixture.objectives[self._objectives[indices[0]]]
         number = int(self._firsts.searchsorted(indices[0], side="right")) - 1
         plan, own = self._plans[number][1], indices - self._firsts[number]
         draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
-        texts = plan.texts(own, objective, draws)
+        return plan.texts(own, objective, draws), draws, plan.lengths[own]
+
+    def _made(self, indices: np.ndarray) -> Examples:
+        """Examples of one objective."""
+        of_mixture = self._objectives[indices[0]]
+        objective, name = self.mixture.objectives[of_mixture], self.mixture.names[of_mixture]
+        texts, draws, planned = self._texts(indices)
         made = objective.examples(texts, draws)
-        check_lengths(objective, made, self._places[indices], plan.lengths[own], name)
+        check_lengths(objective, made, self._places[indices], planned, name)
         check_sentinels(objective, made, texts, name)
-        return texts, made
+        return made
 
     @property
     def lengths(self) -> np.ndarray:

@@ -24,7 +24,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.check import FIRST_EXAMPLES, check_examples
+from unified.objectives.check import FIRST_EXAMPLES, check_first_examples
 from unified.objectives.contract import Objective
 
 
@@ -132,7 +132,7 @@ class StreamDataset:
         self.set_epoch(1)
         first = range(min(len(self), FIRST_EXAMPLES))
         texts, draws = self.texts(first)
-        check_examples(objective, texts, objective.examples(texts, draws), row_length, called)
+        check_first_examples(objective, texts, draws, row_length, called)
 
     def split(self, streams: int) -> None:
         """Cut the corpus into ``streams`` streams.

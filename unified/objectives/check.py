@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import torch
 
-from unified import masks
 from unified.data.example import Example, Examples
+from unified.data.randomness import Draws
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, ExampleTargets
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.masks import AttentionMask
 from unified.objectives.contract import Objective
+from unified.objectives.leaks import leak_of_copies
 
 #: Examples of a run that are looked at: enough to see every branch of an objective, few enough to cost nothing.
 FIRST_EXAMPLES = 8
-#: So many different labels must all be the next token before an objective counts as one that predicts next tokens.
-_TELLING_LABELS = 4
 
 _PER_TOKEN = ("positions", "token_types")
+
+
+def check_first_examples(
+    objective: Objective, texts: Texts, draws: Draws, positions: int, name: str | None = None
+) -> None:
+    """Make examples and refuse them where they are not what their objective declares, or leak what is predicted.
+
+    Args:
+        draws: random numbers of the examples.
+        positions: position ids must be below.
+        name: what the objective is called in its mixture; its own name where it has no other.
+
+    Raises:
+        UnifiedError: names the objective and the first thing that is wrong.
+    """
+    check_examples(objective, texts, objective.examples(texts, draws), positions, name)
+    problem = leak_of_copies(objective, texts, draws)
+    if problem:
+        raise _refusal(name or objective.name, problem)
 
 
 def check_examples(
     objective: Objective, texts: Texts, examples: Examples, positions: int, name: str | None = None
 ) -> None:
-    """Refuse examples that are not what their objective declares, or whose predictions can see what they predict.
+    """Refuse examples that are not what their objective declares.
 
     Args:
         texts: what the examples were made of.
@@ -43,16 +57,10 @@ def check_examples(
     _check_arrays(called, objective, examples)
     tokens = texts.lengths.sum(0)
     check_lengths(objective, examples, objective.lengths(tokens), tokens, name)
-    made = examples.split()
-    for example in made:
+    for example in examples.split():
         _check_ids(called, objective, example, texts.special, positions)
         _check_predictions(called, objective, example, texts.special)
     check_sentinels(objective, examples, texts, name)
-    step = _prediction_step(made)
-    for example in made:
-        problem = leak(example, step)
-        if problem:
-            raise _refusal(called, problem)
 
 
 def check_lengths(
@@ -143,6 +151,8 @@ def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
     for name, array in factors.items():
         if array is not None and not (np.isfinite(array) & (array >= 0)).all():
             raise _refusal(called, f"made {name} for the head {head!r} that are negative or not finite")
+    if targets.divisors is not None and len(targets) and not targets.divisors.any():
+        raise _refusal(called, f"made divisors for the head {head!r} that are all 0")
 
 
 def _check_ids(called: str, objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
@@ -196,58 +206,3 @@ def _predicted(example: Example) -> ExampleTargets:
 
 def _outside(values: np.ndarray, size: int) -> np.ndarray:
     return values[(values < 0) | (values >= size)]
-
-
-# Who sees what
-
-
-def leak(example: Example, step: int) -> str | None:
-    """How a prediction can reach its own label through several layers of attention; None where none can.
-
-    Args:
-        step: from the index that predicts to the index of its label among the tokens; 0 where labels are hidden or
-            kept on purpose.
-    """
-    mask, predicted = example.mask, _predicted(example).places
-    if example.query_stream:
-        read, labels = len(example.tokens) + np.arange(len(predicted)), predicted
-        mask = _both_streams(mask, mask.query_stream(predicted))
-    else:
-        labels = predicted + step
-        judged = (labels != predicted) & (0 <= labels) & (labels < len(example.tokens))
-        read, labels = predicted[judged], labels[judged]
-    found = masks.leaks(mask, read, labels)
-    if not found:
-        return None
-    through = "".join(f" sees index {key}, which" for key in found[0].through)
-    predicts = int(predicted[np.flatnonzero(read == found[0].query)[0]]) if example.query_stream else found[0].query
-    return f"leaks: the prediction at index {predicts}{through} sees its own label at index {found[0].label_key}"
-
-
-def _both_streams(content: AttentionMask, stream: AttentionMask) -> AttentionMask:
-    """Queries of the content stream, and behind them those of a query stream, over the same keys."""
-    return AttentionMask.unchecked(
-        query_step=torch.cat([content.query_step, stream.query_step]),
-        key_start=content.key_start,
-        key_stop=content.key_stop,
-        document_ends=content.document_ends,
-        query_key=torch.cat([content.own_keys, stream.own_keys]),
-    )
-
-
-def _prediction_step(examples: Sequence[Example]) -> int:
-    """1 or -1 where every label is the next or the previous token of its example, else 0."""
-    for step in (1, -1):
-        labels = []
-        for example in examples:
-            targets = _predicted(example)
-            at = targets.places + step
-            inside = (0 <= at) & (at < len(example.tokens))
-            own = targets.labels[inside]
-            if (example.tokens[at[inside]] != own).any():
-                break
-            labels.append(own)
-        else:
-            if labels and len(np.unique(np.concatenate(labels))) >= _TELLING_LABELS:
-                return step
-    return 0

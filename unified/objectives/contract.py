@@ -130,6 +130,11 @@ class Objective(ABC):
         return None
 
     @property
+    def shows_labels(self) -> bool:
+        """True if what is given holds tokens that are predicted, on purpose, as in T5's deshuffling; else it leaks."""
+        return False
+
+    @property
     def boundary_offsets(self) -> int:
         """How far into a span the head "boundary" predicts, in tokens."""
         return 0

@@ -95,6 +95,7 @@ class Deshuffling(_Rewriting):
     """The tokens in random order are given, their order is restored."""
 
     name: ClassVar[str] = "deshuffling"
+    shows_labels: ClassVar[bool] = True
 
     def rewrite(self, tokens, special, rng):
         return rng.permutation(tokens), tokens
@@ -127,6 +128,7 @@ class BertStyle(_Noised):
     """
 
     name: ClassVar[str] = "bert_style"
+    shows_labels: ClassVar[bool] = True
 
     random_share: float = 0.1
 
@@ -149,6 +151,7 @@ class MassStyle(_Noised):
     """Every noise token becomes the same sentinel, the whole text is predicted (``iid_15_m_f``, after MASS)."""
 
     name: ClassVar[str] = "mass_style"
+    shows_labels: ClassVar[bool] = True
 
     def unmet(self, supply: Supply) -> str | None:
         return supply.lacks_sentinels(1)
