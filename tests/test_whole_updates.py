@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from fairseq.logging import metrics
 
+from fairseq_plugins.criterions.unified_lm import UnifiedLMCriterion
 from fairseq_plugins.criterions.unified_understanding import UnifiedUnderstandingCriterion
 from fairseq_plugins.dataset import to_batch
 from fairseq_plugins.items import ItemFairseqDataset
@@ -195,3 +198,16 @@ def test_parts_of_an_update_add_up():
     assert sum(sum_of_means(part, divisors) for part in parts) == 8 / 4 + 1 / 1
     alone = sum_of_means(parts[1], {"a": torch.tensor(1.0).double(), "b": torch.tensor(0.0).double()})
     assert alone == 2.0 and alone.dtype == torch.float32, "what is not predicted adds nothing"
+
+
+def test_a_logged_loss_is_the_summed_loss_over_the_summed_divisors_of_all_updates():
+    """Updates differ in how many predictions share a divisor; a mean weighted by predictions would be 2.5 here."""
+    parts = ("a:nll", "a:divisor", "a:count", "a:correct")
+    updates = [dict(zip(parts, sums, strict=True)) for sums in ((4.0, 2.0, 1, 1), (18.0, 6.0, 1, 0))]
+    with metrics.aggregate() as logged:
+        for update in updates:
+            UnifiedLMCriterion.reduce_metrics([update])
+    assert logged["a_loss"].avg == pytest.approx(22 / 8 / math.log(2)) and logged["a_accuracy"].avg == 50
+    with metrics.aggregate() as logged:
+        UnifiedLMCriterion.reduce_metrics([{**updates[0], "a:divisor": 0.0}])
+    assert "a_loss" not in logged

@@ -33,7 +33,7 @@ from unified.embedding import Embedding
 from unified.ensembles import joined, require_alike
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
-from unified.generation.decoder import NO_ENTITIES_IN_WRITING
+from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
 from unified.masks import TEXT_MASKS, permutation
@@ -465,7 +465,7 @@ class UnifiedLM(Answering, Composing, Embedding):
         if self.model.config.reads_entities:
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if self.writes == "nothing":
-            raise UnifiedError("the model does not generate: its token types serve no decoding scheme")
+            raise UnifiedError(NO_SCHEME)
         if prompt is None or prompt == SCHEMES[self.writes].prompt:
             return self.writes
         if SCHEMES[self.writes].query_stream:

@@ -33,7 +33,7 @@ from unified.data.pairs import PairTexts, cut_note
 from unified.data.target_symbols import target_symbols
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
-from unified.generation.decoder import NO_ENTITIES_IN_WRITING
+from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.model import TransformerConfig
 from unified.model.language_model import NO_TOKEN_HEAD, LanguageModel
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
@@ -380,10 +380,7 @@ class UnifiedLMTask(DictionaryTask):
         if any(model.core.token_head is None for model in models):
             raise UnifiedError(NO_TOKEN_HEAD)
         if any(model.decoder is None for model in models):
-            raise UnifiedError(
-                "the model does not generate: its token types serve no decoding scheme (--writes nothing); train one "
-                "with --token-types 6"
-            )
+            raise UnifiedError(NO_SCHEME)
         if self.datasets and not self.folder.paired:
             raise UnifiedError(
                 f"{self.folder.path} holds documents, from which fairseq-generate has nothing to generate; continue "

@@ -66,6 +66,12 @@ NO_ENTITIES_IN_WRITING = (
     "would read and write; it does not generate or score texts"
 )
 
+#: Why a model that writes nothing does not generate.
+NO_SCHEME = (
+    "the model does not generate (writes nothing): the objective that it learnt declares no decoding scheme, or the "
+    "scheme needs more token types than the model has; --writes in training chooses a scheme, --token-types the types"
+)
+
 
 @dataclass(frozen=True)
 class SourceCache:
