@@ -12,7 +12,7 @@ sentence at once, and an instance is a jump from one sentence to another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -42,8 +42,8 @@ class Instances:
     next_sentence: bool = True
     short_share: float = 0.1
 
-    each_epoch = True
-    shortest = 2
+    each_epoch: ClassVar[bool] = True
+    shortest: ClassVar[int] = 2
 
     def plan(self, texts: DocumentTexts, room: Room, seed: int, epoch: int, share: Share | None) -> PlannedInstances:
         """See the module; the choices depend on (seed, epoch) alone."""
@@ -97,7 +97,7 @@ class PlannedInstances:
     segment_lengths: np.ndarray
     is_next: np.ndarray | None
 
-    rows = None
+    rows: ClassVar[None] = None
 
     @property
     def lengths(self) -> np.ndarray:

@@ -7,7 +7,7 @@ Most objectives read :class:`Blocks`. An objective that wants its texts cut in a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,34 +23,43 @@ _ROWS_PER_PART, _PARTS = 64, 32
 
 
 class TextPlan(Protocol):
-    """N texts of one epoch.
+    """N texts of one epoch."""
 
-    Attributes:
-        lengths: int64 (N,), tokens of each, special symbols not counted.
-        rows: the texts of row after row, int64 (N,), and where each row begins, (R + 1,), the end included; None
-            where rows shall be packed when the examples' lengths are known.
-    """
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 (N,), tokens of each, special symbols not counted."""
+        ...
 
-    lengths: np.ndarray
-    rows: tuple[np.ndarray, np.ndarray] | None
+    @property
+    def rows(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The texts of row after row, int64 (N,), and where each row begins, (R + 1,), the end included.
+
+        None where rows shall be packed when the examples' lengths are known.
+        """
+        ...
 
     def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
         """Texts ``indices`` (int64 (n,)) as ``objective`` wants them."""
         ...
 
 
-class Planner(Protocol):
-    """A kind of planning: a frozen dataclass, so that equal ones can be told.
+Source = TypeVar("Source", contravariant=True)
 
-    Attributes:
-        each_epoch: True where every epoch has texts of its own; False where only what objectives do to them changes.
-        shortest: how many tokens rows must have room for, so that there is anything to plan.
-    """
 
-    each_epoch: bool
-    shortest: int
+class Planner(Protocol[Source]):
+    """A kind of planning: a frozen dataclass, so that equal ones can be told; it cuts texts of one kind of source."""
 
-    def plan(self, texts: TextSource, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
+    @property
+    def each_epoch(self) -> bool:
+        """True where every epoch has texts of its own; False where only what objectives do to them changes."""
+        ...
+
+    @property
+    def shortest(self) -> int:
+        """How many tokens rows must have room for, so that there is anything to plan."""
+        ...
+
+    def plan(self, texts: Source, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
         """The texts of ``epoch``, from the documents of ``share``, or from all of them."""
         ...
 
@@ -59,8 +68,8 @@ class Planner(Protocol):
 class Blocks:
     """What the source cuts itself: blocks of whole sentences of a document, or pairs."""
 
-    each_epoch = False
-    shortest = 1
+    each_epoch: ClassVar[bool] = False
+    shortest: ClassVar[int] = 1
 
     def plan(self, texts: TextSource, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
         """Blocks in rows; where texts of one length make examples of different ones, blocks that are not packed yet."""

@@ -89,7 +89,8 @@ class Anna(BatchedObjective):
     @property
     def annotations(self) -> tuple[str, ...]:
         """See :class:`unified.objectives.Objective`."""
-        kinds = [SCHEMES[self.scheme]] if self._hides_spans or self.scheme == "pos" else []
+        kind = SCHEMES[self.scheme]
+        kinds = [kind] if kind is not None and (self._hides_spans or self.scheme == "pos") else []
         return tuple(dict.fromkeys([*kinds, "entities"] if self.mark_entities else kinds))
 
     @property
@@ -146,8 +147,9 @@ class Anna(BatchedObjective):
         candidates, counts = words_to_hide(sequences.tokens, extents, texts.special, self.name)
         for_spans, for_words, left = self._quotas(prediction_count(self.mask_share, counts), draws)
         taken = bytearray(~candidates)
-        if self._hides_spans:
-            spans = self._spans(texts, sequences, SCHEMES[self.scheme])
+        kind = SCHEMES[self.scheme]
+        if kind is not None and self._hides_spans:
+            spans = self._spans(texts, sequences, kind)
             for_words += cover_whole(taken, _shuffled(spans, draws, "spans"), for_spans)
         if self._hides_words:
             bounds, _ = word_bounds(candidates, sequences.word_starts(texts, self.name), extents)

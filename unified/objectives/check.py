@@ -139,9 +139,9 @@ def _check_arrays(called: str, objective: Objective, examples: Examples) -> None
 def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
     """Refuse arrays of the targets of a head that do not fit together."""
     labels = _labels(called, head, targets)
-    for name, array in (("index", targets.index), ("labels", labels)):
-        if array.dtype != np.int64:
-            raise _refusal(called, f"made {name} of dtype {array.dtype} for the head {head!r}; expected int64")
+    for name, numbers in (("index", targets.index), ("labels", labels)):
+        if numbers.dtype != np.int64:
+            raise _refusal(called, f"made {name} of dtype {numbers.dtype} for the head {head!r}; expected int64")
     if targets.index.ndim != 2:
         raise _refusal(called, f"made an index of shape {targets.index.shape} for the head {head!r}; expected (N, k)")
     factors = {"weights": targets.weights, "divisors": targets.divisors}
@@ -181,7 +181,7 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
             raise _refusal(called, f"has {outside[0]} among the places {what}")
         if head in tables:
             size, known = tables[head]
-            outside = _outside(targets.labels, size)
+            outside = _outside(_labels(called, head, targets), size)
             if outside.size:
                 what = f"among the labels of the head {head!r}"
                 raise _refusal(called, f"has {outside[0]} {what}; {known.format(size)}")

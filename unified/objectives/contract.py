@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
 
 if TYPE_CHECKING:  # planners cut texts for objectives
+    from unified.data.documents import DocumentTexts
     from unified.data.planning import Planner
 
 #: Heads of a language model that an objective may train.
@@ -100,7 +101,7 @@ class Objective(ABC):
         return False
 
     @property
-    def planner(self) -> Planner | None:
+    def planner(self) -> Planner[DocumentTexts] | None:
         """How its texts are cut from documents; None for blocks of whole sentences, and for pairs."""
         return None
 
@@ -182,7 +183,8 @@ def require_declared(kind: type[Objective]) -> None:
         UnifiedError: names the class and what is missing.
     """
     # A field without a default takes the property of the base class for its default.
-    bare = [field.name for field in fields(kind) if isinstance(field.default, property)] if is_dataclass(kind) else []
+    declared: tuple[Field[object], ...] = fields(kind) if is_dataclass(kind) else ()
+    bare = [field.name for field in declared if isinstance(field.default, property)]
     missing = sorted({*kind.__abstractmethods__, *bare})
     if missing:
         raise UnifiedError(
@@ -210,9 +212,9 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
             raise refusal(name, f"a whole number of at least {minimum}")
     if objective.segments not in (1, 2):
         raise refusal("segments", "1 or 2")
-    for name, known in (("writes", DECODING), ("mask", TEXT_MASKS)):
-        if getattr(objective, name) not in known:
-            raise refusal(name, f"one of {', '.join(known)}")
+    for name, one_of in (("writes", DECODING), ("mask", (*TEXT_MASKS,))):
+        if getattr(objective, name) not in one_of:
+            raise refusal(name, f"one of {', '.join(one_of)}")
     for name, known in (("heads", HEADS), ("annotations", (*KINDS, *SOURCE_KINDS))):
         value = getattr(objective, name)
         if not isinstance(value, tuple) or not set(value) <= set(known):

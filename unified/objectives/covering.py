@@ -79,7 +79,7 @@ def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open
     draw_of = np.full(len(is_open), never)
     draw_of[first[::-1]] = draws[::-1]  # of several draws of one word the earliest stays
     longer = last > first
-    earliest, may = memoryview(draw_of), memoryview(is_open)
+    earliest, may = draw_of.data, is_open.data
     for draw, begin, end in zip(*(array[longer].tolist() for array in (draws, first, last)), strict=True):
         if earliest[begin] < draw:
             continue
@@ -95,7 +95,7 @@ def _cover_one_by_one(
     first: np.ndarray, last: np.ndarray, sizes: np.ndarray, is_open: np.ndarray, covered: np.ndarray, left: int
 ) -> int:
     """Let draws of words cover ``left`` more places of one sequence; how many remain."""
-    for begin, end in zip(memoryview(first), memoryview(last), strict=True):
+    for begin, end in zip(first.data, last.data, strict=True):
         if not left:
             break
         if covered[begin]:
@@ -148,7 +148,7 @@ def cover_words(
     stops, left = _fitting(sizes[words], each, counts)
     hidden[words[each.firsts(stops - each.starts)]] = True
     # From the first word that does not fit on, one by one.
-    ordered, sizes_of = memoryview(words), memoryview(sizes)
+    ordered, sizes_of = words.data, sizes.data
     for first, stop, count in zip(stops.tolist(), each.stops.tolist(), left.tolist(), strict=True):
         for word in ordered[first:stop]:
             if count == 0:

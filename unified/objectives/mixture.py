@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
@@ -19,6 +19,7 @@ def spelled(objective: Objective) -> str:
     An objective that is not one of this library's is spelled ``module:Class``.
     """
     kind = type(objective)
+    assert is_dataclass(objective), f"{kind.__qualname__} is an objective, but no dataclass"
     own = kind.__module__.startswith("unified.objectives.")
     name = objective.name if own else f"{kind.__module__}:{kind.__qualname__}"
     values = ((f, getattr(objective, f.name)) for f in fields(objective) if f.init)

@@ -15,6 +15,16 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
+class Replacing(Named, Protocol):
+    """An objective that replaces what it hides: by [MASK], by random tokens, or not at all."""
+
+    @property
+    def mask_replace_share(self) -> float: ...
+
+    @property
+    def random_replace_share(self) -> float: ...
+
+
 def require_share(objective: Named, *names: str, zero: bool = True) -> None:
     """Refuse fields that are not numbers from 0 to 1; with ``zero=False`` 0 itself is refused too.
 
@@ -52,7 +62,7 @@ def require_flag(objective: Named, *names: str) -> None:
             raise UnifiedError(f"{objective.name}: {name} must be True or False, got {value!r}")
 
 
-def require_replacements(objective: Named) -> None:
+def require_replacements(objective: Replacing) -> None:
     """Refuse shares of [MASK] and of random tokens that are no shares or add up to more than 1.
 
     Raises:

@@ -205,8 +205,8 @@ def joined(segments: tuple[np.ndarray, ...], special: SpecialTokens) -> tuple[np
     return tokens, lengths
 
 
-def require_word_starts(texts: Texts, name: str) -> None:
-    """Refuse texts that do not say where words begin.
+def require_word_starts(texts: Texts, name: str) -> np.ndarray:
+    """``Texts.word_starts``; texts that do not say where words begin are refused.
 
     Raises:
         UnifiedError: names the objective.
@@ -216,6 +216,7 @@ def require_word_starts(texts: Texts, name: str) -> None:
             f"{name}: whole words are wanted, but this text does not say where words begin (Text.word_starts is "
             "None); prepare the data with a tokenizer"
         )
+    return texts.word_starts
 
 
 def annotated_spans(texts: Texts, kind: str, name: str) -> Spans:

@@ -117,10 +117,10 @@ class SpanBert(MayPredictNext, BatchedObjective):
         """bool (T,)."""
         extents = sequences.extents
         candidates, words = words_to_hide(sequences.tokens, extents, texts.special, self.name)
-        starts = None if self.scheme == "subword" else sequences.word_starts(texts, self.name)
         counts = np.ceil(self.mask_share * words - 1e-9).astype(np.int64)  # the slack keeps 0.15 x 20 at 3 tokens
         if self.scheme in ANNOTATED:
-            return self._annotated(texts, sequences, candidates, starts, counts, draws)
+            return self._annotated(texts, sequences, candidates, counts, draws)
+        starts = None if self.scheme == "subword" else sequences.word_starts(texts, self.name)
         shares = geometric_shares(self.p, self.max_words if self.scheme == "geometric" else 1)
         return cover_spans(candidates, starts, extents, counts, shares, draws)
 
@@ -129,7 +129,6 @@ class SpanBert(MayPredictNext, BatchedObjective):
         texts: Texts,
         sequences: Sequences,
         candidates: np.ndarray,
-        starts: np.ndarray,
         counts: np.ndarray,
         draws: Draws,
     ) -> np.ndarray:
@@ -137,7 +136,7 @@ class SpanBert(MayPredictNext, BatchedObjective):
         cuts = sequences.extents.starts[1:]
         parts = zip(
             np.split(candidates, cuts),
-            np.split(starts, cuts),
+            np.split(sequences.word_starts(texts, self.name), cuts),
             sequence_spans(texts, ANNOTATED[self.scheme], sequences.blocks, self.name).split(),
             counts.tolist(),
             draws.generators("annotated spans"),

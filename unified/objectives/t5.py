@@ -67,7 +67,8 @@ class _Rewriting(BatchedObjective):
         """See :class:`unified.objectives.Objective`."""
         pairs = zip(texts.texts(), draws.generators("noise"), strict=True)
         rewritten = [self.rewrite(text.tokens, text.special, rng) for text, rng in pairs]
-        return next_token_examples(self.name, *zip(*rewritten, strict=True), texts.special)
+        sources, targets = zip(*rewritten, strict=True)
+        return next_token_examples(self.name, sources, targets, texts.special)
 
     @abstractmethod
     def rewrite(
@@ -85,7 +86,9 @@ class PrefixLM(_Rewriting):
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
         return tokens + self.special_tokens
 
-    def rewrite(self, tokens, special, rng):
+    def rewrite(
+        self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         cut = int(rng.integers(1, max(len(tokens), 2)))
         return tokens[:cut], tokens[cut:]
 
@@ -97,7 +100,9 @@ class Deshuffling(_Rewriting):
     name: ClassVar[str] = "deshuffling"
     shows_labels: ClassVar[bool] = True
 
-    def rewrite(self, tokens, special, rng):
+    def rewrite(
+        self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         return rng.permutation(tokens), tokens
 
 
@@ -139,7 +144,9 @@ class BertStyle(_Noised):
     def unmet(self, supply: Supply) -> str | None:
         return supply.lacks_sentinels(1)
 
-    def rewrite(self, tokens, special, rng):
+    def rewrite(
+        self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         noise = self.noise(len(tokens), rng)
         at_random = rng.random(len(tokens)) < self.random_share
         drawn = rng.integers(special.ordinary_start, special.ordinary_stop, len(tokens))
@@ -156,7 +163,9 @@ class MassStyle(_Noised):
     def unmet(self, supply: Supply) -> str | None:
         return supply.lacks_sentinels(1)
 
-    def rewrite(self, tokens, special, rng):
+    def rewrite(
+        self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         return np.where(self.noise(len(tokens), rng), special.first_sentinel, tokens), tokens
 
 
@@ -169,7 +178,9 @@ class DropTokens(_Noised):
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
         return tokens + self.special_tokens
 
-    def rewrite(self, tokens, special, rng):
+    def rewrite(
+        self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         noise = self.noise(len(tokens), rng)
         return tokens[~noise], tokens[noise]
 
@@ -212,7 +223,9 @@ class ReplaceSpans(_Noised):
     def unmet(self, supply: Supply) -> str | None:
         return supply.lacks_sentinels(self.target_sentinels(supply.longest))
 
-    def rewrite(self, tokens, special, rng):
+    def rewrite(
+        self, tokens: np.ndarray, special: SpecialTokens, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         noise = keep_runs(self.noise(len(tokens), rng), int(self.most_runs(np.array(len(tokens)))))
         target = runs_behind_sentinels(tokens, noise, special)
         if self.closing_sentinel:

@@ -35,7 +35,7 @@ def with_tags(texts: Texts, name: str) -> Texts:
         UnifiedError: the texts have no parts of speech, or do not say where words begin.
     """
     texts = texts.first_segments()
-    require_word_starts(texts, name)
+    begins = require_word_starts(texts, name).copy()
     extents = Extents(texts.lengths[0])
     spans = annotated_spans(texts, PARTS_OF_SPEECH, name).shifted(extents.starts)
     starts, stops, tags = spans.bounds.T
@@ -43,7 +43,6 @@ def with_tags(texts: Texts, name: str) -> Texts:
     first = np.flatnonzero(starts >= np.append(0, reach)[: len(starts)])  # words that share no token with earlier ones
     starts, tags = starts[first], tags[first]
     stops = reach[np.append(first, len(reach))[1:] - 1]
-    begins = texts.word_starts.copy()
     begins[runs(starts, stops - starts)] = False
     begins[starts] = True
     return replace(

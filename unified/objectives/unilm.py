@@ -60,12 +60,23 @@ class _PretrainingCloze(Cloze, BatchedObjective):
     paper: ClassVar[str] = "Dong et al. 2019 (UniLM), section 2.3"
     token_types: ClassVar[int] = 6
     writes: ClassVar[str] = "left_to_right"
-    heads: ClassVar[tuple[str, ...]] = ("token",)
     paired: ClassVar[bool] = False
-    segments: ClassVar[int] = 1
-    special_tokens: ClassVar[int] = 2
 
     mask_share: float = 0.15
+
+    # Properties, for with next-sentence prediction they are others.
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        return ("token",)
+
+    @property
+    def segments(self) -> int:
+        return 1
+
+    @property
+    def special_tokens(self) -> int:
+        return 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,7 +138,7 @@ class Bidirectional(MayPredictNext, _PretrainingCloze):
     def _steps(self, sequences: Sequences) -> Steps:
         return steps.bidirectional(sequences.extents.lengths)
 
-    def _is_next(self, texts: Texts) -> np.ndarray:
+    def _is_next(self, texts: Texts) -> np.ndarray | None:
         return self.pair_labels(texts)
 
 
@@ -272,8 +283,8 @@ class TargetNext(MayExtract, BatchedObjective):
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """See :class:`unified.objectives.Objective`; nothing is drawn."""
-        of_each = [both_segments(text, self.name) for text in texts.texts()]
-        made = next_token_examples(self.name, *zip(*of_each, strict=True), texts.special)
+        sources, targets = zip(*(both_segments(text, self.name) for text in texts.texts()), strict=True)
+        made = next_token_examples(self.name, sources, targets, texts.special)
         return self.with_sentences(made, texts, texts.lengths + [[2], [1]])
 
 

@@ -182,7 +182,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         lengths = (1 + _edges(self.max_span).searchsorted(draws.uniforms("lengths", counts), side="right")).tolist()
         uniforms = draws.uniforms("places", counts).tolist()
         # Where the next word begins, from every place on.
-        next_start = memoryview(np.minimum.accumulate(np.where(starts, np.arange(size), size)[::-1])[::-1])
+        next_start = np.minimum.accumulate(np.where(starts, np.arange(size), size)[::-1])[::-1].data
         taken, left = bytearray(size), counts.copy()
         offsets = Extents(counts).offsets.tolist()
         for one, (place, end) in enumerate(zip(extents.starts.tolist(), extents.stops.tolist(), strict=True)):
@@ -202,11 +202,11 @@ class XLNet(MayPredictNext, BatchedObjective):
                 wanted -= stop - begin
                 place = stop + room - before
             left[one] = wanted
-        taken = np.frombuffer(taken, dtype=bool)
-        free = np.flatnonzero(~taken)
+        hidden = np.frombuffer(taken, dtype=bool)
+        free = np.flatnonzero(~hidden)
         each = Extents(extents.counts(free))
-        taken[free[draws.permutations("single tokens", each.lengths)[each.firsts(left)]]] = True
-        return taken
+        hidden[free[draws.permutations("single tokens", each.lengths)[each.firsts(left)]]] = True
+        return hidden
 
     def _order(self, ordered: np.ndarray, halves: Extents, draws: Draws) -> np.ndarray:
         """When each place appears, int64 (T,); those not ``ordered`` do before the others of their half."""
