@@ -27,7 +27,7 @@ from permutation_step import permuted
 from unified import masks
 from unified.data.example import Batch
 from unified.kernels.cpu import dropout, keep_freed_memory
-from unified.model import LanguageModel
+from unified.model import UnifiedModel
 from unified.processes import guarded_children
 
 #: Model settings by what they show, the row that is trained on, and the dtype of autocast.
@@ -101,7 +101,7 @@ def last_block_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], No
     whole = our_model(SIZES[arguments.size], 0.0)
 
     def hidden(batch: Batch, memory: None, places: torch.Tensor) -> torch.Tensor:
-        return LanguageModel.hidden(whole, batch, memory).flatten(0, 1)[places]
+        return UnifiedModel.hidden(whole, batch, memory).flatten(0, 1)[places]
 
     whole.hidden = hidden
     batch = batch_of(rows_of("unmasked", arguments.rows, arguments.length))

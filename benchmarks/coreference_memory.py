@@ -23,8 +23,7 @@ from resident import MEBIBYTE, forget_peak, in_own_process, resident
 
 from unified.data.vocabulary import Vocabulary
 from unified.kernels.cpu import accelerate
-from unified.model import TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks import Codec, parse_head
 from unified.tasks.batches import assembled, runs_of, units_of
 from unified.tasks.documents import DocumentItem
@@ -92,7 +91,7 @@ def train(predictor: Predictor, item: DocumentItem) -> int:
     encoded = task.encode([item], codec)
     (members,) = runs_of(units_of(encoded.owners, True), task.longest_run, np.random.default_rng(0))
     _, batch, reading = assembled(encoded, members, codec.longest, codec.vocabulary.special.pad)
-    task.loss(network(batch, reading, predictor.head), reading).total.backward()
+    task.loss(network.scores(batch, reading, predictor.head), reading).total.backward()
     network.zero_grad(set_to_none=False)  # the gradients' own memory is the model's, not the document's
     return len(members)
 
@@ -108,7 +107,7 @@ def model(head: str) -> Predictor:
     config = TransformerConfig(len(vocabulary), layers=LAYERS, width=WIDTH, heads=WIDTH // 32, max_positions=LONGEST)
     torch.manual_seed(0)
     task = parse_head(head).task_of([document(10)])
-    network = accelerate(UnderstandingModel(config, {"coreference": task.head(config)})).eval()
+    network = accelerate(UnifiedModel.for_tasks(config, {"coreference": task.head(config)})).eval()
     return Predictor(network, "coreference", task, Codec(tokenizer, vocabulary, LONGEST))
 
 

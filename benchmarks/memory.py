@@ -22,7 +22,7 @@ from torch import nn
 
 from unified import masks
 from unified.data.example import Batch
-from unified.model import LanguageModel
+from unified.model import UnifiedModel
 
 THEIRS = ("transformers", "transformers, attention dropout 0")
 
@@ -68,7 +68,7 @@ def peak_of_length(length: int, arguments: argparse.Namespace) -> float:
     return (resident("VmHWM") - before) / MEGABYTE
 
 
-def _backward(model: LanguageModel, batch: Batch) -> None:
+def _backward(model: UnifiedModel, batch: Batch) -> None:
     """Gradients stay where they are and are added to."""
     model(batch)["benchmark"].total.backward()
 

@@ -14,7 +14,7 @@ from unified.data.collate import collate
 from unified.data.example import Batch, Example
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.kernels.cpu import accelerate
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 
 VOCABULARY = 30_522
 PREDICTED = 0.15
@@ -38,12 +38,12 @@ class Size:
 SIZES = {"small": Size(6, 384), "base": Size(12, 768), "large": Size(24, 1024, 16)}
 
 
-def our_model(size: Size, attention_dropout: float, device: str = "cpu", **changes) -> LanguageModel:
+def our_model(size: Size, attention_dropout: float, device: str = "cpu", **changes) -> UnifiedModel:
     torch.manual_seed(0)
     shape = {"layers": size.layers, "width": size.width, "heads": size.heads, "token_types": 2}
     shape |= {"vocabulary_size": VOCABULARY, "attention_dropout": attention_dropout}
     config = TransformerConfig(**shape | changes)
-    return accelerate(LanguageModel(config)).train().to(device)
+    return accelerate(UnifiedModel.for_language(config)).train().to(device)
 
 
 def bert(size: Size, device: str = "cpu", **changes) -> nn.Module:
@@ -104,7 +104,7 @@ def step_of(
     return step
 
 
-def our_step(model: LanguageModel, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], float]:
+def our_step(model: UnifiedModel, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], float]:
     """Ours, the mean loss of the predicted places."""
 
     def loss() -> torch.Tensor:

@@ -12,7 +12,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
 from unified.hub import UnifiedLM
-from unified.model import LanguageModel
+from unified.model import UnifiedModel
 from unified.tasks.catalogue import TASKS
 from unified.tasks.formats.writing import text_of
 from unified.tasks.items import read_items
@@ -74,7 +74,7 @@ class OfficialScores:
         if count != len(self.items):
             raise UnifiedError(f"--eval-items: holds {len(self.items):,} items for {count:,} validation pairs")
 
-    def write_with(self, core: LanguageModel, vocabulary: Vocabulary, writes: str, folder: Path, lengths: PairLengths):
+    def write_with(self, core: UnifiedModel, vocabulary: Vocabulary, writes: str, folder: Path, lengths: PairLengths):
         """Name the model whose texts are scored.
 
         Args:

@@ -13,8 +13,7 @@ from omegaconf import II
 from torch import nn
 
 from unified.errors import UnifiedError
-from unified.model import LanguageModel
-from unified.model.understanding import UnderstandingModel
+from unified.model import UnifiedModel
 from unified.model.weight_decay import exempt_from_decay
 
 #: fairseq copies this attribute of a parameter where it keeps a copy in another precision.
@@ -40,14 +39,13 @@ class Role:
     decays: bool = True
 
 
-def mark_parameters(model: LanguageModel) -> None:
-    """Attach its :class:`Role` to each parameter of a language model or a model of tasks."""
+def mark_parameters(model: UnifiedModel) -> None:
+    """Attach its :class:`Role` to each parameter of a model."""
     transformer = model.transformer
     layers = {id(parameter): 0 for parameter in transformer.embeddings.parameters()}
     for number, block in enumerate(transformer.blocks):
         layers |= {id(parameter): number for parameter in block.parameters()}
-    heads = model.task_parameters() if isinstance(model, UnderstandingModel) else ()
-    of_heads, exempt = {id(parameter) for parameter in heads}, exempt_from_decay(model)
+    of_heads, exempt = {id(parameter) for parameter in model.task_parameters()}, exempt_from_decay(model)
     for name, parameter in model.named_parameters():
         role = Role(layers.get(id(parameter)), id(parameter) in of_heads, name not in exempt)
         setattr(parameter, _ATTRIBUTE, role)

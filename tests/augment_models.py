@@ -10,8 +10,7 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.checkpoints.trained import Trained, write
 from unified.data.vocabulary import Vocabulary
-from unified.model import LanguageModel, TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.span import SpanAnswers
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
 
@@ -43,7 +42,7 @@ def asking(folder: Path, seed: int, writes: str = "cloze", **changes) -> Path:
     tokenizer().save(folder)
     torch.manual_seed(seed)
     shape = config(**changes)
-    write(Trained(shape, writes, LanguageModel(shape).state_dict(), vocabulary()), folder, folder)
+    write(Trained(shape, writes, UnifiedModel.for_language(shape).state_dict(), vocabulary()), folder, folder)
     return folder
 
 
@@ -53,7 +52,7 @@ def spans(folder: Path, seed: int, labels: tuple[str, ...] = (), **changes) -> P
     path = folder / "checkpoint_last.pt"
     content, task = load_checkpoint(path), SpanAnswers(labels=labels, max_answer=4)
     torch.manual_seed(seed)
-    model = UnderstandingModel(config(**changes), {"span": task.head(config(**changes))})
+    model = UnifiedModel.for_tasks(config(**changes), {"span": task.head(config(**changes))})
     fingerprint = content["model"]["dictionary_version"]
     content["model"] = {f"core.{name}": value for name, value in model.state_dict().items()}
     content["model"]["dictionary_version"] = fingerprint

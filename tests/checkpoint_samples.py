@@ -9,7 +9,7 @@ import torch
 from unified.checkpoints import fingerprint, save
 from unified.data.mmap import TokenFileWriter
 from unified.data.vocabulary import Vocabulary
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
 
@@ -33,11 +33,11 @@ def data_folder(folder: Path, pairs: bool) -> Vocabulary:
     return vocabulary
 
 
-def checkpoint(path: Path, vocabulary: Vocabulary, data: str, writes: str = "cloze", **changes) -> LanguageModel:
+def checkpoint(path: Path, vocabulary: Vocabulary, data: str, writes: str = "cloze", **changes) -> UnifiedModel:
     """Write the file; returns the model in it."""
     torch.manual_seed(7)
     shape = {**SHAPE, **changes}
-    model = LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary), **shape)).eval()
+    model = UnifiedModel.for_language(TransformerConfig(vocabulary_size=len(vocabulary), **shape)).eval()
     path.parent.mkdir(parents=True, exist_ok=True)
     state = {f"core.{name}": value for name, value in model.state_dict().items()}
     state["dictionary_version"] = torch.tensor(fingerprint(vocabulary.symbols))

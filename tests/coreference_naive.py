@@ -8,9 +8,8 @@ import torch
 
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.model.ranking import Ranking
-from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec
 from unified.tasks.coreference import Coreference
 from unified.tasks.documents import DocumentItem
@@ -58,14 +57,14 @@ class Case:
         head = self.task.head(config)
         for parameter in head.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
-        self.model = UnderstandingModel(config, {"coreference": head}).double().eval()
+        self.model = UnifiedModel.for_tasks(config, {"coreference": head}).double().eval()
 
     def read(self, members) -> tuple[list[Ranking], dict]:
         """Rankings of segments in a given order, and their reading."""
         members = np.array(members)
         rows = [[self.encoded.examples[member]] for member in members]
         reading = self.encoded.reading(members)
-        return self.model(collate(rows, None, ("task",), 1), reading, "coreference"), reading
+        return self.model.scores(collate(rows, None, ("task",), 1), reading, "coreference"), reading
 
     def segments_of(self, *items: int) -> list[int]:
         return np.flatnonzero(np.isin(self.encoded.owners, items)).tolist()

@@ -18,7 +18,7 @@ from unified.checkpoints import load_parameters
 from unified.checkpoints.bert import import_bert
 from unified.checkpoints.roberta import import_roberta
 from unified.checkpoints.xlnet import import_xlnet
-from unified.model import LanguageModel
+from unified.model import UnifiedModel
 
 KINDS = ("bert", "roberta", "xlnet", "unilm")
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "bird", "sang", "."]
@@ -220,7 +220,7 @@ def xlnet_pieces() -> bytes:
 
 def _writing(lm: UnifiedLM, writes: str) -> UnifiedLM:
     """A copy of the model with six token types instead of two."""
-    model = LanguageModel(replace(lm.model.config, token_types=6))
+    model = UnifiedModel.for_language(replace(lm.model.config, token_types=6))
     load_parameters(model, lm.model.state_dict())
     return UnifiedLM(model, lm.vocabulary, lm.tokenizer, writes, lm.folder)
 

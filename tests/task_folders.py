@@ -9,7 +9,7 @@ import torch
 
 from unified.checkpoints.trained import Trained, write
 from unified.data.vocabulary import Vocabulary
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.items import write_items
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -43,5 +43,5 @@ def language_model(path: Path, *more: str, writes: str = "nothing", **changes) -
     shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "dropout": 0.0, "attention_dropout": 0.0}
     known = vocabulary(*more)
     config = TransformerConfig(vocabulary_size=len(known), **shape | changes)
-    write(Trained(config, writes, LanguageModel(config).state_dict(), known), path, path)
+    write(Trained(config, writes, UnifiedModel.for_language(config).state_dict(), known), path, path)
     return path

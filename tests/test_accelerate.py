@@ -17,7 +17,7 @@ from unified.kernels.cpu.dropout import Dropout
 from unified.kernels.cpu.linear import Linear, OneDnnLinearMap, why_not_onednn
 from unified.kernels.cpu.swaps import BlockedChoice
 from unified.kernels.plain import LinearMap
-from unified.model import PRESETS, LanguageModel
+from unified.model import PRESETS, UnifiedModel
 
 LENGTH = 160
 
@@ -34,13 +34,15 @@ def idle_avx512(monkeypatch, tmp_path):
         pytest.skip(why_not_onednn())
 
 
-def language_model(preset: str, **changes) -> LanguageModel:
+def language_model(preset: str, **changes) -> UnifiedModel:
     torch.manual_seed(0)
     rates = dict.fromkeys(("dropout", "attention_dropout", "inner_dropout"), 0.0)
-    return LanguageModel(PRESETS[preset](vocabulary_size=50, initializer_range=0.1, **rates, **changes)).train()
+    return UnifiedModel.for_language(
+        PRESETS[preset](vocabulary_size=50, initializer_range=0.1, **rates, **changes)
+    ).train()
 
 
-def logits(model: LanguageModel) -> torch.Tensor:
+def logits(model: UnifiedModel) -> torch.Tensor:
     """Of packed rows, some of whose places are padding."""
     rows = [masks.pack([masks.left_to_right(70), masks.bidirectional(80)], length=LENGTH) for _ in range(2)]
     tokens = torch.arange(2 * LENGTH).view(2, LENGTH) % min(50, model.config.vocabulary_size)

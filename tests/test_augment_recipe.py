@@ -48,7 +48,7 @@ def test_every_training_keeps_the_head_it_starts_from(done):
     new = {name: _new(done / "logs" / f"{name}.log") for name in ("reads", "answers", "augment", "baseline-few")}
     assert "heads.span.output.weight" in new["reads"][0] and not new["answers"] and not new["baseline-few"]
     (first,) = new["augment"]
-    assert "token_head" in first and "heads." not in first
+    assert "heads.token." in first and "heads.span." not in first
     assert "unused, left out" not in (done / "logs" / "augment.log").read_text(encoding="utf-8")
 
 

@@ -15,10 +15,11 @@ from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.bert import export_bert, import_bert
 from unified.checkpoints.bert_names import from_bert, to_bert
+from unified.checkpoints.heads import head_of
 from unified.cli import main
 from unified.data.mmap import TokenFileWriter
 from unified.errors import UnifiedError
-from unified.model import LanguageModel
+from unified.model import UnifiedModel
 from unified.tokenization import load_tokenizer
 
 ENTRIES = ["[PAD]", "[unused0]", "the", "cat", "[UNK]", "sat", "[CLS]", "on", "[SEP]", "##s", "[MASK]", "mat", ".", "a"]
@@ -72,7 +73,7 @@ def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, safe):
     logits = lm.model.logits(states)[:, shared]
     rows = [native[lm.vocabulary.symbols[i]] for i in shared]
     torch.testing.assert_close(logits, expected.prediction_logits[0][:, rows], atol=1e-4, rtol=1e-4)
-    pairs = lm.model.next_sentence_head(states[:1])
+    pairs = lm.model.heads["next_sentence"](states[:1])
     # BERT's class 0 says "it follows", ours 1.
     torch.testing.assert_close(pairs, expected.seq_relationship_logits.flip(1), atol=1e-4, rtol=1e-4)
 
@@ -92,9 +93,9 @@ def test_gradients_are_those_of_transformers_under_the_other_names(tmp_path):
     mask, places = masks.batch([masks.bidirectional(9)] * 2), torch.arange(9).expand(2, -1)
     states = model.transformer(rows[their_ids], places, types, mask)
     scores = model.logits(states.flatten(0, 1))[:, rows].view_as(weights)
-    ((scores * weights).sum() + model.next_sentence_head(states[:, 0])[:, 1].sum()).backward()
+    ((scores * weights).sum() + model.heads["next_sentence"](states[:, 0])[:, 1].sum()).backward()
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-    for name in ("transformer.embeddings.tokens.weight", "token_head.bias"):
+    for name in ("transformer.embeddings.tokens.weight", "heads.token.bias"):
         gradients[name] = gradients[name][rows]
     kind, found, left_out = to_bert(gradients, 3)
     assert kind == "BertForPreTraining" and not left_out
@@ -122,7 +123,7 @@ def test_a_round_trip_changes_no_bit_and_loads_in_transformers(tmp_path, capsys)
 def test_an_encoder_without_heads_is_imported_and_pretraining_goes_on(tmp_path):
     bert_folder(tmp_path / "bert", kind="BertModel", token_types=6)
     conversion = import_bert(tmp_path / "bert", tmp_path / "ours")
-    assert set(conversion.new) == {f"next_sentence_head.classifier.{kind}" for kind in ("weight", "bias")}
+    assert set(conversion.new) == {f"heads.next_sentence.classifier.{kind}" for kind in ("weight", "bias")}
     settings = load_checkpoint(tmp_path / "ours" / "checkpoint_last.pt")["cfg"]["model"]
     assert (settings["writes"], settings["token_head"]) == ("nothing", "none")
     for split in ("train", "valid"):
@@ -136,7 +137,7 @@ def test_an_encoder_without_heads_is_imported_and_pretraining_goes_on(tmp_path):
         "--finetune-from-model", tmp_path / "ours" / "checkpoint_last.pt",
     )  # fmt: skip
     named = [line for line in (result.stdout + result.stderr).splitlines() if "new, initialised at random" in line]
-    assert len(named) == 1 and "token_head.dense.weight" in named[0] and "pooler" not in named[0]
+    assert len(named) == 1 and "heads.token.dense.weight" in named[0] and "pooler" not in named[0]
 
 
 def test_older_names_are_read(tmp_path):
@@ -150,7 +151,7 @@ def test_older_names_are_read(tmp_path):
     one, two = from_bert(modern, 3), from_bert(older, 3)
     assert one[1] == two[1] == [] and one[0].keys() == two[0].keys()
     assert all(torch.equal(one[0][name], two[0][name]) for name in one[0])
-    model = LanguageModel(UnifiedLM.from_pretrained(_imported(tmp_path)).model.config)
+    model = UnifiedModel.for_language(UnifiedLM.from_pretrained(_imported(tmp_path)).model.config)
     assert one[0].keys() == {name for name, _ in model.named_parameters()}
 
 
@@ -319,7 +320,7 @@ def test_a_real_checkpoint_gives_the_states_of_transformers(minilm, tmp_path):
     theirs = transformers.BertModel.from_pretrained(minilm, attn_implementation="eager").eval()
     their_tokenizer = transformers.BertTokenizer.from_pretrained(minilm)
     conversion = import_bert(minilm, tmp_path / "ours")
-    assert {name.rpartition(".")[0] for name in conversion.new} == {"next_sentence_head.classifier"}
+    assert {name.rpartition(".")[0] for name in conversion.new} == {"heads.next_sentence.classifier"}
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     vocabulary, tokenizer, model = lm.vocabulary, lm.tokenizer, lm.model
     for sentence in SENTENCES:
@@ -348,7 +349,7 @@ def test_pretraining_goes_on_from_a_real_checkpoint(minilm, tmp_path):
     )  # fmt: skip
     output = result.stdout + result.stderr
     (named,) = [line for line in output.splitlines() if "new, initialised at random" in line]
-    assert "token_head.dense.weight" in named and "transformer" not in named
+    assert "heads.token.dense.weight" in named and "transformer" not in named
     losses = [float(row["bidirectional_loss"]) for row in fairseq.logged(output, "train_inner")]
     assert len(losses) == 8 and losses[-1] < losses[0] - 2
 
@@ -400,8 +401,8 @@ def test_spanberts_boundary_head_comes_along(tmp_path):
         scale, shift = state[f"{part}layer_norm{number}.gamma"], state[f"{part}layer_norm{number}.beta"]
         hidden = torch.nn.functional.layer_norm(torch.nn.functional.gelu(hidden), (32,), scale, shift, 1e-12)
     expected = state["bert.embeddings.word_embeddings.weight"] @ hidden + state[f"{head}.bias"]
-    found = lm.model.boundary_head(before[None], behind[None], torch.tensor([distance]), lm.model.symbols)[0]
+    found = lm.model.heads["boundary"](before[None], behind[None], torch.tensor([distance]), lm.model.symbols)[0]
     rows = [lm.vocabulary.index(symbol) for symbol in lm.tokenizer.native_symbols()]
     torch.testing.assert_close(found[rows], expected, atol=1e-4, rtol=1e-4)
     left_out = export_bert(tmp_path / "ours", tmp_path / "back").left_out
-    assert {name.partition(".")[0] for name in left_out} == {"boundary_head"} and len(left_out) == 10
+    assert {head_of(name) for name in left_out} == {"boundary"} and len(left_out) == 10

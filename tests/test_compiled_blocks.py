@@ -116,7 +116,7 @@ def test_fairseq_trains_by_them(tmp_path):
         result = fairseq.train(data, tmp_path / name, *words, *more)
         rows = fairseq.logged(result.stdout + result.stderr, "train_inner")
         losses.append([float(row["loss"]) for row in rows])
-        assert "modules of LanguageModel for a CPU: swapped: " in result.stdout + result.stderr
+        assert "modules of UnifiedModel for a CPU: swapped: " in result.stdout + result.stderr
         assert (tmp_path / name / "checkpoint_last.pt").exists()
     assert len(losses[0]) == 4
     assert losses[1] == pytest.approx(losses[0], abs=2e-3)

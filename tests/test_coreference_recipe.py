@@ -18,7 +18,7 @@ from unified.checkpoints.trained import Trained, write
 from unified.cli import _parser, main
 from unified.data.vocabulary import Vocabulary
 from unified.metrics import score_coreference
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import task_named
 from unified.tasks.documents import DocumentItem, read_conll, response_text
 from unified.tokenization.wordpiece import WordPieceTokenizer
@@ -72,7 +72,11 @@ def test_the_debug_size_goes_from_files_to_scores(tmp_path):
     )
     (tmp_path / "model").mkdir()
     WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *spelled], False).save(tmp_path / "model")
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), tmp_path / "model", tmp_path)
+    write(
+        Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary),
+        tmp_path / "model",
+        tmp_path,
+    )
     result = run("bash", FOLDER / "finetune.sh", "debug", data, tmp_path / "model", tmp_path / "run")
     scores = json.loads((tmp_path / "run" / "results.json").read_text())["scores"]["valid"]
     assert scores["average_f1"] >= 90

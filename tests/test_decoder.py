@@ -6,7 +6,7 @@ import torch
 from tests.tiny_models import decoder, next_logits, sources, vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, score
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 
 SPECIAL = vocabulary().special
 LENGTHS = [5, 1, 9, 0]
@@ -208,7 +208,7 @@ def test_a_query_stream_needs_relative_positions():
 
 
 def test_too_few_token_types_are_refused():
-    small = LanguageModel(TransformerConfig(vocabulary_size=20, layers=1, width=8, heads=1, token_types=2))
+    small = UnifiedModel.for_language(TransformerConfig(vocabulary_size=20, layers=1, width=8, heads=1, token_types=2))
     with pytest.raises(UnifiedError, match="needs 6 token types, the model has 2"):
         CachedDecoder(small, SPECIAL, SCHEMES["cloze"])
 

@@ -20,8 +20,7 @@ from unified.checkpoints.roberta import import_roberta
 from unified.checkpoints.xlnet import export_xlnet, import_xlnet
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.model import TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.items import TextItem, write_items
 
 TEXTS = ["the cat sat", "the cats sat on a mat.", "", "a mat sat on the cat on a mat on a cat.", "mat"]
@@ -283,7 +282,7 @@ def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):
     assert main(words) == 0
     said = capfd.readouterr()
     (line,) = [line for line in (said.out + said.err).splitlines() if "new, initialised at random" in line]
-    assert "token_head.dense.weight" in line and "transformer" not in line
+    assert "heads.token.dense.weight" in line and "transformer" not in line
     assert UnifiedLM.from_pretrained(tmp_path / "texts").model.config.token_head == "transform"
 
 
@@ -297,4 +296,4 @@ def test_a_model_of_a_task_without_a_token_head_cannot_mask(tmp_path):
     codec = runs.codec(16)
     shape = TransformerConfig(vocabulary_size=len(codec.vocabulary), layers=1, width=8, heads=2, token_head="none")
     with pytest.raises(UnifiedError, match="beside tasks needs a model with a token head"):
-        UnderstandingModel(shape, {}, predicts_tokens=True)
+        UnifiedModel.for_tasks(shape, {}, predicts_tokens=True)

@@ -27,8 +27,8 @@ from unified.checkpoints.files import save
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, GenerationConfig, generate, score
 from unified.generation.ensemble import EnsembleDecoder
+from unified.model import UnifiedModel
 from unified.model.span_heads import BEAMS, Beams, SpanScores
-from unified.model.understanding import UnderstandingModel
 from unified.tasks import Classification, Regression, Relation, Tagging
 from unified.tasks.batches import assembled
 from unified.tasks.choice import Choice
@@ -45,7 +45,7 @@ def model(folder: Path, seed: int, tasks: dict, longest: int = 24, **changes) ->
     language_model(folder, *UNUSED, initializer_range=0.3, **changes)
     content, config = load_checkpoint(folder / "checkpoint_last.pt"), Start.of(folder).config
     torch.manual_seed(seed)
-    core = UnderstandingModel(config, {name: task.head(config) for name, task in tasks.items()})
+    core = UnifiedModel.for_tasks(config, {name: task.head(config) for name, task in tasks.items()})
     for parameter in core.parameters():  # biases too
         parameter.data += 0.1 * torch.randn_like(parameter)
     kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in tasks.items()}
@@ -138,7 +138,7 @@ def own_scores(handle, items, number):
     predictor = handle.predictor()
     encoded = predictor.task.encode(items, predictor.codec)
     members, batch, reading = assembled(encoded, np.flatnonzero(encoded.owners == number), None, 1)
-    return encoded, members, predictor.model(batch, reading, predictor.head), reading
+    return encoded, members, predictor.model.scores(batch, reading, predictor.head), reading
 
 
 @pytest.mark.parametrize("kind", ["classification", "markers", "types", "choice"])
@@ -256,7 +256,7 @@ def _states(handle, items, number):
     encoded = predictor.task.encode(items, predictor.codec)
     _, batch, _ = assembled(encoded, np.flatnonzero(encoded.owners == number), None, 1)
     head = predictor.model.heads[predictor.head]
-    return head, predictor.model._states(batch, batch.targets["task"].places)
+    return head, predictor.model.hidden(batch, places=batch.targets["task"].places)
 
 
 def test_the_threshold_is_the_mean_of_the_models_own(models, tmp_path, capsys):
@@ -338,7 +338,7 @@ def _with_more_words(folder):
     language_model(folder, *UNUSED, "more")
     content, config = load_checkpoint(folder / "checkpoint_last.pt"), Start.of(folder).config
     task = TASKS["classification"][0]
-    core = UnderstandingModel(config, {"head": task.head(config)})
+    core = UnifiedModel.for_tasks(config, {"head": task.head(config)})
     kept = {"head": {"head": task.name, "settings": asdict(task)}}
     content["extra_state"]["UnifiedUnderstandingTask"] = kept
     content["cfg"]["task"]["tokens_per_sample"] = 24

@@ -40,7 +40,7 @@ def test_the_loss_is_its_formula():
     made = examples()
     batch = collate([[example] for example in made], None, ("target_cloze",), pad=1)
     states = core.hidden(batch)
-    head, total, count, correct = core.sentence_head, 0.0, 0, 0
+    head, total, count, correct = core.heads["extractive"], 0.0, 0, 0
     for row, example in enumerate(made):
         for place, label in sentences(example).tolist():
             h = states[row, place] @ head.dense.weight.T + head.dense.bias
@@ -82,13 +82,13 @@ def test_the_head_takes_part_whatever_a_batch_holds():
     losses = core(collate([examples(TargetCloze())], None, ("target_cloze",), pad=1))
     assert int(losses["target_cloze_extractive"].count) == 0
     sum(loss.total for loss in losses.values()).backward()
-    assert all(parameter.grad is not None for parameter in core.sentence_head.parameters())
+    assert all(parameter.grad is not None for parameter in core.heads["extractive"].parameters())
 
 
 def test_a_model_without_the_head_says_so_and_loses_nothing():
     made = examples()
     with_head, without = model(sentence_head=True), model()
-    without.load_state_dict({k: v for k, v in with_head.state_dict().items() if not k.startswith("sentence_head.")})
+    without.load_state_dict({k: v for k, v in with_head.state_dict().items() if not k.startswith("heads.extractive.")})
     with pytest.raises(UnifiedError, match="the model has no sentence head"):
         without(collate([made], None, ("target_cloze",), pad=1))
     plain = without(collate([examples(TargetCloze())], None, ("target_cloze",), pad=1))
@@ -140,7 +140,7 @@ def test_the_oracles_choice_is_learnt(data, started, tmp_path):
     log = result.stdout + result.stderr
     (named,) = [line for line in log.splitlines() if "new, initialised at random" in line]
     parts = ("dense.weight", "dense.bias", "norm.weight", "norm.bias", "classifier.weight", "classifier.bias")
-    assert named.endswith(": " + ", ".join(f"sentence_head.{part}" for part in parts))
+    assert named.endswith(": " + ", ".join(f"heads.extractive.{part}" for part in parts))
     assert "train: 1,500 of 1,500 sources are cut to their first 20 tokens (--max-source)" in log
     row = fairseq.logged(log, "valid")[-1]
     assert float(row["valid_target_cloze_extractive_accuracy"]) > 97  # 80 without a look at the source
@@ -149,4 +149,4 @@ def test_the_oracles_choice_is_learnt(data, started, tmp_path):
     assert float(inner["loss"]) == pytest.approx(total, abs=5e-3)
     # Without fairseq, the checkpoint says what the model has.
     lm = UnifiedLM.from_pretrained(tmp_path / "model" / "checkpoint_last.pt", data)
-    assert isinstance(lm.model.sentence_head, nn.Module)
+    assert isinstance(lm.model.heads["extractive"], nn.Module)

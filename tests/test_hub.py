@@ -15,7 +15,7 @@ from unified.checkpoints import load_checkpoint, save
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, score
-from unified.model import LanguageModel
+from unified.model import UnifiedModel
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_greedy_texts_are_those_of_the_model_in_the_file(samples, writes):
 
 def with_boundary_head(lm: UnifiedLM, reach: int) -> UnifiedLM:
     torch.manual_seed(0)
-    model = LanguageModel(replace(lm.model.config, boundary_offsets=reach, initializer_range=0.3))
+    model = UnifiedModel.for_language(replace(lm.model.config, boundary_offsets=reach, initializer_range=0.3))
     return UnifiedLM(model, lm.vocabulary, lm.tokenizer, lm.writes, lm.folder)
 
 
@@ -77,9 +77,9 @@ def test_fill_span_asks_the_boundary_head_of_each_run(samples):
     assert len(results) == len(gaps) == 3 and gaps[1] == gaps[0] + 1 and gaps[2] > gaps[1] + 1
     ends = [(gaps[0] - 1, gaps[1] + 1, 0), (gaps[0] - 1, gaps[1] + 1, 1), (gaps[2] - 1, gaps[2] + 1, 0)]
     for result, (before, behind, distance) in zip(results, ends, strict=True):
-        scores = lm.model.boundary_head(states[[before]], states[[behind]], torch.tensor([distance]), lm.model.symbols)[
-            0
-        ]
+        scores = lm.model.heads["boundary"](
+            states[[before]], states[[behind]], torch.tensor([distance]), lm.model.symbols
+        )[0]
         best = scores.softmax(-1).topk(3)
         assert [symbol for symbol, _ in result] == [lm.vocabulary.symbols[i] for i in best.indices.tolist()]
         assert [p for _, p in result] == pytest.approx(best.values.tolist(), rel=1e-5)
@@ -176,7 +176,7 @@ def test_ignored_symbols_may_be_named(samples):
 
 def test_by_default_texts_may_be_as_long_as_the_positions_allow(samples):
     lm = loaded(samples)
-    lm.model.token_head.bias.data[lm.special.separator] = -100.0  # never ends by itself
+    lm.model.heads["token"].bias.data[lm.special.separator] = -100.0  # never ends by itself
     ids = lm.encode("the cat")
     (hypotheses,) = lm.hypotheses([ids], GenerationConfig(beam=1, max_length=96 - 3 - len(ids)))
     assert len(hypotheses[0].tokens) == 96 - 3 - len(ids)
@@ -235,7 +235,7 @@ def test_another_dictionary_is_refused(samples, tmp_path):
         (lambda c: c.pop("cfg"), "not a checkpoint of a unified_lm model"),
         (lambda c: c.pop("model"), "not a checkpoint of a unified_lm model"),
         (lambda c: c["cfg"]["model"].pop("writes"), r"does not say how the model writes \(writes=None\)"),
-        (lambda c: c["model"].pop("core.token_head.bias"), "missing: token_head.bias"),
+        (lambda c: c["model"].pop("core.heads.token.bias"), "missing: heads.token.bias"),
         (lambda c: c["model"].update({"core.extra": torch.zeros(1)}), "unknown: extra"),
         (lambda c: c["cfg"]["model"].update(width=16), "shape .*, the model has"),
         (lambda c: c["cfg"]["model"].update(heads=5), "width must be a multiple of heads, got width 32 and heads 5"),

@@ -27,7 +27,7 @@ from unified.checkpoints.vocabularies import change_vocabulary
 from unified.data.vocabulary import SENTINELS
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, generate
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.model.embeddings import SymbolTable
 from unified.model.heads import classified
 from unified.objectives.xlnet import CLS_TYPE
@@ -160,8 +160,8 @@ def test_no_symbol_is_written_that_was_never_learnt(models):
 @torch.no_grad()
 def test_the_boundary_head_leaves_them_out_too(models):
     lm = models("unilm", -30.0).lm
-    model = LanguageModel(replace(lm.model.config, boundary_offsets=4))
-    load_parameters(model, lm.model.state_dict(), ["boundary_head."])
+    model = UnifiedModel.for_language(replace(lm.model.config, boundary_offsets=4))
+    load_parameters(model, lm.model.state_dict(), ["heads.boundary."])
     spans = UnifiedLM(model, lm.vocabulary, lm.tokenizer, "nothing", lm.folder)
     (found,) = spans.fill_span("the <mask> sat", top=10**6)
     assert not {symbol for symbol, _ in found} & set(SENTINELS)

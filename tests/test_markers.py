@@ -20,8 +20,7 @@ from unified.cli import main
 from unified.data.markers import marker_ids, markers_of, with_markers
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks import Codec
 from unified.tasks.catalogue import task_named, with_changes, with_head
 from unified.tasks.entities import Entity
@@ -82,7 +81,9 @@ def model_folder(kind: str, folder):
     (folder / "model").mkdir()
     tokenizer.save(folder / "model")
     write(
-        Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), folder / "model", folder / "model"
+        Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary),
+        folder / "model",
+        folder / "model",
     )
     return folder / "model"
 
@@ -110,7 +111,7 @@ def test_every_tokenizer_gets_the_markers_it_lacks(tmp_path, kind, head):
     # The checkpoint grows as it is loaded; every row that it has stays.
     task = job.understandings(splits)[0]
     config = start.config.with_vocabulary(len(made))
-    core = UnderstandingModel(config, {"relation": task.head(config)})
+    core = UnifiedModel.for_tasks(config, {"relation": task.head(config)})
     saved = load_checkpoint(start.checkpoint)["model"]
     UnifiedLMModel(core, Task(made), "nothing").load_state_dict(saved)
     table, old = core.transformer.embeddings.tokens, saved["core.transformer.embeddings.tokens.weight"]
@@ -151,7 +152,7 @@ def test_a_dictionary_that_does_not_begin_like_the_checkpoints_is_refused(tmp_pa
     for symbols in (start.vocabulary.symbols[:3:-1], ["new", *start.vocabulary.symbols[4:]]):
         other = Vocabulary(symbols)
         config = start.config.with_vocabulary(len(other))
-        model = UnifiedLMModel(UnderstandingModel(config, {}), Task(other), "nothing")
+        model = UnifiedLMModel(UnifiedModel.for_tasks(config, {}), Task(other), "nothing")
         with pytest.raises(
             (SystemExit, UnifiedError), match="another dictionary of the same size|do not fit the model"
         ):

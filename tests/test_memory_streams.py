@@ -16,8 +16,8 @@ from tests.token_files import SEPARATOR, SPECIAL, Reads, equal, numbered_documen
 from unified.data.collate import collate
 from unified.data.memory_streams import RunningText, StreamDataset
 from unified.errors import UnifiedError
+from unified.model import UnifiedModel
 from unified.model.config import unified_lm_tiny
-from unified.model.language_model import LanguageModel
 from unified.model.relative import Memory
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.xlnet import XLNet
@@ -180,7 +180,7 @@ def _bits_at_the_end(streams, remembers):
     """Of the last 40 of 160 updates of a tiny XLNet."""
     torch.manual_seed(0)
     shape = {"layers": 1, "width": 64, "heads": 2, "token_types": 3, "initializer_range": 0.05}
-    model = LanguageModel(
+    model = UnifiedModel.for_language(
         unified_lm_tiny(vocabulary_size=SPECIAL.ordinary_start + 16, positions="relative", dropout=0.0, **shape)
     ).eval()
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)

@@ -15,7 +15,7 @@ from unified.data.example import Example
 from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets, Targets
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
-from unified.model import PRESETS, LanguageModel, Transformer, TransformerConfig
+from unified.model import PRESETS, Transformer, TransformerConfig, UnifiedModel
 from unified.model.embeddings import SymbolTable
 from unified.model.heads import classified, cross_entropy, summed
 
@@ -26,7 +26,7 @@ SHAPE = {"layers": 3, "width": 32, "heads": 4, "feed_forward": 50, "max_position
 
 
 def bert_pair(eps: float = 1e-12):
-    """transformers' BertForPreTraining and our LanguageModel with the same random weights, biases included."""
+    """transformers' BertForPreTraining and our UnifiedModel with the same random weights, biases included."""
     from transformers import BertConfig, BertForPreTraining
 
     theirs = BertForPreTraining(
@@ -45,7 +45,7 @@ def bert_pair(eps: float = 1e-12):
     ).eval()
     for parameter in theirs.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    ours = LanguageModel(TransformerConfig(vocabulary_size=60, norm_epsilon=eps, **SHAPE)).eval()
+    ours = UnifiedModel.for_language(TransformerConfig(vocabulary_size=60, norm_epsilon=eps, **SHAPE)).eval()
     ours.load_state_dict({**ours.state_dict(), **translated(theirs.state_dict())})
     return theirs, ours
 
@@ -57,14 +57,14 @@ def translated(bert: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         "transformer.embeddings.tokens.weight": "bert.embeddings.word_embeddings.weight",
         "transformer.embeddings.positions.weight": "bert.embeddings.position_embeddings.weight",
         "transformer.embeddings.token_types.weight": "bert.embeddings.token_type_embeddings.weight",
-        "token_head.bias": "cls.predictions.bias",
+        "heads.token.bias": "cls.predictions.bias",
     }
     modules = {
         "transformer.embeddings.norm": "bert.embeddings.LayerNorm",
-        "token_head.dense": "cls.predictions.transform.dense",
-        "token_head.norm": "cls.predictions.transform.LayerNorm",
-        "next_sentence_head.pooler": "bert.pooler.dense",
-        "next_sentence_head.classifier": "cls.seq_relationship",
+        "heads.token.dense": "cls.predictions.transform.dense",
+        "heads.token.norm": "cls.predictions.transform.LayerNorm",
+        "heads.next_sentence.pooler": "bert.pooler.dense",
+        "heads.next_sentence.classifier": "cls.seq_relationship",
     }
     for i in range(3):
         block, layer = f"transformer.blocks.{i}", f"bert.encoder.layer.{i}"
@@ -105,7 +105,7 @@ def test_bert_with_the_same_weights_gives_the_same_numbers_and_gradients(name, b
     states = ours.transformer(tokens, positions, types, mask)
     close = {"atol": 1e-5, "rtol": 1e-5}
     torch.testing.assert_close(states[real], expected.hidden_states[-1][real], **close)
-    logits, pairs = ours.logits(states[real]), ours.next_sentence_head(states[:, 0])
+    logits, pairs = ours.logits(states[real]), ours.heads["next_sentence"](states[:, 0])
     torch.testing.assert_close(logits, expected.prediction_logits[real], **close)
     torch.testing.assert_close(pairs, expected.seq_relationship_logits, **close)
     weights = torch.randn_like(logits)
@@ -289,7 +289,7 @@ def test_losses_are_those_of_each_example_alone(smoothing):
                 correct += int(p.argmax() == label)
             if NEXT_SENTENCE in item.targets:
                 follows = item.targets[NEXT_SENTENCE].labels[0]
-                pair_total -= float(core.next_sentence_head(states[:1])[0].log_softmax(0)[follows])
+                pair_total -= float(core.heads["next_sentence"](states[:1])[0].log_softmax(0)[follows])
                 pairs += 1
         loss, pair = losses[group], losses[f"{group}_next_sentence"]
         assert (int(loss.count), int(loss.correct), int(pair.count)) == (count, correct, pairs)
@@ -349,7 +349,7 @@ def test_losses_are_summed_by_group():
 def test_presets_have_the_published_sizes():
     def count(name: str, vocabulary: int) -> int:
         with torch.device("meta"):
-            built = LanguageModel(PRESETS[name](vocabulary_size=vocabulary))
+            built = UnifiedModel.for_language(PRESETS[name](vocabulary_size=vocabulary))
         return sum(parameter.numel() for parameter in built.parameters())
 
     def formula(layers: int, width: int, vocabulary: int, token_types: int) -> int:
@@ -388,9 +388,9 @@ def test_parameters_of_anna_are_those_that_the_documentation_gives():
 
     def counts(name: str, **changes) -> tuple[int, ...]:
         with torch.device("meta"):
-            built = LanguageModel(PRESETS[name](vocabulary_size=127_490, **changes))
+            built = UnifiedModel.for_language(PRESETS[name](vocabulary_size=127_490, **changes))
         table, blocks = built.transformer.embeddings.tokens, built.transformer.blocks
-        heads = built.token_head, built.next_sentence_head
+        heads = built.heads["token"], built.heads["next_sentence"]
         parts = [sum(p.numel() for p in part.parameters()) for part in (built, table, blocks, *heads)]
         return *parts, parts[0] - sum(parts[1:])
 
@@ -405,7 +405,7 @@ def test_parameters_of_anna_are_those_that_the_documentation_gives():
 
 
 def test_weights_start_as_berts_do():
-    built = LanguageModel(TransformerConfig(vocabulary_size=500, layers=2, width=128, heads=4))
+    built = UnifiedModel.for_language(TransformerConfig(vocabulary_size=500, layers=2, width=128, heads=4))
     for name, parameter in built.named_parameters():
         if name.endswith("bias"):
             assert (parameter == 0).all(), name

@@ -9,7 +9,7 @@ import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
 from unified.attention import attend, prepare
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, Transformer, TransformerConfig
+from unified.model import Transformer, TransformerConfig, UnifiedModel
 from unified.model.relative import Memory
 
 _SHAPE = {"vocabulary_size": 50, "layers": 2, "width": 16, "heads": 2, "max_positions": 32}
@@ -99,7 +99,7 @@ def test_settings_have_their_types(changes, message):
         TransformerConfig(**{**_SHAPE, **changes})
 
 
-@pytest.mark.parametrize("kind", [Transformer, LanguageModel])
+@pytest.mark.parametrize("kind", [Transformer, UnifiedModel])
 def test_a_model_is_made_of_a_configuration(kind):
     with pytest.raises(UnifiedError, match="config must be a TransformerConfig, got dict"):
         kind({"layers": 2})

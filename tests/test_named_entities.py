@@ -20,8 +20,7 @@ from unified.data.readers import DocumentCorpus
 from unified.data.text import Text
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder
-from unified.model import LanguageModel, TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives.anna import Anna
 from unified.tasks import Classification, Codec, Tagging
 from unified.tasks.items import TextItem, WordsItem, text_item, write_items
@@ -116,7 +115,7 @@ def test_marks_go_with_their_tokens_into_packed_rows():
 def entity_model(**changes):
     torch.manual_seed(0)
     shape = {"layers": 2, "width": 32, "heads": 2, "sublayers": ENTITY, "initializer_range": 0.3, "dropout": 0.0}
-    return LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary()), **shape | changes)).eval()
+    return UnifiedModel.for_language(TransformerConfig(vocabulary_size=len(vocabulary()), **shape | changes)).eval()
 
 
 @torch.no_grad()
@@ -285,7 +284,7 @@ def understanding(task, known):
     torch.manual_seed(0)
     shape = {"layers": 2, "width": 32, "heads": 2, "sublayers": ENTITY, "initializer_range": 0.3}
     config = TransformerConfig(vocabulary_size=len(known.vocabulary), **shape)
-    return UnderstandingModel(config, {"task": task.head(config)}).eval()
+    return UnifiedModel.for_tasks(config, {"task": task.head(config)}).eval()
 
 
 def test_predictions_read_entities_and_refuse_items_without():
@@ -308,15 +307,15 @@ def test_predictions_read_entities_and_refuse_items_without():
 
 
 def test_rows_read_a_few_at_a_time_keep_their_marks(monkeypatch):
-    monkeypatch.setattr("unified.model.understanding._PLACES", 20)
+    monkeypatch.setattr("unified.model.model._PLACES", 20)
     task, known = Classification(labels=("a", "b")), codec()
     model = understanding(task, known)
     items = annotated([TextItem(str(i), words_of(np.random.default_rng(i), 8)) for i in range(6)], Capitals())
     encoded = task.encode(items, known)
     with torch.no_grad():
         batch = collate([[example] for example in encoded.examples], None, ("task",), 1)
-        one_by_one = [model(collate([[e]], None, ("task",), 1), {}, "task") for e in encoded.examples]
-        torch.testing.assert_close(model(batch, {}, "task"), torch.cat(one_by_one), atol=1e-5, rtol=1e-5)
+        one_by_one = [model.scores(collate([[e]], None, ("task",), 1), {}, "task") for e in encoded.examples]
+        torch.testing.assert_close(model.scores(batch, {}, "task"), torch.cat(one_by_one), atol=1e-5, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -396,4 +395,4 @@ def test_what_cannot_mark_entities_is_refused_before_work(tmp_path, capsys):
     model = understanding(Tagging(labels=("O", "B-x")), codec())
     encoded = Tagging(labels=("O", "B-x")).encode([WordsItem("0", ("w1", "w2"))], codec())
     with pytest.raises(UnifiedError, match="does not say which tokens lie within named entities"):
-        model(collate([encoded.examples], None, ("task",), 1), {}, "task")
+        model.scores(collate([encoded.examples], None, ("task",), 1), {}, "task")

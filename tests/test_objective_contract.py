@@ -8,12 +8,13 @@ import pytest
 from tests import fairseq_runs as fairseq
 from tests.token_files import Reads, numbered_documents, write_documents
 from unified.checkpoints import load_checkpoint
+from unified.data.targets import HEADS
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.objectives import OBJECTIVES, Mixture, Objective, parse_objectives
 from unified.objectives.bert import Bert
-from unified.objectives.contract import DECODING, HEADS, loss_names
+from unified.objectives.contract import DECODING, loss_names
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from omegaconf import OmegaConf
 
 from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax, UnifiedAdamaxConfig, UnifiedAdamConfig
 from fairseq_plugins.parameter_groups import mark_parameters
-from unified.model import TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks import Regression
 
 SHAPES = ((7, 3), (5,), (2, 2, 2))
@@ -105,10 +104,10 @@ def test_one_rate_for_all_and_flat_copies():
     assert optimizer.get_lr() == 0.5 and not optimizer.supports_memory_efficient_fp16
 
 
-def marked_model(positions: str = "learned") -> UnderstandingModel:
+def marked_model(positions: str = "learned") -> UnifiedModel:
     torch.manual_seed(0)
     config = TransformerConfig(vocabulary_size=20, layers=4, width=8, heads=2, token_types=3, positions=positions)
-    model = UnderstandingModel(config, {"task": Regression().head(config)}, predicts_tokens=True)
+    model = UnifiedModel.for_tasks(config, {"task": Regression().head(config)}, predicts_tokens=True)
     with torch.no_grad():
         for parameter in model.parameters():  # biases too: what decays at 0 stays there
             parameter.add_(torch.randn_like(parameter))
@@ -157,7 +156,7 @@ def test_every_parameter_of_a_model_steps_by_the_formula(name, decay_all, positi
             layer = int(rest[1]) if rest[0] == "blocks" else 0
             own = rate * 0.75 ** (4 - 1 - layer) if part == "transformer" else rate
             decay = 0.1
-            if part == "heads" and head_lr:
+            if key.startswith("heads.task.") and head_lr:
                 own, decay = rate * head_lr / 1e-2, head_decay
             if not decay_all and (rest[-1] == "bias" or "norm" in key):
                 decay = 0.0
@@ -172,7 +171,7 @@ def test_every_parameter_of_a_model_steps_by_the_formula(name, decay_all, positi
     decays = {0.1, 0.3 if head_lr else 0.1, *([] if decay_all else [0.0])}
     assert {decay for *_, decay in seen} == decays
     assert {(part, first, layer) for part, first, layer, _ in seen} > {("transformer", "blocks", n) for n in range(4)}
-    assert {part for part, *_ in seen} == {"transformer", "heads", "token_head"}
+    assert {(part, rest) for part, rest, *_ in seen if part != "transformer"} == {("heads", "task"), ("heads", "token")}
 
 
 def test_layers_without_marks_or_with_senseless_shares_are_refused():

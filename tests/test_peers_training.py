@@ -22,10 +22,11 @@ from tests.peer_items import MAKE, VOCABULARY, texts
 from tests.test_recipes import load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.bert import import_bert
+from unified.checkpoints.heads import parts_of_tasks, with_pooler
 from unified.checkpoints.parameters import load_parameters
 from unified.data.destination import write_manifest
 from unified.errors import UnifiedError
-from unified.model.understanding import UnderstandingModel, with_pooler
+from unified.model import UnifiedModel
 from unified.result_tables import tables
 from unified.results import read_results
 from unified.tasks import HEADS, Classification, Codec, parse_head
@@ -144,10 +145,10 @@ def test_ours_takes_the_same_steps(model, tmp_path):
     peer = Texts(task, model, 24)
     features = peer.features(items)
     theirs = peer.kind.from_pretrained(model, num_labels=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    ours = UnderstandingModel(config, {"classification": task.head(config)})
+    ours = UnifiedModel.for_tasks(config, {"classification": task.head(config)})
     saved = load_checkpoint(start.checkpoint)["model"]
     state = {name.removeprefix("core."): value for name, value in saved.items() if name != "dictionary_version"}
-    load_parameters(ours, with_pooler(state, ours), ours.head_parts, ("token_head.", "next_sentence_head."))
+    load_parameters(ours, with_pooler(state, ours), parts_of_tasks(ours), ("heads.token.", "heads.next_sentence."))
     ours.heads["classification"].output.load_state_dict(theirs.classifier.state_dict())
     training = Training(batch_size=8, learning_rate=1e-3, weight_decay=0.0)
     encoded = task.encode(items, Codec(start.tokenizer, start.vocabulary, 24))
@@ -155,7 +156,7 @@ def test_ours_takes_the_same_steps(model, tmp_path):
     losses = []
     for number, members in enumerate(islice(batches(len(items), 8, seed=2), 12)):
         _, batch, reading = assembled(encoded, members, 24, start.vocabulary.special.pad)
-        loss = task.loss(ours(batch, reading, "classification"), reading)
+        loss = task.loss(ours.scores(batch, reading, "classification"), reading)
         losses.append(float(loss.total / loss.count))
         ours.zero_grad()
         (loss.total / loss.count).backward()

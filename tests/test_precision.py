@@ -10,7 +10,7 @@ from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.mmap import TokenFile
 from unified.data.vocabulary import Vocabulary
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="fairseq scales losses on a GPU only")
@@ -66,7 +66,7 @@ def test_autocast_changes_losses_and_gradients_by_rounding_alone(data, device):
     batch = collate([rows[i] for i in range(4)], 64, mixture.names, vocabulary.special.pad).to(device)
     torch.manual_seed(0)
     sizes = {"layers": 2, "width": 64, "heads": 2, "max_positions": 64, "dropout": 0.0, "attention_dropout": 0.0}
-    model = LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary), **sizes)).to(device)
+    model = UnifiedModel.for_language(TransformerConfig(vocabulary_size=len(vocabulary), **sizes)).to(device)
 
     def loss_and_gradient(dtype):
         model.zero_grad()

@@ -18,7 +18,7 @@ from unified.cli import main
 from unified.commands.predict import _predictor
 from unified.errors import UnifiedError
 from unified.hub import UnifiedLM
-from unified.model.understanding import UnderstandingModel
+from unified.model import UnifiedModel
 from unified.tasks import Classification
 from unified.tasks.finetuning import Start
 
@@ -28,7 +28,7 @@ def model(tmp_path_factory):
     """The folder of a classifier that has learnt nothing."""
     folder = language_model(tmp_path_factory.mktemp("predict") / "model")
     content, config = load_checkpoint(folder / "checkpoint_last.pt"), Start.of(folder).config
-    core = UnderstandingModel(config, {"classification": Classification(("no", "yes")).head(config)})
+    core = UnifiedModel.for_tasks(config, {"classification": Classification(("no", "yes")).head(config)})
     kept = {"head": "classification", "settings": {"labels": ("no", "yes")}}
     content["extra_state"]["UnifiedUnderstandingTask"] = {"classification": kept}
     content["cfg"]["task"]["tokens_per_sample"] = 16

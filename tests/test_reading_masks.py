@@ -22,8 +22,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.ensembles import require_alike
 from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
-from unified.model import LanguageModel, TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
 from unified.tasks import HEADS, Codec
 from unified.tasks.batches import assembled
@@ -177,21 +176,21 @@ def test_the_lstm_is_torchs_on_each_sequence_alone(layers):
 def test_the_lstm_learns_and_the_token_head_reads_below_it():
     task, made, codec, _ = case("tagging")
     config = TransformerConfig(vocabulary_size=len(MARKED), lstm=1, dropout=0.0, attention_dropout=0.0, **SHAPE)
-    model = UnderstandingModel(config, {"task": task.head(config)}, predicts_tokens=True)
+    model = UnifiedModel.for_tasks(config, {"task": task.head(config)}, predicts_tokens=True)
     encoded = task.encode(made, codec)
     _, batch, reading = assembled(encoded, np.arange(len(encoded.examples)), 60, 1)
-    task.loss(model(batch, reading, "task"), reading).total.backward()
+    task.loss(model.scores(batch, reading, "task"), reading).total.backward()
     assert all(p.grad.abs().sum() > 0 for p in model.lstm.parameters())
     model.zero_grad()
     read = batch.targets["task"]
     tokens = replace(read, labels=torch.zeros(len(read), dtype=torch.long))
-    model.token_loss(replace(batch, targets={"token": tokens})).total.backward()
+    model(replace(batch, targets={"token": tokens}))["task"].total.backward()
     assert all(p.grad is None or not p.grad.any() for p in model.lstm.parameters())
-    named = {id(p) for name, p in model.named_parameters() if name.startswith(("heads.", "lstm."))}
+    named = {id(p) for name, p in model.named_parameters() if name.startswith(("heads.task.", "lstm."))}
     assert {id(p) for p in model.task_parameters()} == named
     with pytest.raises(UnifiedError, match="has an LSTM of its own"):
         own = HEADS["tagging"].of(made, features="last")
-        UnderstandingModel(config, {"task": own.head(config)})
+        UnifiedModel.for_tasks(config, {"task": own.head(config)})
 
 
 @pytest.mark.parametrize(
@@ -226,7 +225,7 @@ def test_shapes_that_cannot_be(change, says):
 
 def test_a_language_model_has_no_lstm():
     with pytest.raises(UnifiedError, match="a language model has none"):
-        LanguageModel(TransformerConfig(vocabulary_size=9, lstm=1, **SHAPE))
+        UnifiedModel.for_language(TransformerConfig(vocabulary_size=9, lstm=1, **SHAPE))
 
 
 def test_decoders_of_transformers_are_read_from_left_to_right():

@@ -76,7 +76,7 @@ def test_pretraining_goes_on(published, tmp_path):
         "--finetune-from-model", tmp_path / "ours" / "checkpoint_last.pt",
     )  # fmt: skip
     (named,) = [line for line in (result.stdout + result.stderr).splitlines() if "initialised at random" in line]
-    assert "next_sentence_head" in named and "token_head" not in named
+    assert "heads.next_sentence" in named and "heads.token" not in named
     one, two = (load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("ours", "save"))
     for name, value in one.items():
         torch.testing.assert_close(two[name], value, atol=1e-15, rtol=0)
@@ -89,7 +89,7 @@ def test_an_imported_model_gives_the_numbers_of_fairseq(published, tmp_path, cap
     said = capsys.readouterr().out.splitlines()
     assert said[-1] == f"wrote {tmp_path / 'ours'}, without a tokenizer"
     (new,) = [line for line in said if "drawn at random" in line]
-    assert "next_sentence_head.pooler.weight" in new and "token_head" not in new
+    assert "heads.next_sentence.pooler.weight" in new and "heads.token" not in new
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     rows = len(expected["symbols"])
     assert lm.vocabulary.symbols == [*expected["symbols"], *SENTINELS]

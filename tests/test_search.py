@@ -90,7 +90,7 @@ def test_hypotheses_are_those_of_fairseqs_generator(beam, exponent):
     from fairseq.sequence_generator import SequenceGenerator
 
     cached = eight_symbols(seed=5)
-    bias = cached.model.token_head.bias
+    bias = cached.model.heads["token"].bias
     bias.data[[EIGHT.begin, EIGHT.mask]] = -100.0  # ours never writes these two, fairseq would
     bias.data[END] += 1.0
     dictionary = Dictionary()
@@ -173,7 +173,7 @@ def test_lengths_stay_within_their_limits():
     cached = decoder()
     rows = sources([5, 1, 9, 3])
     for end in (-3.0, 0.0, 6.0):  # a model that ends too late, and one that ends too early
-        cached.model.token_head.bias.data[END] = end
+        cached.model.heads["token"].bias.data[END] = end
         for least, most in ((0, 1), (1, 4), (3, 8), (8, 8)):
             config = GenerationConfig(beam=4, n_best=4, min_length=least, max_length=most)
             lengths = [len(h.tokens) for hypotheses in generate(cached, rows, config) for h in hypotheses]
@@ -190,7 +190,7 @@ def test_sentences_that_are_done_leave_and_the_search_stops_early(monkeypatch):
         return step(self, last, state)
 
     monkeypatch.setattr(CachedDecoder, "step", counting)
-    cached.model.token_head.bias.data[END] += 8.0
+    cached.model.heads["token"].bias.data[END] += 8.0
     generate(cached, sources([5, 1, 9, 3, 2, 8]), GenerationConfig(beam=2, max_length=35))
     assert all(rows == 2 * sentences for sentences, rows in sizes)
     assert sizes[0] == (6, 12) and len(sizes) < 36
@@ -248,7 +248,7 @@ def repeated(text: tuple[int, ...], size: int) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_blocked_ngrams_do_not_repeat(size):
     cached, rows = decoder(), sources([5, 1, 9, 3])
-    cached.model.token_head.bias.data[END] = -5.0
+    cached.model.heads["token"].bias.data[END] = -5.0
     free = generate(cached, rows, GenerationConfig(beam=3, max_length=25))
     blocked = generate(cached, rows, GenerationConfig(beam=3, max_length=25, no_repeat_ngram=size))
     assert any(repeated(text, size) for hypotheses in free for text in texts(hypotheses))
@@ -274,7 +274,7 @@ def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
 
 def test_ignored_tokens_may_repeat():
     cached, rows = decoder(), sources([5, 1, 9, 3])
-    cached.model.token_head.bias.data[[7, END]] += torch.tensor([4.0, -8.0])
+    cached.model.heads["token"].bias.data[[7, END]] += torch.tensor([4.0, -8.0])
     config = GenerationConfig(beam=3, max_length=25, no_repeat_ngram=1, no_repeat_ignore=frozenset({7}))
     again = [repeated(text, 1) for hypotheses in generate(cached, rows, config) for text in texts(hypotheses)]
     assert {(7,)} in again and all(some <= {(7,)} for some in again)

@@ -8,8 +8,7 @@ from tests.rates import assert_rate
 from tests.task_folders import WORDS, data_folder, language_model, tokenizer, vocabulary
 from unified import UnifiedLM
 from unified.errors import UnifiedError
-from unified.model import TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks import Classification, Codec, Regression, Tagging, parse_head, parse_heads
 from unified.tasks.auxiliary import masked_all
 from unified.tasks.items import TextItem, WordsItem, write_items
@@ -70,7 +69,7 @@ def test_masked_copies_hide_what_pretraining_hides():
 def test_idle_heads_get_a_gradient_of_zero():
     config = TransformerConfig(vocabulary_size=len(vocabulary()), layers=1, width=16, heads=2)
     tasks = {"a": Classification(("x", "y")), "b": Regression()}
-    model = UnderstandingModel(config, {name: task.head(config) for name, task in tasks.items()})
+    model = UnifiedModel.for_tasks(config, {name: task.head(config) for name, task in tasks.items()})
     idle = model.idle("a")
     idle.backward()
     assert float(idle.detach()) == 0 and all((p.grad == 0).all() for p in model.heads["b"].parameters())

@@ -8,9 +8,8 @@ import torch
 
 from unified.data.vocabulary import Vocabulary
 from unified.metrics import score_squad_v1, score_squad_v2
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, Beams, SpanScores
-from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec
 from unified.tasks.batches import assembled, units_of
 from unified.tasks.questions import Answer, QuestionItem
@@ -254,12 +253,12 @@ def test_a_passage_is_answered_alike_alone_and_packed(design, cls_last, passage_
         vocabulary_size=len(codec.vocabulary), layers=2, width=32, heads=2, initializer_range=0.3, token_types=3
     )
     torch.manual_seed(0)
-    model = UnderstandingModel(config, {"span": task.head(config)}).eval()
+    model = UnifiedModel.for_tasks(config, {"span": task.head(config)}).eval()
 
     def predictions(items, members, encoded, row_length):
         members, batch, reading = assembled(encoded, members, row_length, 1)
         owners = np.unique(encoded.owners[members])
-        return task.predict([items[i] for i in owners], encoded, members, model(batch, reading, "span"), reading)
+        return task.predict([items[i] for i in owners], encoded, members, model.scores(batch, reading, "span"), reading)
 
     items = random_items(12, 4)
     together = task.encode(items, codec)

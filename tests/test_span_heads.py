@@ -11,9 +11,8 @@ import torch
 from tests.test_bert_checkpoints import bert_folder
 from unified import UnifiedLM
 from unified.checkpoints.bert import import_bert
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, XlnetSpanHead, log_sum_exp, segments
-from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec
 from unified.tasks.batches import assembled
 from unified.tasks.questions import Answer, QuestionItem
@@ -64,7 +63,7 @@ def test_bert_is_transformers_bert(tmp_path):
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     theirs = transformers.BertForQuestionAnswering.from_pretrained(tmp_path / "bert", attn_implementation="eager")
     task = SpanAnswers(("",), stride=3)
-    model = UnderstandingModel(lm.model.config, {"span": task.head(lm.model.config)}).eval()
+    model = UnifiedModel.for_tasks(lm.model.config, {"span": task.head(lm.model.config)}).eval()
     model.transformer.load_state_dict(lm.model.transformer.state_dict())
     model.heads["span"].output.load_state_dict(theirs.qa_outputs.state_dict())
     context = "the cats sat on a mat. a mat sat on the cat"
@@ -76,7 +75,7 @@ def test_bert_is_transformers_bert(tmp_path):
     encoded = task.encode(items, Codec(lm.tokenizer, lm.vocabulary, 14))
     assert len(encoded.examples) > 5
     members, batch, reading = assembled(encoded, np.arange(len(encoded.examples)), 28, lm.special.pad)
-    scores = model(batch, reading, "span")
+    scores = model.scores(batch, reading, "span")
     native = {symbol: row for row, symbol in enumerate(lm.tokenizer.native_symbols())}
     starts, ends, losses = [], [], []
     for member in members:

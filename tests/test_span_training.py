@@ -111,7 +111,7 @@ def assert_best_spans(predictor, items, predictions):
     several = 0
     for number, (item, prediction) in enumerate(zip(items, predictions, strict=False)):
         members, batch, reading = assembled(encoded, np.flatnonzero(encoded.owners == number), None, 1)
-        scores = predictor.model(batch, reading, "span")
+        scores = predictor.model.scores(batch, reading, "span")
         several += len(members) > 1
         sizes = reading["sizes"].numpy()
         spans = every_span(predictor.task, predictor.task.design, encoded, members, range(len(members)), scores, sizes)

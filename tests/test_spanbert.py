@@ -18,7 +18,7 @@ from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import Supply, parse_objectives
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, runs
@@ -216,7 +216,7 @@ def model():
     torch.manual_seed(0)
     sizes = {"layers": 2, "width": 32, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.2}
     config = TransformerConfig(vocabulary_size=len(VOCABULARY), boundary_offsets=20, **sizes)
-    return LanguageModel(config).double()
+    return UnifiedModel.for_language(config).double()
 
 
 def batch_of(*examples, row_length=None):
@@ -232,7 +232,7 @@ def test_boundary_scores_are_the_published_formula():
     """h0 = [x_left; x_right; p]; h1 = LN(GELU(W1 h0)); h2 = LN(GELU(W2 h1)); scores = E h2 + b, a token at a time."""
     net, example = model().eval(), example_of()
     batch = batch_of(example)
-    states, head, table = net.hidden(batch)[0], net.boundary_head, net.transformer.embeddings.tokens.weight
+    states, head, table = net.hidden(batch)[0], net.heads["boundary"], net.transformer.embeddings.tokens.weight
     total = 0.0
     for left, right, offset, label in boundaries(example).tolist():
         h = torch.cat([states[left], states[right], head.distances.weight[offset]])
@@ -253,7 +253,9 @@ def test_only_the_boundaries_receive_gradient_from_the_last_layer():
     batch = batch_of(example)
     states = net.hidden(batch).flatten(0, 1).detach().requires_grad_()
     asked = batch.targets["boundary"]
-    scores = net.boundary_logits(states, asked.index, asked.inputs["distances"])
+    scores = net.heads["boundary"](
+        *(states[side] for side in asked.index.unbind(1)), asked.inputs["distances"], net.symbols
+    )
     functional.cross_entropy(scores, asked.labels).backward()
     touched = states.grad.abs().sum(-1) > 0
     assert set(touched.nonzero().ravel().tolist()) == set(boundaries(example)[:, :2].ravel().tolist())
@@ -271,7 +273,7 @@ def test_packed_equals_alone():
 
 
 def test_a_model_without_the_head_says_so():
-    net = LanguageModel(TransformerConfig(len(VOCABULARY), layers=1, width=8, heads=2))
+    net = UnifiedModel.for_language(TransformerConfig(len(VOCABULARY), layers=1, width=8, heads=2))
     assert not any("boundary" in name for name, _ in net.named_parameters())
     with pytest.raises(UnifiedError, match="no span-boundary head"):
         net(batch_of(example_of()))

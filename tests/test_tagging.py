@@ -9,9 +9,8 @@ from tests.task_folders import WORDS, data_folder
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.model.features import COMBINATIONS, RecurrentHead
-from unified.model.understanding import UnderstandingModel
 from unified.tasks import Codec, Tagging
 from unified.tasks.items import WordsItem
 from unified.tasks.prediction import Predictor
@@ -173,7 +172,7 @@ def test_combinations_are_those_of_the_paper(combination, norm):
     """BERT, table 7, each computed by hand from all layers of a model of six."""
     config = TransformerConfig(vocabulary_size=200, layers=6, width=16, heads=2, initializer_range=0.3, norm=norm)
     head = RecurrentHead(config, 3, 0.0, combination, width=5)
-    model = UnderstandingModel(config, {"task": head}).eval()
+    model = UnifiedModel.for_tasks(config, {"task": head}).eval()
     items, codec = documents(np.random.default_rng(4), 3), spelling_codec(16)
     examples, *_ = encode_words([item.words for item in items], codec)
     batch = collate([[example] for example in examples], None, ("task",), 1)
@@ -192,7 +191,7 @@ def test_combinations_are_those_of_the_paper(combination, norm):
     seen = []
     head.recurrent.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     sizes = torch.tensor([len(example.targets["task"].places) for example in examples])
-    scores = model(batch, {"sizes": sizes}, "task")
+    scores = model.scores(batch, {"sizes": sizes}, "task")
     torch.testing.assert_close(torch.cat(torch.nn.utils.rnn.unpack_sequence(seen[0])), wanted, atol=1e-5, rtol=1e-5)
     assert scores.shape == (int(sizes.sum()), 3)
     one = head.recurrent(wanted[: sizes[0]])[0]  # a sentence alone
@@ -201,20 +200,20 @@ def test_combinations_are_those_of_the_paper(combination, norm):
 
 def test_a_model_for_features_stays_as_it_is():
     config = TransformerConfig(vocabulary_size=200, layers=2, width=16, heads=2, dropout=0.5)
-    model = UnderstandingModel(config, {"task": RecurrentHead(config, 3, 0.0, "sum_all", width=5)}).train()
+    model = UnifiedModel.for_tasks(config, {"task": RecurrentHead(config, 3, 0.0, "sum_all", width=5)}).train()
     examples, *_ = encode_words([("w1", "w2", "w3")], spelling_codec(12))
     batch = collate([examples], None, ("task",), 1)
     reading = {"sizes": torch.tensor([3])}
-    first, second = model(batch, reading, "task"), model(batch, reading, "task")
+    first, second = model.scores(batch, reading, "task"), model.scores(batch, reading, "task")
     assert torch.equal(first, second)  # no dropout
     first.sum().backward()
     assert not any(parameter.requires_grad for parameter in model.transformer.parameters())  # nor does it learn
     assert all(parameter.grad is not None for parameter in model.heads.parameters())
     both = {"task": RecurrentHead(config, 3, 0.0, "last", width=5), "other": RecurrentHead(config, 3, 0.0, "last", 5)}
     with pytest.raises(UnifiedError, match="must be the only thing that is learnt"):
-        UnderstandingModel(config, both)
+        UnifiedModel.for_tasks(config, both)
     with pytest.raises(UnifiedError, match="must be the only thing that is learnt"):
-        UnderstandingModel(config, {"task": both["task"]}, predicts_tokens=True)
+        UnifiedModel.for_tasks(config, {"task": both["task"]}, predicts_tokens=True)
 
 
 def test_features_that_a_model_lacks_are_refused():

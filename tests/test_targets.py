@@ -14,7 +14,7 @@ from unified.data.collate import collate
 from unified.data.example import Example, Examples
 from unified.data.targets import EXTRACTIVE, TOKEN, ExampleTargets
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.model.heads import sum_of_means
 
 GROUPS = ("noised", "plain")
@@ -27,9 +27,11 @@ def test_the_example_in_the_docstring_of_batch():
     assert doctest.DocTestRunner().run(found).failed == 0
 
 
-def model() -> LanguageModel:
+def model() -> UnifiedModel:
     torch.manual_seed(0)
-    return LanguageModel(TransformerConfig(vocabulary_size=16, layers=1, width=32, heads=2, dropout=0.0)).eval()
+    return UnifiedModel.for_language(
+        TransformerConfig(vocabulary_size=16, layers=1, width=32, heads=2, dropout=0.0)
+    ).eval()
 
 
 def noised(length: int, hidden: list[int], time: float | None, group: str = "noised") -> Example:

@@ -26,7 +26,7 @@ from unified.cli import _parser
 from unified.data.vocabulary import Vocabulary
 from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import GROUPS, task_named
 from unified.tasks.formats.glue_submission import SUBMISSIONS
 from unified.tasks.writing import Room, WritingTask
@@ -97,7 +97,7 @@ def debug_model(files: Path, folder: Path, **shape) -> Path:
     folder.mkdir()
     torch.manual_seed(0)
     WordPieceTokenizer(entries, lowercase=True).save(folder)
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), folder, folder)
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder, folder)
     return folder
 
 

@@ -208,7 +208,7 @@ def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, capsys):
     torch.testing.assert_close(states, expected.hidden_states[-1], atol=1e-4, rtol=1e-4)
     logits = lm.model.logits(states.flatten(0, 1))[:, rows].view_as(expected.prediction_logits)
     torch.testing.assert_close(logits, expected.prediction_logits, atol=1e-4, rtol=1e-4)
-    pairs = lm.model.next_sentence_head(states[:, 0])
+    pairs = lm.model.heads["next_sentence"](states[:, 0])
     torch.testing.assert_close(pairs, expected.seq_relationship_logits.flip(1), atol=1e-4, rtol=1e-4)
 
 

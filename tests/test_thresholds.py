@@ -17,7 +17,7 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.errors import UnifiedError
 from unified.metrics import best_threshold, score_coqa, score_squad_v2
-from unified.model.understanding import UnderstandingModel
+from unified.model import UnifiedModel
 from unified.results import write_result
 from unified.tasks.evaluation import outcomes
 from unified.tasks.finetuning import Learnt, Start
@@ -193,7 +193,7 @@ def span_model(folder: Path, *names: str, labels=("",)) -> Path:
     content, config = load_checkpoint(folder / "checkpoint_last.pt"), Start.of(folder).config
     tasks = {name: SpanAnswers(labels, stride=8) for name in names}
     torch.manual_seed(3)
-    core = UnderstandingModel(config, {name: task.head(config) for name, task in tasks.items()})
+    core = UnifiedModel.for_tasks(config, {name: task.head(config) for name, task in tasks.items()})
     kept = {name: {"head": "span", "settings": asdict(task)} for name, task in tasks.items()}
     content["extra_state"]["UnifiedUnderstandingTask"] = kept
     content["cfg"]["task"]["tokens_per_sample"] = 24

@@ -8,12 +8,12 @@ from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS
 from tests.understanding_runs import TASK as TASK
 from tests.understanding_runs import train, validations
+from unified.checkpoints.heads import parts_of_tasks, with_pooler, without_other_sizes
 from unified.checkpoints.parameters import load_parameters
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig, understanding
-from unified.model.understanding import UnderstandingModel, with_pooler, without_other_sizes
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks import Classification, Codec, Regression, Tagging
 from unified.tasks.batches import assembled, batches_of, units_of
 from unified.tasks.choice import Choice
@@ -88,11 +88,11 @@ def test_packed_batches_give_each_item_the_scores_it_has_alone(tokenizer, vocabu
     task = Classification(("a", "b", "c"))
     encoded = task.encode(items, Codec(tokenizer, vocabulary, 32))
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, initializer_range=0.3)
-    model = UnderstandingModel(config, {"task": task.head(config)}).eval()
+    model = UnifiedModel.for_tasks(config, {"task": task.head(config)}).eval()
 
     def scores(members, row_length):
         order, batch, reading = assembled(encoded, members, row_length, 1)
-        return order, model(batch, reading, "task"), len(batch.tokens)
+        return order, model.scores(batch, reading, "task"), len(batch.tokens)
 
     alone = torch.cat([scores(np.array([i]), None)[1] for i in range(40)])
     for seed in range(3):
@@ -114,14 +114,14 @@ def test_rows_are_read_a_few_at_a_time_without_gradients(tokenizer, vocabulary, 
     task = Classification(("a", "b"))
     encoded = task.encode(items, Codec(tokenizer, vocabulary, 32))
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=1, width=32, heads=2, initializer_range=0.3)
-    model = UnderstandingModel(config, {"task": task.head(config)}).eval()
+    model = UnifiedModel.for_tasks(config, {"task": task.head(config)}).eval()
     batch = collate([[example] for example in encoded.examples], None, ("task",), 1)
     sizes = []
     model.transformer.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape)))
-    at_once = model(batch, {}, "task")
-    monkeypatch.setattr(understanding, "_PLACES", 5 * batch.tokens.size(1))
+    at_once = model.scores(batch, {}, "task")
+    monkeypatch.setattr("unified.model.model._PLACES", 5 * batch.tokens.size(1))
     with torch.no_grad():
-        portions = model(batch, {}, "task")
+        portions = model.scores(batch, {}, "task")
     assert sizes == [(12, 32), (5, 32), (5, 32), (2, 32)]
     torch.testing.assert_close(portions, at_once, atol=1e-6, rtol=1e-5)
 
@@ -174,29 +174,29 @@ def test_a_synthetic_classification_is_learnt_and_goes_on_from_a_language_model(
     settings = {"labels": ("no", "yes"), "positive": None, "dropout": 0.1}
     assert kept == {"classification": {"head": "classification", "settings": settings}}
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, token_types=2)
-    language_model = LanguageModel(config)
-    model = UnderstandingModel(config, {"one": Classification(("a", "b")).head(config)})
+    language_model = UnifiedModel.for_language(config)
+    model = UnifiedModel.for_tasks(config, {"one": Classification(("a", "b")).head(config)})
     parameters = with_pooler(language_model.state_dict(), model)
-    assert torch.equal(parameters["heads.one.pooler.weight"], language_model.next_sentence_head.pooler.weight)
+    assert torch.equal(parameters["heads.one.pooler.weight"], language_model.heads["next_sentence"].pooler.weight)
     checkpoint["model"] = {f"core.{name}": value for name, value in language_model.state_dict().items()}
     torch.save(checkpoint, tmp_path / "lm.pt")
     result = train(data, tmp_path / "more", "--max-update", 2, "--finetune-from-model", tmp_path / "lm.pt")
     log = result.stdout + result.stderr
     assert "new, initialised at random: heads.classification.output.weight, heads.classification.output.bias" in log
-    assert "unused, left out: token_head." in log
+    assert "unused, left out: heads.token." in log
 
 
 def test_a_head_for_other_labels_keeps_its_pooler(vocabulary):
     """Three labels to two, as from MNLI to RTE: the last projection is new, all else goes on."""
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=1, width=16, heads=2, token_types=2)
     three, two = (
-        UnderstandingModel(config, {"pairs": Classification(labels).head(config)})
+        UnifiedModel.for_tasks(config, {"pairs": Classification(labels).head(config)})
         for labels in (("a", "b", "c"), ("d", "e"))
     )
     kept, left_out = without_other_sizes(three.state_dict(), two)
     assert left_out == ["heads.pairs.output.weight", "heads.pairs.output.bias"]
     before = {name: value.clone() for name, value in two.state_dict().items()}
-    new, unused = load_parameters(two, kept, two.head_parts, two.head_parts)
+    new, unused = load_parameters(two, kept, parts_of_tasks(two), parts_of_tasks(two))
     assert (new, unused) == (left_out, [])
     for name, value in two.state_dict().items():
         assert torch.equal(value, before[name] if name in left_out else three.state_dict()[name])

@@ -15,7 +15,7 @@ from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED, change_v
 from unified.cli import main
 from unified.data.vocabulary import APPENDED, MASK, Vocabulary
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 
 WORDS = [f"w{i}" for i in range(60)]
 
@@ -102,7 +102,9 @@ def test_new_symbols_are_out_of_the_softmax_and_begin_with_the_median_bias():
 
 def test_no_other_parameter_has_a_row_for_every_symbol():
     with torch.device("meta"):
-        states = [LanguageModel(TransformerConfig(size, boundary_offsets=2)).state_dict() for size in (50, 51)]
+        states = [
+            UnifiedModel.for_language(TransformerConfig(size, boundary_offsets=2)).state_dict() for size in (50, 51)
+        ]
     assert {name for name in states[0] if states[0][name].shape != states[1][name].shape} == set(BY_SYMBOL)
 
 
@@ -155,7 +157,7 @@ def test_the_new_tokenizer_comes_along(tmp_path):
 def test_two_token_types_become_unilms(rows):
     """UniLM's rule, row by row: 2, 3 and 4 begin as 0, and 5 and 6 as 1 (unilm-v1, modeling.py:from_pretrained)."""
     shape = {"vocabulary_size": 9, "layers": 1, "width": 8, "heads": 2}
-    ours, berts = (LanguageModel(TransformerConfig(**shape, token_types=types)) for types in (rows, 2))
+    ours, berts = (UnifiedModel.for_language(TransformerConfig(**shape, token_types=types)) for types in (rows, 2))
     load_parameters(ours, berts.state_dict())
     table, source = (model.transformer.embeddings.token_types.weight for model in (ours, berts))
     for row, copied in list({0: 0, 1: 1, 2: 0, 3: 0, 4: 0, 5: 1, 6: 1}.items())[:rows]:
@@ -165,7 +167,9 @@ def test_two_token_types_become_unilms(rows):
 @pytest.mark.parametrize(("mine", "theirs"), [(8, 2), (2, 6), (6, 3), (2, 1)])
 def test_other_numbers_of_token_types_are_refused(mine, theirs):
     shape = {"vocabulary_size": 9, "layers": 1, "width": 8, "heads": 2}
-    ours, others = (LanguageModel(TransformerConfig(**shape, token_types=types)) for types in (mine, theirs))
+    ours, others = (
+        UnifiedModel.for_language(TransformerConfig(**shape, token_types=types)) for types in (mine, theirs)
+    )
     with pytest.raises(UnifiedError, match=f"token_types.weight: shape {theirs}x8, the model has {mine}x8"):
         load_parameters(ours, others.state_dict())
 

@@ -8,7 +8,7 @@ from unified.data.collate import collate
 from unified.data.dataset import RowDataset
 from unified.data.documents import DocumentTexts
 from unified.data.example import Batch
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
 
 MIXTURES = {
@@ -27,13 +27,13 @@ def batch_of(folder, objectives: str) -> Batch:
     return collate([dataset[row] for row in range(6)], 160, dataset.groups, SPECIAL.pad)
 
 
-def model_of(kind: str, backend: str) -> LanguageModel:
+def model_of(kind: str, backend: str) -> UnifiedModel:
     changes = {"query stream": {"positions": "relative"}, "neighbors": {"sublayers": "neighbor,self,feed_forward"}}
     config = TransformerConfig(
         SPECIAL.ordinary_stop, layers=2, width=32, heads=2, attention_backend=backend, boundary_offsets=20,
         **changes.get(kind, {}),
     )  # fmt: skip
-    return LanguageModel(config)
+    return UnifiedModel.for_language(config)
 
 
 @pytest.mark.parametrize("backend", ["sdpa", "dense"])

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from unified.checkpoints import bert_names, xlnet_names
-from unified.model import PRESETS, LanguageModel
-from unified.model.understanding import UnderstandingModel
+from unified.model import PRESETS, UnifiedModel
 from unified.model.weight_decay import exempt_from_decay
 from unified.tasks import parse_head
 from unified.tasks.classification import Classification
@@ -38,8 +37,8 @@ def biases(kind: str, *names: str) -> set[str]:
 
 FEED_FORWARD = biases("feed_forward", "inner", "outer")
 ATTENTION = biases("attention", "query_key_value", "output")
-HEADS = {"next_sentence_head.pooler.bias", "next_sentence_head.classifier.bias", "token_head.bias"}
-TRANSFORM = {"token_head.dense.bias", *norms("token_head.norm")}
+HEADS = {"heads.next_sentence.pooler.bias", "heads.next_sentence.classifier.bias", "heads.token.bias"}
+TRANSFORM = {"heads.token.dense.bias", *norms("heads.token.norm")}
 BERT = {
     *norms("transformer.embeddings.norm"),
     *layer_norms(("attention", "feed_forward")),
@@ -50,10 +49,10 @@ BERT = {
 }
 NEIGHBOR = {*layer_norms(("neighbor_attention",)), *biases("neighbor_attention", "query_key_value", "output")}
 BOUNDARY = {
-    "boundary_head.bias",
-    "boundary_head.first.bias",
-    "boundary_head.second.bias",
-    *norms("boundary_head.first_norm", "boundary_head.second_norm"),
+    "heads.boundary.bias",
+    "heads.boundary.first.bias",
+    "heads.boundary.second.bias",
+    *norms("heads.boundary.first_norm", "heads.boundary.second_norm"),
 }
 XLNET = {*layer_norms(("attention", "feed_forward")), *FEED_FORWARD, *HEADS}
 
@@ -69,7 +68,7 @@ XLNET = {*layer_norms(("attention", "feed_forward")), *FEED_FORWARD, *HEADS}
     ],
 )
 def test_what_does_not_decay_by_architecture(name, changes, expected):
-    model = LanguageModel(small(name, **changes))
+    model = UnifiedModel.for_language(small(name, **changes))
     assert exempt_from_decay(model) == expected
     names = dict(model.named_parameters())
     assert expected < names.keys()
@@ -88,7 +87,7 @@ def decays_as_published(name: str) -> bool:
 
 def test_berts_parameters_decay_by_its_codes_rule():
     """Every parameter under its published name, by the published regular expressions."""
-    model = LanguageModel(small("bert_tiny"))
+    model = UnifiedModel.for_language(small("bert_tiny"))
     published = bert_names.names(layers=2)
     exempt = exempt_from_decay(model)
     for name, _ in model.named_parameters():
@@ -97,12 +96,12 @@ def test_berts_parameters_decay_by_its_codes_rule():
 
 def test_xlnets_parameters_decay_by_its_codes_rule():
     """Each parameter is told in the published layout by its value, and so are those that share a matrix here."""
-    model = LanguageModel(small("xlnet_tiny"))
+    model = UnifiedModel.for_language(small("xlnet_tiny"))
     state, exempt = {}, exempt_from_decay(model)
     for name, parameter in model.named_parameters():
         state[name] = torch.full_like(parameter.detach(), float(name not in exempt))
     _, converted, rest = xlnet_names.to_xlnet(state, layers=2)
-    assert all(name.startswith("next_sentence_head.") for name in rest)
+    assert all(name.startswith("heads.next_sentence.") for name in rest)
     assert len(converted) > 30
     for name, values in converted.items():
         assert bool(values.eq(float(decays_as_published(name))).all()), name
@@ -116,7 +115,7 @@ def test_heads_of_tasks(features):
     heads = {"tags": task.head(config)}
     if not features:
         heads["text"] = Classification(("a", "b")).head(config)
-    model = UnderstandingModel(config, heads)
+    model = UnifiedModel.for_tasks(config, heads)
     exempt = {name for name in exempt_from_decay(model) if name.startswith("heads.")}
     assert exempt == {name for name, _ in model.named_parameters() if name.startswith("heads.") and ".bias" in name}
     assert len(exempt) > 1

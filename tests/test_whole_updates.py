@@ -22,9 +22,8 @@ from tests.golden.data import task as golden_task
 from tests.golden.plan import HEADS
 from tests.task_folders import WORDS, data_folder
 from tests.understanding_runs import codec, run_batch, small_model
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.model.heads import LossSum, sum_of_means
-from unified.model.understanding import UnderstandingModel
 from unified.tasks import Classification, Tagging, parse_head
 from unified.tasks.items import TextItem, WordsItem
 
@@ -141,7 +140,7 @@ def test_the_mean_loss_of_a_task_counts_by_its_share_of_items():
     }
     reads = codec(32)
     config = TransformerConfig(vocabulary_size=len(reads.vocabulary), layers=1, width=16, heads=2)
-    core = UnderstandingModel(config, {name: task.head(config) for name, task in kinds.items()}).eval()
+    core = UnifiedModel.for_tasks(config, {name: task.head(config) for name, task in kinds.items()}).eval()
     model = _Wrapped(core)
 
     def sample(name: str, numbers: list[int]) -> dict:
@@ -169,12 +168,12 @@ def test_the_mean_loss_of_a_task_counts_by_its_share_of_items():
 class _Wrapped(torch.nn.Module):
     """A model of fairseq as far as its criterion knows it."""
 
-    def __init__(self, core: UnderstandingModel):
+    def __init__(self, core: UnifiedModel):
         super().__init__()
         self.core = core
 
-    def forward(self, *arguments: object) -> object:
-        return self.core(*arguments)
+    def forward(self, batch: object, reading: object, head: str) -> object:
+        return self.core.scores(batch, reading, head)
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -14,7 +14,7 @@ from unified.checkpoints.trained import Trained, write
 from unified.cli import main
 from unified.data.vocabulary import Vocabulary
 from unified.metrics.question_generation import penn_treebank
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, train_wordpiece
 
 sys.path.insert(0, str(RECIPES / "common"))
@@ -37,7 +37,9 @@ def debug(tmp_path_factory) -> Path:
     vocabulary = Vocabulary([entry for entry in tokenizer.entries if entry not in SPECIAL_ENTRIES])
     torch.manual_seed(1)
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, token_types=2)
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), folder / "start", folder)
+    write(
+        Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder / "start", folder
+    )
     return folder
 
 

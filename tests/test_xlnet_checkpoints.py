@@ -93,7 +93,7 @@ def test_imported_and_exported_again_bit_by_bit(folder, tmp_path):
     assert (config.norm_epsilon, config.initializer_range) == (settings.layer_norm_eps, settings.initializer_range)
     same_logits(lm, model, SENTENCES)
     left_out = export_xlnet(tmp_path / "ours", tmp_path / "again").left_out
-    assert all(name.startswith("next_sentence_head") for name in left_out)
+    assert all(name.startswith("heads.next_sentence") for name in left_out)
     one, two = (load_file(path / "model.safetensors") for path in (source, tmp_path / "again"))
     two = {name: two[name] for name in two if name in one or name != "lm_loss.weight"}
     assert one.keys() <= two.keys() | {"lm_loss.weight"}
@@ -263,7 +263,7 @@ def test_training_goes_on_and_writes(folder, tmp_path):
     )  # fmt: skip
     losses = [float(row["loss"]) for row in fairseq.logged(result.stdout + result.stderr, "train_inner")]
     assert min(losses[-3:]) < 0.92 * losses[0], losses
-    assert "next_sentence_head" in result.stdout + result.stderr, "new parameters are named"
+    assert "heads.next_sentence" in result.stdout + result.stderr, "new parameters are named"
     shutil.copy(tmp_path / "ours" / "xlnet.model", tmp_path / "save")
     lm = UnifiedLM.from_pretrained(tmp_path / "save" / "checkpoint_last.pt", data=tmp_path / "data")
     (written,) = lm.generate(["The café"], beam=2, max_length=5)

@@ -13,7 +13,7 @@ from unified.data.text import Text
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, NO_KEY, AttentionMask, bidirectional, left_to_right, pack, permutation
 from unified.masks import batch as batch_of
-from unified.model import PRESETS, LanguageModel, TransformerConfig
+from unified.model import PRESETS, TransformerConfig, UnifiedModel
 from unified.model.relative import Memory
 from unified.objectives.xlnet import XLNet
 
@@ -31,13 +31,13 @@ def theirs(bi_data=False, **changes) -> XLNetLMHeadModel:
     return model
 
 
-def ours(model: XLNetLMHeadModel, **changes) -> LanguageModel:
+def ours(model: XLNetLMHeadModel, **changes) -> UnifiedModel:
     sizes = dict(vocabulary_size=model.config.vocab_size, layers=LAYERS, width=WIDTH, heads=HEADS, feed_forward=64)
-    own = LanguageModel(PRESETS["xlnet_tiny"](**{**sizes, **changes})).eval()
+    own = UnifiedModel.for_language(PRESETS["xlnet_tiny"](**{**sizes, **changes})).eval()
     found, new = from_xlnet(model.state_dict(), LAYERS)
     assert new == []
     missing, unexpected = own.load_state_dict(found, strict=False)
-    missing = {name for name in missing if not name.startswith("next_sentence_head")}
+    missing = {name for name in missing if not name.startswith("heads.next_sentence")}
     assert not unexpected and missing == {"transformer.embeddings.tokens.scored"}
     return own
 
@@ -123,7 +123,7 @@ def test_gradients_of_all_parameters_are_those_of_transformers(backend):
     (own.logits(case.run(own, memory)[:, case.length :]) * weight).sum().backward()
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
     expected, _ = from_xlnet(gradients, LAYERS)
-    found = {name: p.grad for name, p in own.named_parameters() if not name.startswith("next_sentence_head")}
+    found = {name: p.grad for name, p in own.named_parameters() if not name.startswith("heads.next_sentence")}
     assert found.keys() == expected.keys()
     for name, gradient in found.items():
         scale = float(expected[name].abs().max())
@@ -188,7 +188,7 @@ def test_one_way_attention_and_clamped_distances_are_those_of_transformers(setti
     (own.logits(states[:, case.length :]) * weight).sum().backward()
     expected, _ = from_xlnet({name: parameter.grad for name, parameter in model.named_parameters()}, LAYERS)
     for name, parameter in own.named_parameters():
-        if not name.startswith("next_sentence_head"):
+        if not name.startswith("heads.next_sentence"):
             assert expected[name].abs().max() > 0, name
             assert_close_to(parameter.grad, expected[name])
 
@@ -262,7 +262,7 @@ def test_dropout_is_where_transformers_has_it(monkeypatch):
 
 def test_every_weight_begins_normal():
     torch.manual_seed(0)
-    own = LanguageModel(PRESETS["xlnet_tiny"](vocabulary_size=VOCABULARY, initializer_range=0.1))
+    own = UnifiedModel.for_language(PRESETS["xlnet_tiny"](vocabulary_size=VOCABULARY, initializer_range=0.1))
     for name, parameter in own.named_parameters():
         if "norm" not in name and not name.endswith(".bias"):
             tolerance = 5 / np.sqrt(parameter.numel())
@@ -299,7 +299,7 @@ def test_a_text_of_one_token_stands_right_behind_its_memory():
 def test_names_come_back_bit_by_bit():
     model = theirs()
     kind, found, left_out = to_xlnet(dict(ours(model).named_parameters()), LAYERS)
-    assert kind == "XLNetLMHeadModel" and all(name.startswith("next_sentence_head") for name in left_out)
+    assert kind == "XLNetLMHeadModel" and all(name.startswith("heads.next_sentence") for name in left_out)
     original = model.state_dict()
     assert found.keys() == original.keys()
     assert all(torch.equal(found[name], original[name]) for name in found)
@@ -423,7 +423,7 @@ def test_settings_of_relative_positions_are_checked():
 
 def test_a_model_of_learned_positions_refuses_both():
     case = Case()
-    plain = LanguageModel(PRESETS["bert_tiny"](vocabulary_size=VOCABULARY, token_types=3)).eval()
+    plain = UnifiedModel.for_language(PRESETS["bert_tiny"](vocabulary_size=VOCABULARY, token_types=3)).eval()
     with pytest.raises(
         UnifiedError, match="a query stream .here 13 positions for 10 tokens. needs a model with relative positions"
     ):

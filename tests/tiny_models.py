@@ -7,18 +7,20 @@ import torch
 from unified import masks
 from unified.data.vocabulary import SpecialTokens, Vocabulary
 from unified.generation import SCHEMES, CachedDecoder
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 
 
 def vocabulary(words: int = 12) -> Vocabulary:
     return Vocabulary([f"w{i}" for i in range(words)])
 
 
-def model(words: int = 12, seed: int = 0, **changes) -> LanguageModel:
+def model(words: int = 12, seed: int = 0, **changes) -> UnifiedModel:
     """Weights are drawn wide (deviation 0.3), so that predictions differ clearly from place to place."""
     torch.manual_seed(seed)
     shape = {"layers": 2, "width": 32, "heads": 4, "max_positions": 48, "initializer_range": 0.3}
-    built = LanguageModel(TransformerConfig(vocabulary_size=len(vocabulary(words)), **{**shape, **changes})).eval()
+    built = UnifiedModel.for_language(
+        TransformerConfig(vocabulary_size=len(vocabulary(words)), **{**shape, **changes})
+    ).eval()
     for parameter in built.parameters():  # biases too: zeros would hide mistakes
         parameter.data += 0.05 * torch.randn_like(parameter)
     return built
@@ -49,7 +51,7 @@ def sources(
     return rows
 
 
-def next_logits(model: LanguageModel, special: SpecialTokens, scheme: str, source: torch.Tensor, written: list[int]):
+def next_logits(model: UnifiedModel, special: SpecialTokens, scheme: str, source: torch.Tensor, written: list[int]):
     """Logits (V,) of the next token by one full forward pass over one sentence, as the papers draw it."""
     source = source[source != special.pad].tolist()
     if scheme == "permutation":
@@ -70,7 +72,7 @@ def next_logits(model: LanguageModel, special: SpecialTokens, scheme: str, sourc
     return model.logits(states[0, -1:])[0]
 
 
-def _next_logits_by_query(model: LanguageModel, prompt: list[int], written: list[int]):
+def _next_logits_by_query(model: UnifiedModel, prompt: list[int], written: list[int]):
     """The prompt is context, what is written has an order, and one query stands at the next place."""
     tokens = [*prompt, *written]
     content = masks.permutation([masks.GIVEN] * len(prompt) + list(range(1, len(written) + 2)))
@@ -105,5 +107,7 @@ def eight_symbols(scheme: str = "cloze", seed: int = 0, **changes) -> CachedDeco
     """A decoder over :data:`EIGHT`."""
     torch.manual_seed(seed)
     shape = {"layers": 2, "width": 16, "heads": 2, "max_positions": 32, "initializer_range": 0.4}
-    built = LanguageModel(TransformerConfig(vocabulary_size=8, **{**shape, **_of(scheme), **changes})).eval()
+    built = UnifiedModel.for_language(
+        TransformerConfig(vocabulary_size=8, **{**shape, **_of(scheme), **changes})
+    ).eval()
     return CachedDecoder(built, EIGHT, SCHEMES[scheme])

@@ -11,8 +11,7 @@ import torch
 from tests import fairseq_runs as fairseq
 from tests.task_folders import tokenizer, vocabulary
 from unified import UnifiedLM
-from unified.model import TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks import Codec, Encoded, Understanding
 from unified.tasks.batches import assembled
 
@@ -51,17 +50,17 @@ def assert_answers_score_as_logged(save: Path, data: Path, items: Sequence, logg
         assert abs(scores[measure] - float(logged[f"valid_{measure}"])) < 0.0051, measure
 
 
-def small_model(understanding: Understanding, codec: Codec, **settings) -> UnderstandingModel:
+def small_model(understanding: Understanding, codec: Codec, **settings) -> UnifiedModel:
     """In evaluation mode, with weights large enough for states to differ."""
     settings = {"layers": 2, "width": 32, "heads": 2, "initializer_range": 0.3} | settings
     config = TransformerConfig(vocabulary_size=len(codec.vocabulary), **settings)
-    return UnderstandingModel(config, {"task": understanding.head(config)}).eval()
+    return UnifiedModel.for_tasks(config, {"task": understanding.head(config)}).eval()
 
 
-def run_batch(model: UnderstandingModel, encoded: Encoded, members: Sequence[int], packed: bool, length: int = 32):
+def run_batch(model: UnifiedModel, encoded: Encoded, members: Sequence[int], packed: bool, length: int = 32):
     """Members in the order of the batch, their scores and reading."""
     order, batch, reading = assembled(encoded, np.asarray(members), length if packed else None, 1)
-    return order, model(batch, reading, "task"), reading
+    return order, model.scores(batch, reading, "task"), reading
 
 
 @torch.no_grad()

@@ -13,8 +13,7 @@ from unified.data.collate import collate
 from unified.data.targets import TASK
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.model import LanguageModel
-from unified.model.understanding import UnderstandingModel
+from unified.model import UnifiedModel
 from unified.tasks import Codec
 from unified.tasks.sequences import sequence
 from unified.tokenization import Tokenizer
@@ -25,7 +24,7 @@ POOLINGS = ("mean", "cls")
 class Embedding:
     """Methods of :class:`unified.hub.UnifiedLM` for any model."""
 
-    model: LanguageModel | UnderstandingModel
+    model: UnifiedModel
     vocabulary: Vocabulary
     tokenizer: Tokenizer
     encode: Callable[[str], list[int]]
@@ -81,9 +80,7 @@ class Embedding:
         read = [np.arange(len(row) + 2) if pooling == "mean" else None for row in rows]
         examples = [sequence((row,), codec, places) for row, places in zip(rows, read, strict=True)]
         batch = collate([[example] for example in examples], None, ("task",), special.pad).to(device)
-        states = self.model.transformer(
-            batch.tokens, batch.positions, batch.token_types, batch.mask, places=batch.targets[TASK].places
-        )
+        states = self.model.hidden(batch, places=batch.targets[TASK].places)
         each = [len(example.targets[TASK]) for example in examples]
         return torch.stack([own.mean(0) for own in states.float().split(each)]).cpu()
 

@@ -26,7 +26,7 @@ from unified.checkpoints.trained import (
 from unified.data.annotate import Annotator
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
-from unified.data.targets import TOKEN, ExampleTargets
+from unified.data.targets import BOUNDARY, TOKEN, ExampleTargets
 from unified.data.vocabulary import MASK, Vocabulary
 from unified.devices import usable_device
 from unified.embedding import Embedding
@@ -37,9 +37,7 @@ from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
 from unified.masks import TEXT_MASKS, permutation
-from unified.model import LanguageModel
-from unified.model.language_model import NO_TOKEN_HEAD
-from unified.model.understanding import UnderstandingModel
+from unified.model import UnifiedModel
 from unified.objectives.spans import runs
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tasks import Codec
@@ -64,7 +62,7 @@ class UnifiedLM(Answering, Composing, Embedding):
     """A language model, or a model of a task of understanding, with its vocabulary and tokenizer.
 
     Attributes:
-        model: the :class:`LanguageModel` or :class:`UnderstandingModel`, in eval mode.
+        model: in eval mode.
         vocabulary, tokenizer: from the data folder it was trained on.
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         folder: where vocabulary and tokenizer came from.
@@ -75,7 +73,7 @@ class UnifiedLM(Answering, Composing, Embedding):
 
     def __init__(
         self,
-        model: LanguageModel | UnderstandingModel,
+        model: UnifiedModel,
         vocabulary: Vocabulary,
         tokenizer: Tokenizer | SymbolTokenizer,
         writes: str,
@@ -272,8 +270,9 @@ class UnifiedLM(Answering, Composing, Embedding):
         inside = np.repeat(np.cumsum(lengths) - lengths, lengths)
         places = np.stack([np.repeat(first - 1, lengths), np.repeat(first + lengths, lengths)], axis=1)
         distances = np.arange(lengths.sum()) - inside
-        as_tensor = [torch.from_numpy(array).to(self.device) for array in (places, distances)]
-        return self._best(self.model.boundary_logits(states, *as_tensor), top)
+        places, distances = (torch.from_numpy(array).to(self.device) for array in (places, distances))
+        before, behind = (states.index_select(0, side) for side in places.unbind(1))
+        return self._best(self.model.head(BOUNDARY)(before, behind, distances, self.model.symbols), top)
 
     def _require_one_model(self, method: str) -> None:
         if self.others:
@@ -288,8 +287,7 @@ class UnifiedLM(Answering, Composing, Embedding):
 
     def _require_token_head(self) -> None:
         self._require_language_model()
-        if self.model.token_head is None:
-            raise UnifiedError(NO_TOKEN_HEAD)
+        self.model.head(TOKEN)
 
     def _masked(self, text: str, query_stream: bool) -> Batch:
         """CLS text SEP, under the model's mask; or text SEP CLS, as XLNet has it, which does not see its masks."""

@@ -56,7 +56,7 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
     def judged(self, model, sample):
         """The same, and the scores."""
         head = sample["head"]
-        scores = model(to_batch(sample), sample["reading"], head)
+        scores = model(to_batch(sample), reading=sample["reading"], head=head)
         part = self.tasks[head].loss(scores, sample["reading"])
         own = self.totals_of(model, sample)
         update, size = self.update_with(own), self.size_of(own)
@@ -70,7 +70,8 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
         items = sum(update.totals[_items(name)] for name in self.tasks)
         losses, divisors = {head: part}, {head: update.totals[head] * items / update.totals[_items(head)]}
         if "masked" in sample:
-            losses[MASKED] = hidden = model.core.token_loss(to_batch(sample["masked"]))
+            (hidden,) = model.core(to_batch(sample["masked"])).values()
+            losses[MASKED] = hidden
             divisors[MASKED] = update.totals[MASKED] / self.weight
             log |= {f"{MASKED}:loss": hidden.nll, f"{MASKED}:count": hidden.count, f"{MASKED}:correct": hidden.correct}
         # fairseq divides the sum of all micro-batches by the size of the update.

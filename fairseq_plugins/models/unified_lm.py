@@ -23,17 +23,13 @@ from fairseq_plugins.config import mirror, restore
 from fairseq_plugins.parameter_groups import mark_parameters
 from fairseq_plugins.refusals import refusal, refusing
 from unified.checkpoints import fingerprint, load_parameters
+from unified.checkpoints.heads import OPTIONAL_HEADS, parts_of_tasks, prefixes, with_pooler, without_other_sizes
 from unified.checkpoints.vocabularies import grown
 from unified.generation.decoder import SCHEMES, CachedDecoder
 from unified.kernels.cpu import accelerate
-from unified.model import PRESETS, LanguageModel, TransformerConfig
-from unified.model.understanding import UnderstandingModel, with_pooler, without_other_sizes
+from unified.model import PRESETS, TransformerConfig, UnifiedModel
 
 logger = logging.getLogger(__name__)
-
-#: Heads a checkpoint may lack (they start afresh) or bring along unused.
-HEADS = ("token_head.", "next_sentence_head.pooler.", "next_sentence_head.classifier.", "boundary_head.")
-HEADS += ("sentence_head.", "heads.", "lstm.")
 
 UnifiedLMModelConfig = mirror(
     TransformerConfig,
@@ -55,9 +51,9 @@ UnifiedLMModelConfig = mirror(
 
 @register_model("unified_lm", dataclass=UnifiedLMModelConfig)
 class UnifiedLMModel(BaseFairseqModel):
-    """Wraps :class:`unified.model.LanguageModel` (``core``)."""
+    """Wraps :class:`unified.model.UnifiedModel` (``core``), for pre-training and for tasks."""
 
-    def __init__(self, core: LanguageModel, task, writes: str):
+    def __init__(self, core: UnifiedModel, task, writes: str):
         super().__init__()
         self.core = core
         #: Which of some symbols training has as targets, see :mod:`unified.data.target_symbols`; None where the
@@ -83,9 +79,12 @@ class UnifiedLMModel(BaseFairseqModel):
         return cls(core, task, cfg.writes)
 
     @refusing()
-    def forward(self, batch, *others, **keywords):
-        """Losses by objective, see :meth:`unified.model.LanguageModel.forward`; or scores of an understanding model."""
-        return self.core(batch, *others, **keywords)
+    def forward(self, batch, *, head=None, reading=None, **keywords):
+        """Losses by name, see :meth:`UnifiedModel.forward`; where the head of a task is named, its scores.
+
+        Distributed training wants everything that learns to come through here.
+        """
+        return self.core(batch, **keywords) if head is None else self.core.scores(batch, reading, head)
 
     def max_positions(self):
         return None
@@ -97,17 +96,18 @@ class UnifiedLMModel(BaseFairseqModel):
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """Load all parameters; whole heads may be new or unused (both are named), anything else is refused.
 
+        Parts of tasks' heads that are of another size, such as a projection to other labels, are new.
+
         Symbols that the dictionary has behind the checkpoint's, such as markers that a task adds, get new rows.
         """
         state = dict(state_dict)
         saved = int(state.pop("dictionary_version", self.dictionary_version))
         parameters = {key.removeprefix("core."): value for key, value in state.items()}
         parameters, added = grown(parameters, self.symbols, saved, self.core.config.initializer_range)
-        heads, other = HEADS, []
-        if isinstance(self.core, UnderstandingModel):
-            parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
-            heads += self.core.head_parts
-        new, unused = load_parameters(self.core, parameters, heads, heads)
+        parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
+        heads = prefixes([*parameters, *self.core.state_dict()])
+        parts = (*heads, *OPTIONAL_HEADS, *parts_of_tasks(self.core), "lstm.")
+        new, unused = load_parameters(self.core, parameters, parts, parts)
         if not added and saved != int(self.dictionary_version):
             raise refusal(
                 "the checkpoint was trained with another dictionary of the same size; prepare this data with "

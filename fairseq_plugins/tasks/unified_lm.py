@@ -31,11 +31,12 @@ from unified.data.memory_streams import RunningText, StreamDataset
 from unified.data.mmap import TokenFile
 from unified.data.pairs import PairTexts, cut_note
 from unified.data.target_symbols import target_symbols
+from unified.data.targets import TOKEN
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
-from unified.model import TransformerConfig
-from unified.model.language_model import NO_TOKEN_HEAD, LanguageModel
+from unified.model import TransformerConfig, UnifiedModel
+from unified.model.model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
 
 logger = logging.getLogger(__name__)
@@ -242,9 +243,9 @@ class UnifiedLMTask(DictionaryTask):
             self.generated.append(self.official)
         return model
 
-    def build_core(self, config: TransformerConfig) -> LanguageModel:
+    def build_core(self, config: TransformerConfig) -> UnifiedModel:
         """The model that this task trains."""
-        return LanguageModel(config)
+        return UnifiedModel.for_language(config)
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
         """Which of some symbols training or validation has as targets, see :mod:`unified.data.target_symbols`."""
@@ -377,7 +378,7 @@ class UnifiedLMTask(DictionaryTask):
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
         if any(model.core.config.reads_entities for model in models):
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
-        if any(model.core.token_head is None for model in models):
+        if any(TOKEN not in model.core.heads for model in models):
             raise UnifiedError(NO_TOKEN_HEAD)
         if any(model.decoder is None for model in models):
             raise UnifiedError(NO_SCHEME)

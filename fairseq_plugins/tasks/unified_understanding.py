@@ -17,7 +17,7 @@ from fairseq_plugins.scores import Predictions
 from fairseq_plugins.task import DictionaryTask
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.model.understanding import UnderstandingModel
+from unified.model import UnifiedModel
 from unified.objectives.corruption import maskable
 from unified.tasks import HEADS, Codec, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tasks.base import require_markable
@@ -170,13 +170,13 @@ class UnifiedUnderstandingTask(DictionaryTask):
             found += [example.tokens[maskable(example.tokens, self.special)] for example in examples]
         return np.intersect1d(symbols, np.concatenate(found))
 
-    def build_core(self, config) -> UnderstandingModel:
+    def build_core(self, config) -> UnifiedModel:
         """The Transformer with the heads of all tasks."""
         heads = {name: task.head(config) for name, task in self.understandings.items()}
         if config.reads_entities:
             for task in self.understandings.values():
                 require_markable(type(task))
-        core = UnderstandingModel(config, heads, predicts_tokens=self.masked)
+        core = UnifiedModel.for_tasks(config, heads, predicts_tokens=self.masked)
         self.codec = Codec.for_model(config, self.tokenizer, self.vocabulary, self.cfg.tokens_per_sample)
         return core
 

@@ -17,14 +17,14 @@ _EMBEDDINGS = {
     "transformer.embeddings.tokens.weight": "bert.embeddings.word_embeddings.weight",
     "transformer.embeddings.positions.weight": "bert.embeddings.position_embeddings.weight",
     "transformer.embeddings.token_types.weight": "bert.embeddings.token_type_embeddings.weight",
-    "token_head.bias": "cls.predictions.bias",
+    "heads.token.bias": "cls.predictions.bias",
 }
 _MODULES = {
     "transformer.embeddings.norm": "bert.embeddings.LayerNorm",
-    "token_head.dense": "cls.predictions.transform.dense",
-    "token_head.norm": "cls.predictions.transform.LayerNorm",
-    "next_sentence_head.pooler": "bert.pooler.dense",
-    "next_sentence_head.classifier": "cls.seq_relationship",
+    "heads.token.dense": "cls.predictions.transform.dense",
+    "heads.token.norm": "cls.predictions.transform.LayerNorm",
+    "heads.next_sentence.pooler": "bert.pooler.dense",
+    "heads.next_sentence.classifier": "cls.seq_relationship",
 }
 _BLOCK_MODULES = {
     "attention.sublayer.output": "attention.output.dense",
@@ -36,10 +36,10 @@ _BLOCK_MODULES = {
 _PROJECTIONS = ("query", "key", "value")
 _BOUNDARY = "cls.pair_target_predictions"
 _BOUNDARY_MODULES = {
-    "boundary_head.first": f"{_BOUNDARY}.mlp_layer_norm.linear1",
-    "boundary_head.first_norm": f"{_BOUNDARY}.mlp_layer_norm.layer_norm1",
-    "boundary_head.second": f"{_BOUNDARY}.mlp_layer_norm.linear2",
-    "boundary_head.second_norm": f"{_BOUNDARY}.mlp_layer_norm.layer_norm2",
+    "heads.boundary.first": f"{_BOUNDARY}.mlp_layer_norm.linear1",
+    "heads.boundary.first_norm": f"{_BOUNDARY}.mlp_layer_norm.layer_norm1",
+    "heads.boundary.second": f"{_BOUNDARY}.mlp_layer_norm.linear2",
+    "heads.boundary.second_norm": f"{_BOUNDARY}.mlp_layer_norm.layer_norm2",
 }
 #: SpanBERT's embeddings of distances; their number of rows is how far its boundary head reaches.
 _DISTANCES = f"{_BOUNDARY}.position_embeddings.weight"
@@ -50,7 +50,7 @@ _COPIES = {
     f"{_BOUNDARY}.decoder.weight": "bert.embeddings.word_embeddings.weight",
 }
 _IGNORED = ("bert.embeddings.position_ids",)
-_CLASSES = ("next_sentence_head.classifier.weight", "next_sentence_head.classifier.bias")
+_CLASSES = ("heads.next_sentence.classifier.weight", "heads.next_sentence.classifier.bias")
 #: In TensorFlow's files: the heads of ``run_classifier.py`` and ``run_squad.py``.
 _TASK_HEADS = re.compile(r"(cls/squad/)?output_(weights|bias)")
 
@@ -64,7 +64,7 @@ def names(layers: int, boundary: bool = False) -> dict[str, tuple[str, ...]]:
     modules = dict(_MODULES)
     if boundary:
         modules |= _BOUNDARY_MODULES
-        pairs |= {"boundary_head.distances.weight": (_DISTANCES,), "boundary_head.bias": (f"{_BOUNDARY}.bias",)}
+        pairs |= {"heads.boundary.distances.weight": (_DISTANCES,), "heads.boundary.bias": (f"{_BOUNDARY}.bias",)}
     for i in range(layers):
         block, layer = f"transformer.blocks.{i}", f"bert.encoder.layer.{i}"
         modules |= {f"{block}.{mine}": f"{layer}.{other}" for mine, other in _BLOCK_MODULES.items()}
@@ -98,10 +98,10 @@ def to_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[str, dict[str,
     Args:
         state: our parameters, rows in BERT's order.
     """
-    with_tokens, with_pairs = "token_head.bias" in state, _CLASSES[0] in state
+    with_tokens, with_pairs = "heads.token.bias" in state, _CLASSES[0] in state
     pairs, turned, found = names(layers), _classes_turned(state), {}
     if not with_pairs or not with_tokens:
-        part = "next_sentence_head.classifier." if not with_tokens else "next_sentence_head."
+        part = "heads.next_sentence.classifier." if not with_tokens else "heads.next_sentence."
         pairs = {mine: others for mine, others in pairs.items() if not mine.startswith(part)}
     for mine, others in pairs.items():
         if mine in turned:

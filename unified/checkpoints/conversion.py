@@ -11,7 +11,7 @@ import torch
 from unified.checkpoints.parameters import listed, shape_name
 from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 
 #: Our activations under the names of ``transformers``.
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new"}
@@ -45,7 +45,7 @@ class Conversion:
 
 
 #: Heads of ours that a file has as a whole or not at all.
-_WHOLE_HEADS = ("token_head.", "boundary_head.")
+_WHOLE_HEADS = ("heads.token.", "heads.boundary.")
 
 
 def gather(
@@ -111,12 +111,12 @@ def with_heads_of(
     Returns:
         The configuration; those of ``new`` that the model has; and a remark where it has no token head.
     """
-    reach = found.get("boundary_head.distances.weight")
+    reach = found.get("heads.boundary.distances.weight")
     config = config if reach is None else replace(config, boundary_offsets=len(reach))
-    if any(name.startswith("token_head.") for name in found):
+    if any(name.startswith("heads.token.") for name in found):
         return config, list(new), []
     remark = "it has no token head: the model gives features and can be fine-tuned, but predicts no tokens"
-    return replace(config, token_head="none"), [n for n in new if not n.startswith("token_head.")], [remark]
+    return replace(config, token_head="none"), [n for n in new if not n.startswith("heads.token.")], [remark]
 
 
 def require_kind(settings: Mapping[str, object], kind: str) -> None:
@@ -168,7 +168,7 @@ def fitting(source: Path, found: Mapping[str, torch.Tensor], config: Transformer
         UnifiedError: some are not; all of them are listed.
     """
     with torch.device("meta"):
-        wanted = LanguageModel(config).state_dict()
+        wanted = UnifiedModel.for_language(config).state_dict()
     problems = [
         f"{name}: shape {shape_name(value)}, the configuration says {shape_name(wanted[name])}"
         for name, value in found.items()

@@ -11,14 +11,16 @@ import torch
 from safetensors.torch import save_file
 
 from unified.checkpoints.files import load_checkpoint
+from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD, head_of
 from unified.checkpoints.parameters import load_parameters
-from unified.checkpoints.trained import OPTIONAL_HEADS, find_checkpoint, find_data, read
+from unified.checkpoints.trained import find_checkpoint, find_data, read
 from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.data.destination import new_folder
 from unified.data.markers import markers_of
+from unified.data.targets import HEADS
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, tokenizer_files
 
 #: Bias of a symbol that our softmax leaves out, for libraries that have no other way to say so. Not -inf, of which
@@ -61,12 +63,14 @@ class Source:
                 f"{path}: the model reads texts under the mask {trained.config.mask!r}; what it would be written as "
                 "reads them in both directions and would give other states"
             )
-        of_tasks = tuple(name for name in trained.parameters if name.startswith(("heads.", "lstm.")))
+        of_tasks = tuple(
+            name for name in trained.parameters if name.startswith("lstm.") or head_of(name) not in (None, *HEADS)
+        )
         parameters = {name: value for name, value in trained.parameters.items() if name not in of_tasks}
         config = replace(trained.config, lstm=0)
-        if not any(name.startswith("token_head.") for name in parameters):
+        if not any(name.startswith(TOKEN_HEAD) for name in parameters):
             config = replace(config, token_head="none")
-        load_parameters(LanguageModel(config), parameters, OPTIONAL_HEADS)
+        load_parameters(UnifiedModel.for_language(config), parameters, OPTIONAL_HEADS)
         return cls(path, data, config, parameters, trained.vocabulary, of_tasks)
 
     def tokenizer_file(self, name: str, what: str) -> Path:

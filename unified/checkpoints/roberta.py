@@ -25,8 +25,8 @@ from unified.model import TransformerConfig
 _ENCODER, _HEAD = "encoder.sentence_encoder", "encoder.lm_head"
 _MODULES = {
     "transformer.embeddings.norm": f"{_ENCODER}.layernorm_embedding",
-    "token_head.dense": f"{_HEAD}.dense",
-    "token_head.norm": f"{_HEAD}.layer_norm",
+    "heads.token.dense": f"{_HEAD}.dense",
+    "heads.token.norm": f"{_HEAD}.layer_norm",
 }
 _BLOCK_MODULES = {
     "attention.sublayer.output": "self_attn.out_proj",
@@ -119,7 +119,7 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
     pairs = {
         "transformer.embeddings.tokens.weight": (f"{_ENCODER}.embed_tokens.weight",),
         "transformer.embeddings.positions.weight": (f"{_ENCODER}.embed_positions.weight",),
-        "token_head.bias": (f"{_HEAD}.bias",),
+        "heads.token.bias": (f"{_HEAD}.bias",),
     }
     modules = dict(_MODULES)
     for i in range(layers):
@@ -138,7 +138,7 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
     ]
     found[_TOKEN_TYPES] = torch.zeros(2, found["transformer.embeddings.tokens.weight"].shape[1])
     parts = ("pooler", "classifier")
-    return found, [*new, *(f"next_sentence_head.{part}.{kind}" for part in parts for kind in ("weight", "bias"))]
+    return found, [*new, *(f"heads.next_sentence.{part}.{kind}" for part in parts for kind in ("weight", "bias"))]
 
 
 def _modern(name: str) -> str:

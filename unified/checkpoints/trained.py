@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from unified.checkpoints.files import fingerprint, save
+from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD
 from unified.checkpoints.parameters import load_parameters
 from unified.claims import hashes
 from unified.data.vocabulary import Vocabulary
@@ -25,16 +26,13 @@ from unified.errors import UnifiedError
 from unified.generation.decoder import SCHEMES
 from unified.generation.lengths import PairLengths
 from unified.kernels.cpu import accelerate
-from unified.model import LanguageModel, TransformerConfig
-from unified.model.understanding import UnderstandingModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.results import FILE_NAME, chosen_run, read_results
 from unified.tasks import HEADS, Understanding
 from unified.tokenization import Tokenizer
 
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
-#: Parts of a language model that a checkpoint may lack: nothing that is asked of a loaded model reads them.
-OPTIONAL_HEADS = ("next_sentence_head.pooler.", "next_sentence_head.classifier.")
 #: What helps where a checkpoint's dictionary is not found.
 _WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of UnifiedLM.from_pretrained in Python)"
 _CORE = "core."
@@ -103,7 +101,7 @@ class Trained:
     Attributes:
         config: of the model, with the backend "auto": that is a matter of the machine one trained on.
         writes: the name of the decoding scheme, or "nothing".
-        parameters: by the names of :class:`LanguageModel`.
+        parameters: by the names of :class:`UnifiedModel`.
         vocabulary: what the rows of its tables stand for.
     """
 
@@ -134,21 +132,19 @@ def read(path: Path, content: dict, folder: Path) -> Trained:
     return Trained(config, writes, core, vocabulary)
 
 
-def restore(path: Path, content: dict, folder: Path) -> tuple[LanguageModel, Vocabulary, str]:
+def restore(path: Path, content: dict, folder: Path) -> tuple[UnifiedModel, Vocabulary, str]:
     """The model of a loaded checkpoint, the vocabulary in ``folder``, and the name of the decoding scheme.
 
     Raises:
         UnifiedError: as :func:`read`, or the parameters do not fit the model.
     """
     trained = read(path, content, folder)
-    model = LanguageModel(trained.config)
+    model = UnifiedModel.for_language(trained.config)
     load_parameters(model, trained.parameters, new_allowed_prefixes=OPTIONAL_HEADS)
     return accelerate(model).eval(), trained.vocabulary, trained.writes
 
 
-def restore_tasks(
-    path: Path, content: dict, folder: Path
-) -> tuple[UnderstandingModel, dict[str, Understanding], Vocabulary]:
+def restore_tasks(path: Path, content: dict, folder: Path) -> tuple[UnifiedModel, dict[str, Understanding], Vocabulary]:
     """The model of a loaded checkpoint of ``--task unified_understanding``, its tasks by the names of their heads, and
     the vocabulary in ``folder``.
 
@@ -160,8 +156,8 @@ def restore_tasks(
         if kept.get("head") not in HEADS:
             raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(HEADS)}")
         tasks[name] = HEADS[kept["head"]](**kept["settings"])
-    model = UnderstandingModel(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
-    load_parameters(model, trained.parameters, unused_allowed_prefixes=["token_head."])
+    model = UnifiedModel.for_tasks(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
+    load_parameters(model, trained.parameters, unused_allowed_prefixes=[TOKEN_HEAD])
     return accelerate(model).eval(), tasks, trained.vocabulary
 
 

@@ -18,7 +18,7 @@ from unified.tokenization import load_tokenizer, tokenizer_files
 _SYMBOLS = "transformer.embeddings.tokens."
 #: Which symbols the softmax has, see :class:`unified.model.embeddings.SymbolTable`.
 SCORED = _SYMBOLS + "scored"
-BIASES = ("token_head.bias", "boundary_head.bias")
+BIASES = ("heads.token.bias", "heads.boundary.bias")
 #: Parameters and buffers with a row for every symbol.
 BY_SYMBOL = (_SYMBOLS + "weight", SCORED, *BIASES)
 #: Of the generator of new symbols' rows, unless another is asked for.

@@ -18,7 +18,7 @@ _COPY, _ORIGINAL = "lm_loss.weight", "transformer.word_embedding.weight"
 _SHARED = {
     "transformer.embeddings.tokens.weight": _ORIGINAL,
     "transformer.embeddings.query": "transformer.mask_emb",
-    "token_head.bias": "lm_loss.bias",
+    "heads.token.bias": "lm_loss.bias",
 }
 _VECTORS = {
     "attention.sublayer.content_bias": "rel_attn.r_w_bias",

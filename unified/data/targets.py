@@ -14,6 +14,8 @@ import torch
 #: Names of the heads that the objectives of this library ask: for tokens; whether the second segment follows the first;
 #: for tokens of a span from the states around it; whether a summary takes a sentence.
 TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE = "token", "next_sentence", "boundary", "extractive"
+#: All of them; no other head may take one of these names.
+HEADS = (TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE)
 #: Name of the targets of an understanding task, whose head has its labels from the task.
 TASK = "task"
 

@@ -19,7 +19,7 @@ from unified import masks
 from unified.attention import Attention
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.model.language_model import LanguageModel
+from unified.model import UnifiedModel
 from unified.model.relations import DistanceTable, Relations
 
 
@@ -240,7 +240,7 @@ class CachedDecoder:
         UnifiedError: the model has too few token types for the scheme, or cannot write at all.
     """
 
-    def __init__(self, model: LanguageModel, special: SpecialTokens, scheme: DecodingScheme):
+    def __init__(self, model: UnifiedModel, special: SpecialTokens, scheme: DecodingScheme):
         if model.config.reads_entities:
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if scheme.query_stream and not model.config.relative:

@@ -1,7 +1,7 @@
-"""One Transformer, its heads, and the language model they make."""
+"""One Transformer, its heads, and the model they make."""
 
 from unified.model.config import PRESETS, TransformerConfig
-from unified.model.language_model import LanguageModel
+from unified.model.model import UnifiedModel
 from unified.model.transformer import Transformer
 
-__all__ = ["PRESETS", "LanguageModel", "Transformer", "TransformerConfig"]
+__all__ = ["PRESETS", "Transformer", "TransformerConfig", "UnifiedModel"]

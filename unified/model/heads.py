@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from unified.data.targets import Targets
+from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, Targets
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import SymbolTable
 from unified.model.transformer import initialize
@@ -247,6 +247,19 @@ class SpanBoundaryHead(PredictionHead):
         """See :class:`PredictionHead`; the states are those before and behind the span."""
         logits = self(*states.unbind(1), targets.inputs["distances"], symbols.table)
         return classified(logits, targets.labels, symbols.smoothing, symbols.unsmoothed)
+
+
+def language_heads(config: TransformerConfig) -> dict[str, PredictionHead]:
+    """The heads of language modelling that a model of this configuration has, by name."""
+    heads: dict[str, PredictionHead] = {}
+    if config.token_head != "none":
+        heads[TOKEN] = LanguageModelHead(config)
+    heads[NEXT_SENTENCE] = NextSentenceHead(config)
+    if config.boundary_offsets:
+        heads[BOUNDARY] = SpanBoundaryHead(config)
+    if config.sentence_head:
+        heads[EXTRACTIVE] = SentenceHead(config)
+    return heads
 
 
 def sum_of_means(losses: Mapping[str, LossSum], divisors: Mapping[str, torch.Tensor]) -> torch.Tensor:

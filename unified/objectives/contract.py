@@ -12,7 +12,7 @@ import numpy as np
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
-from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, loss_name
+from unified.data.targets import HEADS, loss_name
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
@@ -22,9 +22,6 @@ from unified.masks import TEXT_MASKS
 if TYPE_CHECKING:  # planners cut texts for objectives
     from unified.data.documents import DocumentTexts
     from unified.data.planning import Planner
-
-#: Heads of a language model that an objective may train.
-HEADS = (TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE)
 
 #: How a model may generate: the names of :data:`unified.generation.SCHEMES`, and "nothing" where none of them serves.
 DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
@@ -77,7 +74,7 @@ class Objective(ABC):
     @property
     @abstractmethod
     def heads(self) -> tuple[str, ...]:
-        """The heads that it trains, of :data:`HEADS`."""
+        """The heads that it trains, of :data:`unified.data.targets.HEADS`."""
 
     @abstractmethod
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from unified.data.targets import HEADS as LANGUAGE_HEADS
 from unified.errors import UnifiedError
 from unified.notation import Entry, check_settings, nearest, parse_entries, require_distinct
 from unified.tasks.base import Understanding
@@ -74,6 +75,8 @@ def _head(entry: Entry) -> HeadEntry:
     name = entry.name or entry.kind
     if name in dir(nn.ModuleDict):
         raise entry.refusal(f"the name {name} is torch's; take another")
+    if name in LANGUAGE_HEADS:
+        raise entry.refusal(f"the name {name} is that of a head of language modelling; take another")
     return HeadEntry(name, kind, partial(_task, kind, settings), entry.weight)
 
 

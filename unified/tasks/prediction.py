@@ -12,7 +12,7 @@ import torch
 from unified.data.annotate import Annotator
 from unified.data.example import Batch
 from unified.errors import UnifiedError
-from unified.model.understanding import UnderstandingModel
+from unified.model import UnifiedModel
 from unified.tasks.base import Codec, Reading, Understanding
 from unified.tasks.batches import assembled, batches_of, packed_length, units_of
 from unified.tasks.named_entities import NOTHING_TO_MARK, annotated
@@ -37,14 +37,14 @@ class Predictor:
         UnifiedError: there is an annotator, but the model reads no entities.
     """
 
-    model: UnderstandingModel
+    model: UnifiedModel
     head: str
     task: Understanding
     codec: Codec
     most_places: int = 4096
     ahead: int = 512
     annotator: Annotator | None = None
-    others: tuple[tuple[UnderstandingModel, str], ...] = ()
+    others: tuple[tuple[UnifiedModel, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.annotator is not None and not self.codec.marks_entities:
@@ -111,10 +111,12 @@ class Predictor:
         return found
 
     def _scores(self, batch: Batch, reading: Reading) -> Any:
-        scores = self.model(batch, reading, self.head)
+        scores = self.model.scores(batch, reading, self.head)
         if not self.others:
             return scores
-        return self.task.averaged([scores, *(model(batch, reading, head) for model, head in self.others)], reading)
+        return self.task.averaged(
+            [scores, *(model.scores(batch, reading, head) for model, head in self.others)], reading
+        )
 
 
 def cut_note(cut: int, count: int, reads: str) -> str | None:

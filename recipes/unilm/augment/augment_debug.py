@@ -11,7 +11,7 @@ from debug_text import NAMES, PLACES
 
 from unified.checkpoints.trained import Trained, write
 from unified.data.vocabulary import Vocabulary
-from unified.model import LanguageModel, TransformerConfig
+from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, train_wordpiece
 
 #: Passages of the articles that train and those that score, and of the corpus.
@@ -49,7 +49,7 @@ def make_model(folder: Path, shape: dict[str, int]) -> None:
     vocabulary = Vocabulary([entry for entry in tokenizer.entries if entry not in SPECIAL_ENTRIES])
     torch.manual_seed(1)
     config = TransformerConfig(vocabulary_size=len(vocabulary), initializer_range=0.1, **shape)
-    write(Trained(config, "nothing", LanguageModel(config).state_dict(), vocabulary), folder, folder)
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder, folder)
 
 
 def _paragraph(rng: random.Random, name: str) -> dict:

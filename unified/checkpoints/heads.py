@@ -1,0 +1,64 @@
+"""Parameters of heads in a file: which stand together, and what one model takes of another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import torch
+
+from unified.data.targets import NEXT_SENTENCE, TOKEN
+from unified.model import UnifiedModel
+
+#: Begins the names of parameters of the token head.
+TOKEN_HEAD = f"heads.{TOKEN}."
+_POOLER = f"heads.{NEXT_SENTENCE}.pooler."
+#: Parts of a language model that a checkpoint may lack: nothing that is asked of a loaded model reads them.
+OPTIONAL_HEADS = (_POOLER, f"heads.{NEXT_SENTENCE}.classifier.")
+
+_HEAD = re.compile(r"heads\.([^.]+)\.")
+
+
+def head_of(parameter: str) -> str | None:
+    """The name of the head that a parameter of a model belongs to; None outside of heads."""
+    found = _HEAD.match(parameter)
+    return found[1] if found else None
+
+
+def prefixes(parameters: Iterable[str]) -> tuple[str, ...]:
+    """What the names of parameters of each head begin with."""
+    return tuple(dict.fromkeys(f"heads.{name}." for name in map(head_of, parameters) if name is not None))
+
+
+def parts_of_tasks(model: UnifiedModel) -> tuple[str, ...]:
+    """What the names of parameters of each head of a task, and of each module in it, begin with."""
+    heads = tuple(f"heads.{name}." for name in model.task_heads)
+    parts = (f"heads.{name}.{part}." for name, head in model.task_heads.items() for part, _ in head.named_children())
+    return heads + tuple(parts)
+
+
+def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnifiedModel) -> dict[str, torch.Tensor]:
+    """Parameters of a language model with the pooler of its next-sentence head as that of each task with a pooler."""
+    poolers = [name for name, head in model.task_heads.items() if head.takes_pooler]
+    if not poolers or not any(name.startswith(_POOLER) for name in parameters):
+        return dict(parameters)
+    kept = {name: value for name, value in parameters.items() if not name.startswith(_POOLER)}
+    for head in poolers:
+        for part in ("weight", "bias"):
+            kept[f"heads.{head}.pooler.{part}"] = parameters[_POOLER + part]
+    return kept
+
+
+def without_other_sizes(
+    parameters: Mapping[str, torch.Tensor], model: UnifiedModel
+) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """Parameters without the parts of tasks' heads of another size in ``model``, such as a projection to more labels.
+
+    Returns:
+        What is left, and the names of what is not.
+    """
+    own, every = model.state_dict(), parts_of_tasks(model)
+    differ = [name for name, value in parameters.items() if name in own and value.shape != own[name].shape]
+    parts = {max(filter(name.startswith, every), key=len, default=None) for name in differ} - {None}
+    left_out = [name for name in parameters if name.startswith(tuple(parts))]
+    return {name: value for name, value in parameters.items() if name not in left_out}, left_out
