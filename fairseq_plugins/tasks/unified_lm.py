@@ -245,7 +245,7 @@ class UnifiedLMTask(DictionaryTask):
 
     def build_core(self, config: TransformerConfig) -> UnifiedModel:
         """The model that this task trains."""
-        return UnifiedModel.for_language(config)
+        return UnifiedModel.for_language(config, self.mixture.own_heads)
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
         """Which of some symbols training or validation has as targets, see :mod:`unified.data.target_symbols`."""

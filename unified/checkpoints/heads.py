@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from unified.data.targets import NEXT_SENTENCE, TOKEN
+from unified.data.targets import HEADS, NEXT_SENTENCE, TOKEN
 from unified.model import UnifiedModel
 
 #: Begins the names of parameters of the token head.
@@ -23,6 +23,12 @@ def head_of(parameter: str) -> str | None:
     """The name of the head that a parameter of a model belongs to; None outside of heads."""
     found = _HEAD.match(parameter)
     return found[1] if found else None
+
+
+def heads_of_objectives(parameters: Iterable[str], tasks: Iterable[str]) -> list[str]:
+    """Names of heads that an objective brought along, which are neither the library's nor those of ``tasks``."""
+    found = dict.fromkeys(head for head in map(head_of, parameters) if head is not None)
+    return [head for head in found if head not in {*HEADS, *tasks}]
 
 
 def prefixes(parameters: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ The file is a dictionary: ``cfg["model"]`` holds the fields of :class:`Transform
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import tempfile
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from pathlib import Path
 import torch
 
 from unified.checkpoints.files import fingerprint, save
-from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD
+from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD, heads_of_objectives
 from unified.checkpoints.parameters import load_parameters
 from unified.claims import hashes
 from unified.data.vocabulary import Vocabulary
@@ -30,6 +31,8 @@ from unified.model import TransformerConfig, UnifiedModel
 from unified.results import FILE_NAME, chosen_run, read_results
 from unified.tasks import HEADS, Understanding
 from unified.tokenization import Tokenizer
+
+logger = logging.getLogger(__name__)
 
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -139,8 +142,11 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[UnifiedModel, Voca
         UnifiedError: as :func:`read`, or the parameters do not fit the model.
     """
     trained = read(path, content, folder)
+    own = heads_of_objectives(trained.parameters, heads_of(content))
+    if own:
+        logger.info("%s: left out, as only training reads it: %s", path, ", ".join(f"head {name}" for name in own))
     model = UnifiedModel.for_language(trained.config)
-    load_parameters(model, trained.parameters, new_allowed_prefixes=OPTIONAL_HEADS)
+    load_parameters(model, trained.parameters, OPTIONAL_HEADS, [f"heads.{name}." for name in own])
     return accelerate(model).eval(), trained.vocabulary, trained.writes
 
 

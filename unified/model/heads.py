@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -28,7 +28,7 @@ class LossSum(NamedTuple):
     """
 
     total: torch.Tensor
-    count: torch.Tensor
+    count: torch.Tensor  # type: ignore[assignment]  # hides the method of tuples
     correct: torch.Tensor
     nll: torch.Tensor
 
@@ -101,7 +101,7 @@ class LanguageModelHead(PredictionHead):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.dense = self.norm = None
+        self.dense: nn.Linear | None = None
         if config.token_head == "transform":
             self.dense = nn.Linear(config.width, config.width)
             self.activation = nn.GELU(approximate=config.gelu_approximation)
@@ -249,8 +249,14 @@ class SpanBoundaryHead(PredictionHead):
         return classified(logits, targets.labels, symbols.smoothing, symbols.unsmoothed)
 
 
-def language_heads(config: TransformerConfig) -> dict[str, PredictionHead]:
-    """The heads of language modelling that a model of this configuration has, by name."""
+def language_heads(
+    config: TransformerConfig, own_heads: Mapping[str, Callable[[TransformerConfig], PredictionHead]]
+) -> dict[str, PredictionHead]:
+    """The heads of language modelling that a model of this configuration has, by name, and behind them others.
+
+    Args:
+        own_heads: what makes the others from ``config``, by name; see :attr:`unified.objectives.Objective.own_heads`.
+    """
     heads: dict[str, PredictionHead] = {}
     if config.token_head != "none":
         heads[TOKEN] = LanguageModelHead(config)
@@ -259,7 +265,7 @@ def language_heads(config: TransformerConfig) -> dict[str, PredictionHead]:
         heads[BOUNDARY] = SpanBoundaryHead(config)
     if config.sentence_head:
         heads[EXTRACTIVE] = SentenceHead(config)
-    return heads
+    return heads | {name: make(config) for name, make in own_heads.items()}
 
 
 def sum_of_means(losses: Mapping[str, LossSum], divisors: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -275,7 +281,7 @@ def sum_of_means(losses: Mapping[str, LossSum], divisors: Mapping[str, torch.Ten
     def mean(part: LossSum, divisor: torch.Tensor) -> torch.Tensor:
         return part.total / divisor.where(divisor > 0, 1).to(part.total.dtype)
 
-    return sum(mean(part, divisors[name]) for name, part in losses.items())
+    return sum(mean(part, divisors[name]) for name, part in losses.items())  # type: ignore[return-value]  # no int
 
 
 def cross_entropy(
@@ -292,6 +298,7 @@ def cross_entropy(
         return nll, nll.detach()
     log_probabilities = functional.log_softmax(logits.float(), dim=-1)
     gold = log_probabilities.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    spread: float | torch.Tensor
     if unsmoothed is None:
         spread = smoothing / (logits.size(-1) - 1)
     else:
@@ -309,7 +316,7 @@ def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
 
 
 def classified(
-    logits: torch.Tensor, labels: torch.Tensor, smoothing: float = 0.0, unsmoothed: torch.Tensor | None = None
+    logits: torch.Tensor, labels: torch.Tensor | None, smoothing: float = 0.0, unsmoothed: torch.Tensor | None = None
 ) -> PredictionLosses:
     """Cross-entropy of each prediction; a label that shares the highest score counts as right.
 
@@ -317,7 +324,12 @@ def classified(
         logits: (N, C).
         labels: int64 (N,).
         smoothing, unsmoothed: see :func:`cross_entropy`.
+
+    Raises:
+        ValueError: there are no labels.
     """
+    if labels is None:
+        raise ValueError("targets of a classification need labels")
     losses, nll = cross_entropy(logits, labels, smoothing, unsmoothed)
     scores = logits.detach()
     # Not argmax, which takes ten times as long.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -81,8 +82,15 @@ class UnifiedModel(nn.Module):
             self.transformer.requires_grad_(False)
 
     @classmethod
-    def for_language(cls, config: TransformerConfig) -> UnifiedModel:
+    def for_language(
+        cls,
+        config: TransformerConfig,
+        own_heads: Mapping[str, Callable[[TransformerConfig], PredictionHead]] = MappingProxyType({}),
+    ) -> UnifiedModel:
         """A model with the heads of language modelling that ``config`` names, for pre-training and generation.
+
+        Args:
+            own_heads: what makes heads of your own from ``config``, by name; training asks them as it asks the others.
 
         Raises:
             UnifiedError: ``config`` is no configuration, or has an LSTM, which is for tasks.
@@ -90,7 +98,7 @@ class UnifiedModel(nn.Module):
         require_config(config)
         if config.lstm:
             raise UnifiedError(f"lstm {config.lstm}: the LSTM is for tasks of understanding; a language model has none")
-        return cls(Transformer(config), language_heads(config))
+        return cls(Transformer(config), language_heads(config, own_heads))
 
     @classmethod
     def for_tasks(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from torch import nn
 
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
-from unified.data.targets import HEADS, loss_name
+from unified.data.targets import HEADS, TASK, loss_name
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
@@ -22,6 +23,11 @@ from unified.masks import TEXT_MASKS
 if TYPE_CHECKING:  # planners cut texts for objectives
     from unified.data.documents import DocumentTexts
     from unified.data.planning import Planner
+    from unified.model.config import TransformerConfig
+    from unified.model.heads import PredictionHead
+
+    #: Makes a head of a model from its configuration; the class of a head is one.
+    HeadFactory = Callable[[TransformerConfig], PredictionHead]
 
 #: How a model may generate: the names of :data:`unified.generation.SCHEMES`, and "nothing" where none of them serves.
 DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
@@ -74,7 +80,7 @@ class Objective(ABC):
     @property
     @abstractmethod
     def heads(self) -> tuple[str, ...]:
-        """The heads that it trains, of :data:`unified.data.targets.HEADS`."""
+        """The heads that it trains, of :data:`unified.data.targets.HEADS` and :attr:`own_heads`."""
 
     @abstractmethod
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
@@ -86,6 +92,14 @@ class Objective(ABC):
     def paper(self) -> str:
         """Publication that it comes from."""
         return ""
+
+    @property
+    def own_heads(self) -> Mapping[str, HeadFactory]:
+        """Heads that the library does not have, by name: what makes one from the configuration of a model.
+
+        Training keeps them in its checkpoints. What generates from the model, or fine-tunes it, leaves them out.
+        """
+        return {}
 
     @property
     def wants_random_second(self) -> bool:
@@ -212,7 +226,12 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
     for name, one_of in (("writes", DECODING), ("mask", (*TEXT_MASKS,))):
         if getattr(objective, name) not in one_of:
             raise refusal(name, f"one of {', '.join(one_of)}")
-    for name, known in (("heads", HEADS), ("annotations", (*KINDS, *SOURCE_KINDS))):
+    own = objective.own_heads
+    if not isinstance(own, Mapping) or not all(isinstance(head, str) and head.isidentifier() for head in own):
+        raise refusal("own_heads", "a mapping whose keys are names of heads")
+    if set(own) & {*HEADS, TASK, *dir(nn.ModuleDict)}:
+        raise refusal("own_heads", f"of other names than {', '.join((*HEADS, TASK))} and the methods of a ModuleDict")
+    for name, known in (("heads", (*HEADS, *own)), ("annotations", (*KINDS, *SOURCE_KINDS))):
         value = getattr(objective, name)
         if not isinstance(value, tuple) or not set(value) <= set(known):
             raise refusal(name, f"a tuple of some of {', '.join(known)}")
@@ -220,6 +239,8 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
         raise refusal("boundary_offsets", "above 0 if and only if 'boundary' is one of its heads")
     if not objective.heads:
         raise refusal("heads", "at least one head")
+    if not set(own) <= set(objective.heads):
+        raise refusal("own_heads", "of names that heads lists too")
 
 
 def loss_names(objective: Objective, name: str | None = None) -> tuple[str, ...]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unified.errors import UnifiedError
 from unified.notation import require_distinct
 from unified.objectives.contract import Objective, loss_names, require_consistent
+
+if TYPE_CHECKING:
+    from unified.objectives.contract import HeadFactory
 
 
 def spelled(objective: Objective) -> str:
@@ -70,6 +74,20 @@ class Mixture:
             if self.loss_names.count(loss) > 1:
                 raise UnifiedError(f"two losses are called {loss}; give the objectives other names: name=kind")
         self._require_one_kind_of_data()
+        self._require_one_head_of_a_name()
+
+    def _require_one_head_of_a_name(self) -> None:
+        heads: dict[str, tuple[str, object]] = {}
+        for name, objective in self:
+            for head, factory in objective.own_heads.items():
+                first, other = heads.setdefault(head, (name, factory))
+                if other != factory:
+                    raise UnifiedError(f"{first} and {name} have different heads of the name {head!r} (own_heads)")
+
+    @property
+    def own_heads(self) -> dict[str, HeadFactory]:
+        """Heads of all objectives that the library does not have, by name; see :attr:`Objective.own_heads`."""
+        return {head: make for objective in self.objectives for head, make in objective.own_heads.items()}
 
     def _require_one_kind_of_data(self) -> None:
         pairs, running = ([name for name, o in self if o.paired is paired] for paired in (True, False))
