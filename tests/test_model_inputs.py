@@ -99,7 +99,7 @@ def test_settings_have_their_types(changes, message):
         TransformerConfig(**{**_SHAPE, **changes})
 
 
-@pytest.mark.parametrize("kind", [Transformer, UnifiedModel])
+@pytest.mark.parametrize("kind", [Transformer, UnifiedModel.for_language])
 def test_a_model_is_made_of_a_configuration(kind):
     with pytest.raises(UnifiedError, match="config must be a TransformerConfig, got dict"):
         kind({"layers": 2})
