@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unified.data.json_files import Entries, read_json
 from unified.errors import UnifiedError
@@ -101,7 +102,7 @@ class _Story:
     passage: str
 
 
-def _turns(story: _Story, fields: dict, entries: Entries) -> list[CoqaTurn]:
+def _turns(story: _Story, fields: dict[str, Any], entries: Entries) -> list[CoqaTurn]:
     """All turns of a story in the official shape."""
     questions = entries.objects(fields, "questions", story.place)
     columns = [entries.objects(fields, "answers", story.place)]
@@ -129,7 +130,7 @@ def _turns(story: _Story, fields: dict, entries: Entries) -> list[CoqaTurn]:
     return turns
 
 
-def _target_turn(story: _Story, fields: dict, entries: Entries) -> list[CoqaTurn]:
+def _target_turn(story: _Story, fields: dict[str, Any], entries: Entries) -> list[CoqaTurn]:
     """The one turn of an entry in the shape of Abg-CoQA."""
     target, place = fields["target_turn"], f"{story.place}, target turn"
     if not isinstance(target, dict):
@@ -144,7 +145,7 @@ def _target_turn(story: _Story, fields: dict, entries: Entries) -> list[CoqaTurn
     return [CoqaTurn(story.id, number, story.source, story.passage, history, text, (answer,))]
 
 
-def _answer(fields: dict, names: tuple[str, str], passage: str, place: str, entries: Entries) -> CoqaAnswer:
+def _answer(fields: dict[str, Any], names: tuple[str, str], passage: str, place: str, entries: Entries) -> CoqaAnswer:
     text, rationale = (entries.text(fields, name, place, blank=True) for name in names)
     start, end = (entries.integer(fields, name, place) for name in ("span_start", "span_end"))
     if start == end == NO_PLACE:

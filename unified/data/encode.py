@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from unified.data.annotate import Annotator, token_spans
 from unified.data.annotations import SOURCE_KINDS
 from unified.data.items import Items
 from unified.data.mmap import token_dtype
-from unified.data.readers import JsonChunk, JsonPairChunk, PairChunk, TextChunk
+from unified.data.readers import DocumentChunk, JsonPairChunk, Pair, PairChunk, SourceSpans
 from unified.data.sampling import hashes, uniform
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -22,6 +22,8 @@ from unified.tokenization import Tokenizer, parts_of, single_spaced
 SAMPLED_LINE = 4000
 # Documents are numbered from 0; the keys of sampled lines come from numbers no document has.
 _FIRST_SAMPLE_NUMBER = 1 << 62
+# A document or a pair, whose number comes first.
+_Numbered = TypeVar("_Numbered", bound=tuple[int, *tuple[object, ...]])
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class DocumentEncoder:
     valid_share: float
     annotator: Annotator | None = None
 
-    def __call__(self, chunk: TextChunk | JsonChunk) -> tuple[int, EncodedDocuments | None, EncodedDocuments | None]:
+    def __call__(self, chunk: DocumentChunk) -> tuple[int, EncodedDocuments | None, EncodedDocuments | None]:
         """Bytes of text, the training part, the validation part (None where it is empty)."""
         train, valid = split(chunk.documents(), self.seed, self.valid_share)
         return chunk.size, self._encode(train), self._encode(valid)
@@ -115,7 +117,7 @@ class DocumentEncoder:
     def _encode(self, documents: list[tuple[int, list[str]]]) -> EncodedDocuments | None:
         texts = [paragraph for _, paragraphs in documents for paragraph in paragraphs]
         if self.annotator is None or not texts:
-            pieces, spans = self.encoder.pieces(texts), {}
+            pieces, spans = self.encoder.pieces(texts), dict[str, Items]()
         else:
             pieces, spans = self.encoder.annotated_pieces(texts, self.annotator)
         places = np.repeat(np.arange(len(documents)), [len(paragraphs) for _, paragraphs in documents])
@@ -151,20 +153,39 @@ class PairEncoder:
         Raises:
             UnifiedError: a source or target is empty and ``skip_empty`` is False.
         """
-        pairs = chunk.pairs_with_spans() if self.oracle else chunk.pairs()
-        train, valid = split(pairs, self.seed, self.valid_share)
-        return chunk.size, self._encode(chunk, train), self._encode(chunk, valid)
+        if not self.oracle:
+            train, valid = split(chunk.pairs(), self.seed, self.valid_share)
+            return chunk.size, self._encode(chunk, train), self._encode(chunk, valid)
+        assert isinstance(chunk, JsonPairChunk)  # no other pairs come with an oracle
+        marked_train, marked_valid = split(chunk.pairs_with_spans(), self.seed, self.valid_share)
+        return chunk.size, self._encode_marked(chunk, marked_train), self._encode_marked(chunk, marked_valid)
 
-    def _encode(self, chunk: PairChunk | JsonPairChunk, pairs: list[tuple]) -> EncodedPairs | None:
+    def _encode(self, chunk: PairChunk | JsonPairChunk, pairs: list[Pair]) -> EncodedPairs | None:
         if not pairs:
             return None
-        sources, spans = [pair[1] for pair in pairs], {}
-        if self.oracle:
-            found = {kind: _numbered([pair[3][kind] for pair in pairs]) for kind in SOURCE_KINDS}
-            pieces, spans = self.encoder.spanned_pieces(sources, found)
-            source, shortest = self.encoder.close(pieces, _NO_SEPARATORS), pieces.sizes
-        else:
-            source, shortest = self.encoder.sources(sources)
+        source, shortest = self.encoder.sources([source for _, source, _ in pairs])
+        return self._with_targets(chunk, pairs, source, shortest, {})
+
+    def _encode_marked(
+        self, chunk: JsonPairChunk, pairs: list[tuple[int, str, str, SourceSpans]]
+    ) -> EncodedPairs | None:
+        """As :meth:`_encode`, with the spans of the sources."""
+        if not pairs:
+            return None
+        found = {kind: _numbered([own[kind] for *_, own in pairs]) for kind in SOURCE_KINDS}
+        pieces, spans = self.encoder.spanned_pieces([source for _, source, _, _ in pairs], found)
+        source = self.encoder.close(pieces, _NO_SEPARATORS)
+        return self._with_targets(chunk, [pair[:3] for pair in pairs], source, pieces.sizes, spans)
+
+    def _with_targets(
+        self,
+        chunk: PairChunk | JsonPairChunk,
+        pairs: Sequence[Pair],
+        source: Items,
+        shortest: np.ndarray,
+        spans: dict[str, Items],
+    ) -> EncodedPairs:
+        """The pairs that have text on both sides; ``shortest`` are the pieces of each source's shortest part."""
         target = self.encoder.pieces([pair[2] for pair in pairs])
         kept = (shortest > 0) & (target.sizes > 0)
         if not kept.all() and not self.skip_empty:
@@ -188,30 +209,32 @@ class LineSampler:
     valid_share: float
 
     def __call__(
-        self, task: tuple[int, TextChunk | JsonChunk | PairChunk | JsonPairChunk, int]
+        self, task: tuple[int, DocumentChunk | PairChunk | JsonPairChunk, int]
     ) -> tuple[int, int, list[tuple[int, str]]]:
         """Bytes of text, number of lines, and (key, line) of each line whose key is below a threshold.
 
         ``task`` is the number of the chunk, the chunk and the threshold.
         """
         index, chunk, threshold = task
-        paired = isinstance(chunk, PairChunk | JsonPairChunk)
-        train, _ = split(chunk.pairs() if paired else chunk.documents(), self.seed, self.valid_share)
-        # A pair is a number, a source and a target, a document a number and its paragraphs.
-        texts = itertools.chain.from_iterable([*parts_of(item[1]), item[2]] if paired else item[1] for item in train)
+        if isinstance(chunk, PairChunk | JsonPairChunk):
+            pairs, _ = split(chunk.pairs(), self.seed, self.valid_share)
+            texts = [text for _, source, target in pairs for text in (*parts_of(source), target)]
+        else:
+            documents, _ = split(chunk.documents(), self.seed, self.valid_share)
+            texts = [paragraph for _, paragraphs in documents for paragraph in paragraphs]
         lines = [text[i : i + SAMPLED_LINE] for text in texts for i in range(0, len(text), SAMPLED_LINE)]
         first = _FIRST_SAMPLE_NUMBER + (index << 32)
         keys = hashes(self.seed, np.arange(first, first + len(lines))).tolist()
         return chunk.size, len(lines), [(key, line) for key, line in zip(keys, lines, strict=True) if key < threshold]
 
 
-def split(numbered: Iterable[tuple], seed: int, valid_share: float) -> tuple[list[tuple], list[tuple]]:
+def split(numbered: Iterable[_Numbered], seed: int, valid_share: float) -> tuple[list[_Numbered], list[_Numbered]]:
     """Training and validation part of documents or pairs, whose numbers come first; the number and the seed decide."""
     numbered = list(numbered)
     if valid_share == 0:
         return numbered, []
     is_valid = uniform(seed, np.array([item[0] for item in numbered], dtype=np.int64)) < valid_share
-    parts: tuple[list, list] = ([], [])
+    parts: tuple[list[_Numbered], list[_Numbered]] = ([], [])
     for item, valid in zip(numbered, is_valid.tolist(), strict=True):
         parts[valid].append(item)
     return parts

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from unified.data.ids import name_text
 from unified.data.streams import numbered_lines
@@ -34,14 +34,14 @@ def read_json(path: str | Path, object_of: Callable[[list[tuple[str, Any]]], Any
         raise UnifiedError(f"{path}: not JSON of a data set: nested too deeply") from None
 
 
-class Record(dict):
+class Record(dict[str, Any]):
     """An object of JSON whose missing fields are refused; ``object_of`` of :func:`read_json`."""
 
-    def __missing__(self, name: str):
+    def __missing__(self, name: str) -> NoReturn:
         raise MissingField(name, list(self))
 
 
-def fields_of(line: str) -> dict:
+def fields_of(line: str) -> dict[str, Any]:
     """The object of a line.
 
     Raises:
@@ -80,7 +80,7 @@ class Entries:
         else:
             self.wrong(place, f"the id {identity!r} is that of {first}, too; each needs an id of its own")
 
-    def objects(self, entry: object, name: str, place: str, optional: bool = False) -> list[dict]:
+    def objects(self, entry: object, name: str, place: str, optional: bool = False) -> list[dict[str, Any]]:
         """The list ``name`` of an object; members that are no objects are noted and left out."""
         if not isinstance(entry, Mapping) or not isinstance(entry.get(name), list):
             if not (optional and isinstance(entry, Mapping) and entry.get(name) is None):
@@ -91,7 +91,7 @@ class Entries:
                 self.wrong(place, f"member {number} of {name!r} is not an object")
         return [member for member in entry[name] if isinstance(member, dict)]
 
-    def text(self, entry: Mapping, name: str, place: str, blank: bool = False) -> str:
+    def text(self, entry: Mapping[str, Any], name: str, place: str, blank: bool = False) -> str:
         """The text ``name`` of an object, which only with ``blank`` may hold nothing but white space."""
         value = entry.get(name)
         if not isinstance(value, str):
@@ -104,7 +104,7 @@ class Entries:
             return value
         return ""
 
-    def identity(self, entry: Mapping, name: str, place: str) -> str:
+    def identity(self, entry: Mapping[str, Any], name: str, place: str) -> str:
         """The id ``name`` of an object, a text or an integer, as a text (:mod:`unified.data.ids`)."""
         text = name_text(entry.get(name))
         if text is None:
@@ -113,7 +113,7 @@ class Entries:
             self.wrong(place, f"{name!r} holds half of a surrogate pair")
         return text or ""
 
-    def integer(self, entry: Mapping, name: str, place: str) -> int:
+    def integer(self, entry: Mapping[str, Any], name: str, place: str) -> int:
         """The integer ``name`` of an object."""
         value = entry.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -123,8 +123,10 @@ class Entries:
 
     def _lacks(self, entry: object, name: str, place: str, otherwise: str) -> None:
         """Note that a field is missing, or else what is wrong with it."""
-        missing = isinstance(entry, Mapping) and name not in entry
-        self.wrong(place, MissingField(name, list(entry)) if missing else otherwise)
+        if isinstance(entry, Mapping) and name not in entry:
+            self.wrong(place, MissingField(name, list(entry)))
+        else:
+            self.wrong(place, otherwise)
 
     def check(self) -> None:
         """

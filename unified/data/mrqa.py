@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unified.data.json_files import Entries
 from unified.data.streams import numbered_lines
@@ -63,7 +64,7 @@ def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
     return questions
 
 
-def _question(fields: dict, context: str, place: str, entries: Entries) -> MrqaQuestion:
+def _question(fields: dict[str, Any], context: str, place: str, entries: Entries) -> MrqaQuestion:
     identity = entries.identity(fields, "qid", place)
     place = f"{place}, question {identity}"
     answers = fields.get("answers")
@@ -76,7 +77,7 @@ def _question(fields: dict, context: str, place: str, entries: Entries) -> MrqaQ
     return MrqaQuestion(identity, entries.text(fields, "question", place), context, tuple(answers), detected)
 
 
-def _detected(fields: dict, context: str, place: str, entries: Entries) -> list[tuple[str, int, int]]:
+def _detected(fields: dict[str, Any], context: str, place: str, entries: Entries) -> list[tuple[str, int, int]]:
     """Text, first character and the one behind the last wherever an answer was detected; a span's second number is that
     of its last character."""
     text, spans = entries.text(fields, "text", place), fields.get("char_spans")

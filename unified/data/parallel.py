@@ -8,17 +8,17 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, parent_process
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unified.errors import Interrupted
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_function: Callable | None = None
+_function: Callable[[Any], Any]  # what a worker process calls; set by _start, in worker processes alone
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
@@ -32,7 +32,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
     if workers == 1:
         yield from map(function, items)
         return
-    waiting: deque = deque()
+    waiting: deque[Future[Result]] = deque()
     executor = ProcessPoolExecutor(workers, initializer=_start, initargs=(function,))
     try:
         for item in items:
@@ -52,7 +52,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _start(function: Callable) -> None:
+def _start(function: Callable[[Any], Any]) -> None:
     global _function
     _function = function
     # Ctrl-C reaches every process of the terminal; the first one decides. If it dies, nobody waits for our results.
@@ -67,9 +67,11 @@ def _start(function: Callable) -> None:
 
 
 def _die_with_parent() -> None:
-    connection.wait([parent_process().sentinel])
+    parent = parent_process()
+    assert parent is not None  # only worker processes call this
+    connection.wait([parent.sentinel])
     os._exit(1)
 
 
-def _call(item):
+def _call(item: Any) -> Any:
     return _function(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class DocumentPart:
         return self._file.counts
 
     @property
-    def statistics(self) -> dict:
+    def statistics(self) -> dict[str, Any]:
         """Counts for the manifest."""
         separators = max(self._documents - 1, 0)
         counts = {"documents": self._documents, "sentences": self._file.items - separators, **self._file.statistics}
@@ -128,7 +129,7 @@ class PairPart:
         return self._files[SOURCE].counts + self._files[TARGET].counts
 
     @property
-    def statistics(self) -> dict:
+    def statistics(self) -> dict[str, Any]:
         """Counts for the manifest."""
         sides = {side: file.statistics for side, file in self._files.items()}
         spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}

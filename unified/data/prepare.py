@@ -18,9 +18,9 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,14 @@ from unified.data.encode import DocumentEncoder, LineSampler, PairEncoder, Token
 from unified.data.parallel import ordered_map
 from unified.data.parts import SOURCE, TARGET, DocumentPart, PairPart
 from unified.data.progress import Progress
-from unified.data.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus
+from unified.data.readers import (
+    DocumentChunk,
+    DocumentCorpus,
+    JsonPairChunk,
+    JsonPairCorpus,
+    PairChunk,
+    ParallelCorpus,
+)
 from unified.data.sampling import TextSample
 from unified.data.streams import require_file
 from unified.data.vocabulary import Vocabulary
@@ -74,7 +81,7 @@ class Settings:
     oracle: bool = False
     seed: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 <= self.valid_share < 1:
             raise UnifiedError(f"--valid-share is at least 0 and below 1, got {self.valid_share}")
         if self.valid_share and self.valid:
@@ -101,17 +108,17 @@ class Settings:
     def is_pairs(self) -> bool:
         return not isinstance(self.train, DocumentCorpus)
 
-    def chunks(self, corpus: Corpus) -> Iterator:
+    def chunks(self, corpus: Corpus) -> Iterator[DocumentChunk | PairChunk | JsonPairChunk]:
         """The chunks of one of the texts, to be cleaned where that was asked for."""
-        if self.cleaning is None:
-            yield from corpus.chunks()
-        else:
+        if self.cleaning is not None and isinstance(corpus, DocumentCorpus):
             yield from (CleanedChunk(chunk, self.cleaning) for chunk in corpus.chunks(whole_documents=True))
+        else:
+            yield from corpus.chunks()
 
 
 def prepare(
     settings: Settings, destination: str | Path, workers: int = 1, overwrite: bool = False, advice: str = ADVICE
-) -> dict:
+) -> dict[str, Any]:
     """Make the folder ``destination``; returns what its manifest says (without ``outputs``).
 
     Progress goes to stderr. Nothing appears at ``destination`` before everything is done.
@@ -184,9 +191,12 @@ def _encode_all(
 ) -> tuple[Parts, dict[str, Report]]:
     """The parts of the folder, and how each text was cleaned."""
     kinds = settings.annotation.kinds if settings.annotation else SOURCE_KINDS if settings.oracle else ()
-    new_part = partial(PairPart if settings.is_pairs else DocumentPart, kinds=kinds)
+    new_part = PairPart if settings.is_pairs else DocumentPart
     with ExitStack() as open_parts:
-        parts = {name: open_parts.enter_context(new_part(folder, name, vocabulary)) for name in settings.part_names}
+        parts: dict[str, DocumentPart | PairPart] = {}
+        for name in settings.part_names:
+            parts[name] = new_part(folder, name, vocabulary, kinds)
+            open_parts.enter_context(parts[name])
         reports = {
             name: _encode(settings, name, corpus, parts, encoder, annotator, workers)
             for name, corpus in settings.corpora.items()
@@ -206,12 +216,7 @@ def _encode(
     annotator: Annotator | None,
     workers: int,
 ) -> Report:
-    share = settings.valid_share if name == "train" else 0.0
-    function: Callable = DocumentEncoder(encoder, settings.seed, share, annotator)
-    if settings.is_pairs:
-        function = PairEncoder(encoder, settings.seed, share, settings.skip_empty, settings.oracle)
-    if settings.cleaning:
-        function = CleaningEncoder(function)
+    function = _chunk_encoder(settings, name, encoder, annotator)
     progress, report = Progress(name), Report()
     for size, encoded, encoded_valid, *cleaned in ordered_map(function, settings.chunks(corpus), workers):
         report = sum(cleaned, report)
@@ -222,6 +227,17 @@ def _encode(
         progress.add(size, parts[name].summary)
     progress.finish(parts[name].summary)
     return report
+
+
+def _chunk_encoder(
+    settings: Settings, name: str, encoder: TokenEncoder, annotator: Annotator | None
+) -> Callable[[Any], tuple[Any, ...]]:
+    """From a chunk of documents or of pairs to its size and what parts of their kind take, and how it was cleaned."""
+    share = settings.valid_share if name == "train" else 0.0
+    if settings.is_pairs:
+        return PairEncoder(encoder, settings.seed, share, settings.skip_empty, settings.oracle)
+    documents = DocumentEncoder(encoder, settings.seed, share, annotator)
+    return CleaningEncoder(documents) if settings.cleaning else documents
 
 
 def _no_text(settings: Settings, name: str) -> str:
@@ -245,7 +261,7 @@ def _write_dictionaries(folder: Path, is_pairs: bool, vocabulary: Vocabulary, re
 
 def _manifest(
     settings: Settings, tokenizer: Tokenizer, vocabulary: Vocabulary, parts: Parts, annotator: Annotator | None
-) -> dict:
+) -> dict[str, Any]:
     return {
         "kind": "pairs" if settings.is_pairs else "documents",
         "symbols": len(vocabulary),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.data.json_files import LONE_SURROGATE
@@ -21,6 +21,24 @@ from unified.errors import Problems, UnifiedError, require_fields
 LONGEST_DOCUMENT_BYTES = 1 << 28
 _Read = TypeVar("_Read")
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+#: Number, source and target. A source may be a list of parts.
+Pair = tuple[int, str | list[str], str]
+#: Characters of a source by kind, see :func:`unified.data.annotations.source_spans`.
+SourceSpans = dict[str, list[tuple[int, int]]]
+
+
+class DocumentChunk(Protocol):
+    """What is encoded as documents: a :class:`TextChunk`, a :class:`JsonChunk`, or what cleaning makes of one."""
+
+    def documents(self) -> Iterable[tuple[int, list[str]]]:
+        """(number, paragraphs) of each document that has a paragraph here."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of text."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -102,26 +120,28 @@ class JsonPairChunk:
     source_field: str
     target_field: str
 
-    def pairs(self) -> Iterator[tuple[int, str | list[str], str]]:
+    def pairs(self) -> Iterator[Pair]:
         """As :meth:`PairChunk.pairs`."""
         for offset, (source, target) in _records(self.block, self._pair):
             yield self.first_pair + offset, source, target
 
-    def pairs_with_spans(self) -> Iterator[tuple[int, str | list[str], str, dict[str, list[tuple[int, int]]]]]:
+    def pairs_with_spans(self) -> Iterator[tuple[int, str, str, SourceSpans]]:
         """As :meth:`pairs`, and the spans of each source, see :func:`unified.data.annotations.source_spans`."""
         for offset, (source, target, spans) in _records(self.block, self._pair_with_spans):
             yield self.first_pair + offset, source, target, spans
 
-    def _pair(self, line: str, record: dict) -> tuple[str | list[str], str]:
+    def _pair(self, line: str, record: dict[str, Any]) -> tuple[str | list[str], str]:
         require_fields(record, self.source_field, self.target_field)
         return _parts_field(line, record, self.source_field), _text_field(line, record, self.target_field)
 
-    def _pair_with_spans(self, line: str, record: dict) -> tuple[str | list[str], str, dict]:
+    def _pair_with_spans(self, line: str, record: dict[str, Any]) -> tuple[str, str, SourceSpans]:
         source, target = self._pair(line, record)
         try:
-            return source, target, source_spans(source, record.get(SENTENCES), record.get(ORACLE))
+            spans = source_spans(source, record.get(SENTENCES), record.get(ORACLE))
         except ValueError as error:
             raise UnifiedError(f"{error}; make it with `unified pairs --oracle`") from None
+        assert isinstance(source, str)  # one of several parts has no spans
+        return source, target, spans
 
     def place(self, number: int, side: str) -> str:
         """As :meth:`PairChunk.place`."""
@@ -185,7 +205,7 @@ class ParallelCorpus:
             for source in RawTextReader(source_path).blocks():
                 target = targets.take(source.count)
                 found = target.count if target else 0
-                if found < source.count:
+                if target is None or found < source.count:
                     raise UnifiedError(
                         f"{target_path}: ends after line {lines + found}, but {source_path} goes on; "
                         "parallel files need the same number of lines"
@@ -265,7 +285,7 @@ def _place(block: Block, offset: int) -> str:
     return f"{block.path}, line {block.first_line + offset}"
 
 
-def _records(block: Block, read: Callable[[str, dict], _Read]) -> Iterator[tuple[int, _Read]]:
+def _records(block: Block, read: Callable[[str, dict[str, Any]], _Read]) -> Iterator[tuple[int, _Read]]:
     """(offset of the line, what is read of its object) of each line that is not blank.
 
     Args:
@@ -287,7 +307,7 @@ def _records(block: Block, read: Callable[[str, dict], _Read]) -> Iterator[tuple
         raise UnifiedError(f"{problems}{behind}")
 
 
-def _record(line: str) -> dict:
+def _record(line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -297,12 +317,12 @@ def _record(line: str) -> dict:
     return record
 
 
-def _text_field(line: str, record: dict, name: str) -> str:
+def _text_field(line: str, record: dict[str, Any], name: str) -> str:
     require_fields(record, name)
     return _text(line, name, record[name])
 
 
-def _parts_field(line: str, record: dict, name: str) -> str | list[str]:
+def _parts_field(line: str, record: dict[str, Any], name: str) -> str | list[str]:
     """A text, or a list of texts."""
     value = record[name]
     if isinstance(value, list):

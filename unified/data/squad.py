@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unified.data.json_files import Entries, read_json
 from unified.errors import UnifiedError
@@ -119,7 +120,7 @@ def misalignment(context: str, text: str, start: int) -> str | None:
     return "the answer is not in the passage"
 
 
-def _question(fields: dict, context: str, place: str, entries: Entries, labelled: bool) -> SquadQuestion:
+def _question(fields: dict[str, Any], context: str, place: str, entries: Entries, labelled: bool) -> SquadQuestion:
     identity = entries.identity(fields, "id", place)
     place = f"{place} ({identity})"
     text = entries.text(fields, "question", place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from unified.errors import UnifiedError
 
 #: A text is judged by so many of its first characters.
@@ -28,7 +30,7 @@ class LanguageFilter:
         return _py3langid().classify(text[:JUDGED_CHARACTERS])[0] == self._language
 
 
-def _py3langid():
+def _py3langid() -> ModuleType:
     try:
         import py3langid
     except ImportError:

@@ -54,6 +54,6 @@ def strip_noise(sentence: str) -> str:
     return sentence if any(map(str.isalnum, sentence)) else ""
 
 
-def _strip(pattern: re.Pattern, replacement: str, sentence: str) -> str:
+def _strip(pattern: re.Pattern[str], replacement: str, sentence: str) -> str:
     stripped = pattern.sub(replacement, sentence)
     return sentence if stripped == sentence else " ".join(stripped.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from unified.data.cleaning.language import LanguageFilter
 from unified.data.cleaning.patterns import strip_noise, strip_paths, strip_urls
@@ -11,6 +12,9 @@ from unified.data.cleaning.report import Counts, Report
 from unified.data.cleaning.sentences import split_sentences
 from unified.data.readers import JsonChunk, TextChunk
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.data.encode import DocumentEncoder, EncodedDocuments
 
 Documents = list[tuple[int, list[str]]]
 #: What is left of the sentences of a document.
@@ -51,7 +55,7 @@ class Cleaning:
     chunks: int | None = None
     overlap: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("short_sentences", "short_documents", "chunks", "overlap"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int) and value >= 1):
@@ -67,7 +71,7 @@ class Cleaning:
             UnifiedError: an unknown rule, a rule given twice, or a value that is missing, superfluous or not a number
                 of at least 1.
         """
-        settings: dict[str, bool | int | str] = {}
+        settings: dict[str, Any] = {}  # of the types of the fields, as _value reads them
         for part in ANNA.split(",") if text == "anna" else text.split(","):
             name, equals, value = part.strip().partition("=")
             if name not in _NAMES:
@@ -89,14 +93,15 @@ class Cleaning:
             UnifiedError: see :class:`unified.data.cleaning.language.LanguageFilter`.
         """
         rules: dict[str, Rule] = {}
+        sentence_words, document_words = self.short_sentences, self.short_documents
         for name, strip in (("urls", strip_urls), ("paths", strip_paths), ("noise", strip_noise)):
             if getattr(self, name):
                 rules[name] = _stripper(strip)
-        if self.short_sentences is not None:
-            rules["short_sentences"] = lambda sentences: [s for s in sentences if _words(s) >= self.short_sentences]
-        if self.short_documents is not None:
+        if sentence_words is not None:
+            rules["short_sentences"] = lambda sentences: [s for s in sentences if _words(s) >= sentence_words]
+        if document_words is not None:
             rules["short_documents"] = lambda sentences: (
-                sentences if sum(map(_words, sentences)) >= self.short_documents else []
+                sentences if sum(map(_words, sentences)) >= document_words else []
             )
         if self.language is not None:
             is_kept = LanguageFilter(self.language)
@@ -151,9 +156,9 @@ class CleanedChunk:
 class CleaningEncoder:
     """Encodes cleaned chunks as ``encoder`` does chunks; the report of their cleaning comes last in the result."""
 
-    encoder: Callable
+    encoder: DocumentEncoder
 
-    def __call__(self, chunk: CleanedChunk) -> tuple:
+    def __call__(self, chunk: CleanedChunk) -> tuple[int, EncodedDocuments | None, EncodedDocuments | None, Report]:
         documents, report = chunk.clean()
         return *self.encoder(_ReadyChunk(documents, chunk.size)), report
 

@@ -26,7 +26,9 @@ def split_sentences(line: str) -> list[str]:
     sentences, start = [], 0
     line = " ".join(line.split())
     for end in _END.finditer(line):
-        following = _FIRST.match(line, end.end())[1]
+        first = _FIRST.match(line, end.end())
+        assert first is not None  # it matches the empty text, too
+        following = first[1]
         if following.islower() or (end[0] == ". " and _is_abbreviated(line, start, end.start(), following)):
             continue
         sentences.append(line[start : end.end() - 1])

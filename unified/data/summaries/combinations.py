@@ -68,7 +68,8 @@ def best_combination(
     counts = _counts([bigrams[number] for number in candidates], list(wanted))
     totals = np.array([len(bigrams[number]) for number in candidates], dtype=np.int64)
     limits, wanted_total = np.array(list(wanted.values()), dtype=counts.dtype), sum(wanted.values())
-    best_score, best = 0.0, ()
+    best_score = 0.0
+    best: list[int] = []
     for size in range(1, len(candidates) + 1):
         if size > max_sentences or math.comb(len(candidates), size) > max_combinations:
             return [candidates[i] for i in best], True

@@ -42,7 +42,7 @@ class Format:
         stem: from an entry of a ``--list`` to the rest of the name.
     """
 
-    row: Callable[[dict], SummaryPair] | None = None
+    row: Callable[[dict[str, Any]], SummaryPair] | None = None
     lines: Callable[[str, str], SummaryPair] | None = None
     file: Callable[[str], SummaryPair] | None = None
     suffix: str = ""
@@ -59,7 +59,7 @@ class Format:
         return " or ".join(words for words, form in kinds.items() if form)
 
 
-def _cnn_dailymail_row(row: dict) -> SummaryPair:
+def _cnn_dailymail_row(row: dict[str, Any]) -> SummaryPair:
     """Hugging Face's ``cnn_dailymail``: a line of the highlights is a sentence of the summary."""
     return SummaryPair(_sentences(_text(row, "article").split("\n")), _cleaned(_text(row, "highlights").split("\n")))
 
@@ -73,12 +73,14 @@ def cnn_dailymail_story(text: str) -> SummaryPair:
     """
     lines = [line.strip() for line in text.split("\n")]
     stop = " ." if any(line.endswith(" .") for line in lines) else "."
-    article, highlights, chosen = [], [], None
+    article: list[str] = []
+    highlights: list[str] = []
+    chosen = article
     for line in lines:
         if line.startswith("@highlight"):
             chosen = highlights
         elif line:
-            (article if chosen is None else chosen).append(line if line.endswith(_LINE_ENDS) else line + stop)
+            chosen.append(line if line.endswith(_LINE_ENDS) else line + stop)
     return SummaryPair(_sentences(article), _cleaned(highlights))
 
 
@@ -88,7 +90,7 @@ def _story_name(entry: str) -> str:
     return hashlib.sha1(entry.encode("utf-8")).hexdigest() if "://" in entry else entry
 
 
-def _document_row(row: dict) -> SummaryPair:
+def _document_row(row: dict[str, Any]) -> SummaryPair:
     """Hugging Face's ``gigaword`` and ``xsum``."""
     return _headline(_text(row, "document"), _text(row, "summary"))
 
@@ -103,12 +105,12 @@ def xsum_file(text: str) -> SummaryPair:
     return _headline(parts["RESTBODY"], parts["FIRST-SENTENCE"])
 
 
-def _reuters_row(row: dict) -> SummaryPair:
+def _reuters_row(row: dict[str, Any]) -> SummaryPair:
     """Reuters-21578 as objects with ``title`` and ``body``."""
     return _headline(_text(row, "body"), _text(row, "title"))
 
 
-def _scitldr_row(row: dict) -> SummaryPair:
+def _scitldr_row(row: dict[str, Any]) -> SummaryPair:
     """SciTLDR (Cachola et al. 2020): ``source`` lists sentences, ``target`` one or more summaries of them."""
     summaries = _cleaned(_texts(row, "target"))
     return SummaryPair(_cleaned(_texts(row, "source")), summaries[:1], summaries[1:])
@@ -138,12 +140,12 @@ def _cleaned(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(text for text in spaced if text)
 
 
-def _text(row: dict, name: str) -> str:
+def _text(row: dict[str, Any], name: str) -> str:
     require_fields(row, name)
     return _string(row[name], name)
 
 
-def _texts(row: dict, name: str) -> list[str]:
+def _texts(row: dict[str, Any], name: str) -> list[str]:
     require_fields(row, name)
     values = row[name]
     if not isinstance(values, list):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 # What raises the score by less is a rounding error.
 _TOLERANCE = 1e-9
+_Ngram = TypeVar("_Ngram", str, tuple[str, str])  # a word or a bigram
 
 
 def greedy_oracle(sentences: Sequence[str], summary: str) -> list[int]:
@@ -85,7 +87,7 @@ class _Search:
         return changes
 
 
-def _counts(texts, columns: dict) -> np.ndarray:
+def _counts(texts: Sequence[Iterable[_Ngram]], columns: dict[_Ngram, int]) -> np.ndarray:
     """How often each text holds each n-gram of ``columns``, int64 (texts, columns)."""
     counts = np.zeros((len(texts), len(columns)), dtype=np.int64)
     for row, text in enumerate(texts):

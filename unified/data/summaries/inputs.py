@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from unified.data.readers import PairChunk, ParallelCorpus, is_json
 from unified.data.streams import Block, LineReader, require_file
@@ -38,7 +39,7 @@ class Inputs:
     paths: tuple[str, ...]
     chosen: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.name not in FORMATS:
             raise UnifiedError(f"no data set {self.name!r}; known are {', '.join(FORMATS)}")
         if self.chosen is not None and not self.are_folders:
@@ -75,17 +76,21 @@ class Inputs:
 
     def rows(self, chunk: Chunk) -> Iterator[Row]:
         """The rows of a chunk; blank lines of JSON are none."""
+        # __post_init__ has refused files of a form that the data set does not have.
         if isinstance(chunk, Block):
+            assert self.form.row is not None
             for number, line in enumerate(chunk.lines, chunk.first_line):
                 if line.strip():
-                    yield f"{chunk.path}, line {number}", len(line), partial(_of_json, self.form, line)
+                    yield f"{chunk.path}, line {number}", len(line), partial(_of_json, self.form.row, line)
         elif isinstance(chunk, PairChunk):
+            assert self.form.lines is not None
             for number, source, target in chunk.pairs():
                 size = len(source) + len(target)
                 yield chunk.place(number, "source"), size, partial(self.form.lines, source, target)
         else:
+            assert self.form.file is not None
             for path in chunk:
-                yield str(path), path.stat().st_size, partial(_of_file, self.form, path)
+                yield str(path), path.stat().st_size, partial(_of_file, self.form.file, path)
 
     def _files(self) -> list[Path]:
         found = {path.name: path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))}
@@ -102,18 +107,18 @@ class Inputs:
         return [found[name] for name in names]
 
 
-def _of_json(form: Format, line: str) -> SummaryPair:
+def _of_json(pair_of: Callable[[dict[str, Any]], SummaryPair], line: str) -> SummaryPair:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UnifiedError(f"not JSON ({error})") from None
     if not isinstance(row, dict):
         raise UnifiedError(f"a JSON {type(row).__name__}, not an object")
-    return form.row(row)
+    return pair_of(row)
 
 
-def _of_file(form: Format, path: Path) -> SummaryPair:
+def _of_file(pair_of: Callable[[str], SummaryPair], path: Path) -> SummaryPair:
     try:
-        return form.file(path.read_text(encoding="utf-8-sig"))
+        return pair_of(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UnifiedError(f"not UTF-8 at byte {error.start}") from None

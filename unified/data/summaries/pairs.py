@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from unified.data.parallel import ordered_map
 from unified.data.progress import Progress
@@ -70,7 +71,7 @@ class PairConverter:
     oracle: str | None = None
     skip_empty: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.separator.split() != [self.separator] or "/" in self.separator:
             raise UnifiedError(f"--separator must be a symbol without blanks and slashes, got {self.separator!r}")
         if self.oracle is not None and self.oracle not in ORACLES:
@@ -94,7 +95,7 @@ class PairConverter:
             done.counts.empty += 1
             return
         source, target, others = map(self._without_separator, (pair.source, pair.target, pair.others))
-        row: dict = {"source": " ".join(source), "target": f" {self.separator} ".join(target)}
+        row: dict[str, Any] = {"source": " ".join(source), "target": f" {self.separator} ".join(target)}
         if others:
             row["references"] = [row["target"], *others]
         if self.oracle:
