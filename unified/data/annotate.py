@@ -51,7 +51,7 @@ class AnnotationSource:
     pipeline: str
     code: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds:
             raise UnifiedError(f"--annotate takes some of {','.join(KINDS)}, got {','.join(self.kinds)!r}")
@@ -97,7 +97,7 @@ class KeptAnnotator:
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.partial")
         with open(partial, "wb") as stream:
-            np.savez(stream, **spans)
+            np.savez(stream, **spans)  # type: ignore[arg-type]  # no kind is called allow_pickle
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, path)

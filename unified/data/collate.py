@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from unified.data.example import Batch, Example, Examples
@@ -56,7 +57,7 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     stride = width + stream.width
     starts = row_of_example * stride + before_in_row  # first place of each example, flat
 
-    def spread(values: np.ndarray, fill: int, dtype: type = np.int64) -> np.ndarray:
+    def spread(values: np.ndarray, fill: int, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
         full = np.full((count, width), fill, dtype=dtype)
         for row, (start, stop) in enumerate(stretches):
             full[row, : stop - start] = values[start:stop]

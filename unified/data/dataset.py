@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unified.data import randomness
+from unified.data.documents import DocumentTexts
 from unified.data.example import Example, Examples
 from unified.data.extents import runs
-from unified.data.planning import BLOCKS, Planner, TextPlan, deal
+from unified.data.planning import BLOCKS, Blocks, Planner, TextPlan, deal
 from unified.data.randomness import Draws
 from unified.data.rows import Room, Share, group_rows, pack_windows
 from unified.data.sources import TextSource
@@ -31,16 +32,21 @@ class _Kind:
         weight: their part of the whole mixture.
     """
 
-    planner: Planner
+    planner: Planner[DocumentTexts]
     numbers: np.ndarray
     mixture: Mixture
     weight: float
     room: Room
 
     @classmethod
-    def of(cls, planner: Planner, mixture: Mixture, numbers: list[int], row_length: int, packed: bool) -> _Kind:
-        parts = mixture.objectives, mixture.ratios, mixture.names
-        own = Mixture(*(tuple(part[n] for n in numbers) for part in parts))
+    def of(
+        cls, planner: Planner[DocumentTexts], mixture: Mixture, numbers: list[int], row_length: int, packed: bool
+    ) -> _Kind:
+        own = Mixture(
+            tuple(mixture.objectives[n] for n in numbers),
+            tuple(mixture.ratios[n] for n in numbers),
+            tuple(mixture.names[n] for n in numbers),
+        )
         longest = longest_text(own.objectives, row_length)
         slope, overhead = _growth(own.objectives, row_length, longest)
         weight = sum(mixture.weights[n] for n in numbers)
@@ -58,6 +64,11 @@ class _Kind:
             problem = objective.unmet(supply)
             if problem:
                 raise UnifiedError(f"objective {name}: {problem}")
+
+    def plan(self, texts: TextSource, seed: int, epoch: int, share: Share | None) -> TextPlan:
+        if isinstance(self.planner, Blocks):
+            return self.planner.plan(texts, self.room, seed, epoch, share)
+        return self.planner.plan(_documents(texts), self.room, seed, epoch, share)
 
 
 class RowDataset:
@@ -93,9 +104,8 @@ class RowDataset:
         if epoch == self.epoch:
             return
         if not self._plans or self._plans_each_epoch:
-            shares = self._shares(epoch)
             self._plans = [
-                (kind, kind.planner.plan(self.texts, kind.room, self.seed, epoch, share)) for kind, share in shares
+                (kind, kind.plan(self.texts, self.seed, epoch, share)) for kind, share in self._shares(epoch)
             ]
         lengths = [plan.lengths for _, plan in self._plans]
         #: int64 (K + 1,), number of the first text of each plan, and the end.
@@ -112,7 +122,8 @@ class RowDataset:
             return [(self._kinds[0], None)]
         rng = randomness.generator(self.seed, epoch, randomness.DEAL)
         weights = tuple(kind.weight for kind in self._kinds)
-        shares = deal(self.texts.bounds, self.texts.document_starts, weights, self.row_length, rng)
+        documents = _documents(self.texts)
+        shares = deal(documents.bounds, documents.document_starts, weights, self.row_length, rng)
         return [(kind, share) for kind, share in zip(self._kinds, shares, strict=True) if share.wanted.any()]
 
     def _drawn_objectives(self, epoch: int) -> np.ndarray:
@@ -157,12 +168,13 @@ class RowDataset:
 
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, row after row, and how many each row holds, int64 (B,)."""
-        rows = np.asarray(rows, dtype=np.int64)
-        outside = rows[(rows < 0) | (rows >= len(self))]
+        numbers = np.asarray(rows, dtype=np.int64)
+        outside = numbers[(numbers < 0) | (numbers >= len(self))]
         if outside.size:
             raise IndexError(f"row {outside[0]} of {len(self)}")
-        per_row = self._offsets[rows + 1] - self._offsets[rows]
-        indices = self._members[runs(self._offsets[rows], per_row)]
+        starts, stops = self._offsets[numbers], self._offsets[numbers + 1]
+        per_row = stops - starts
+        indices = self._members[runs(starts, per_row)]
         drawn = self._objectives[indices]
         owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
         parts = [self._named(indices[own]) for own in owners]
@@ -248,10 +260,16 @@ def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) ->
 
 def _kinds_of(mixture: Mixture, row_length: int, packed: bool) -> list[_Kind]:
     """The objectives by how their texts are planned, kinds in the order in which they are met."""
-    numbers: dict[Planner, list[int]] = {}
+    numbers: dict[Planner[DocumentTexts], list[int]] = {}
     for number, objective in enumerate(mixture.objectives):
         numbers.setdefault(objective.planner or BLOCKS, []).append(number)
     return [_Kind.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
+
+
+def _documents(texts: TextSource) -> DocumentTexts:
+    """``texts``, which are documents where an objective has a planner of its own; pairs are planned in one way."""
+    assert isinstance(texts, DocumentTexts), f"{texts.name}: holds no documents to plan"
+    return texts
 
 
 def _check(texts: TextSource, mixture: Mixture, kinds: list[_Kind], row_length: int, seed: int) -> None:

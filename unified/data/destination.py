@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from unified.data.progress import Progress
 from unified.errors import UnifiedError
@@ -67,14 +68,14 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         )
 
 
-def write_manifest(folder: Path, content: dict) -> None:
+def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     """Write ``manifest.json``: ``content`` and the size and hash of every other file in ``folder``, at any depth."""
     outputs = {name: describe(folder / name) for name in _leaves(folder)}
     text = json.dumps({**content, "outputs": outputs}, indent=2, ensure_ascii=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def describe(path: str | Path) -> dict:
+def describe(path: str | Path) -> dict[str, int | str]:
     """Bytes and SHA-256 of a file."""
     with open(path, "rb") as stream:
         return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 
 import numpy as np
 
@@ -92,6 +91,7 @@ class DocumentTexts:
         """Blocks whose examples fit into ``room``; the same ones in every epoch, except of a ``share``."""
         starts, wanted = (self.document_starts, None) if share is None else (share.document_starts, share.wanted)
         slope = room.slope
+        assert room.overhead is not None  # where it is unknown, planning.Blocks asks for blocks without any
         bounds = self.bounds if slope == 1 else np.floor(self.bounds * slope).astype(np.int64)
         if room.packed:
             rng = randomness.generator(seed, 0 if share is None else epoch, randomness.PLAN)
@@ -166,6 +166,7 @@ class DocumentTexts:
     def _spans(self, kind: str, segments: Segments) -> Spans:
         """Spans of the texts that have these segments; those cut by either end of one are left out."""
         starts, stops, sentences, counts = self._sentences(segments)
+        assert self.annotations is not None  # they have this kind
         spans = self.annotations.read(kind, self.items[sentences])
         of_sentence = spans.owners
         segment = np.arange(len(starts)).repeat(counts)[of_sentence]
@@ -194,12 +195,12 @@ class DocumentTexts:
     def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``Text.sampler``: tokens at random places of the whole text, as often as they occur in it."""
         tokens = np.full(counts.sum(), self.special.separator)
-        for attempt in count():
-            wanting = np.flatnonzero(tokens == self.special.separator)
-            if wanting.size == 0:
-                return tokens
+        attempt = 0
+        while (wanting := np.flatnonzero(tokens == self.special.separator)).size:
             places = draws.integers(f"places of the corpus, attempt {attempt}", self.file.token_count, counts)
             tokens[wanting] = self.file.at(places[wanting])
+            attempt += 1
+        return tokens
 
     def _read(self, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of all segments, int64, those of one text after another; and how many each has, int64 (k, n)."""

@@ -331,4 +331,5 @@ def _check_mask(example: Example) -> None:
 
 def _all_or_none(arrays: Sequence[np.ndarray | None]) -> np.ndarray | None:
     """Concatenates the arrays; None if one of them is None, or there are none."""
-    return np.concatenate(arrays) if arrays and all(array is not None for array in arrays) else None
+    known = [array for array in arrays if array is not None]
+    return np.concatenate(known) if known and len(known) == len(arrays) else None

@@ -63,8 +63,9 @@ class Instances:
         stops = texts.bounds[np.stack([first + cuts, stop])]
         wanted = targets[random] - (stops - starts)[0, random]
         starts[1, random], stops[1, random] = _elsewhere(texts, first[random], wanted, rng)
-        lengths = truncated(*(stops - starts), room.longest)
-        starts += rng.binomial(stops - starts - lengths, 0.5)
+        sizes = stops - starts
+        lengths = truncated(sizes[0], sizes[1], room.longest)
+        starts += rng.binomial(sizes - lengths, 0.5)
         return PlannedInstances(texts, starts, lengths, ~random if self.next_sentence else None)
 
     def _sentences(
@@ -148,7 +149,7 @@ def _elsewhere(
 
 def _visited(jumps: np.ndarray) -> np.ndarray:
     """int64, where one comes by who starts at 0 and goes from i to ``i + jumps[i]``, up to the end."""
-    places, place, jump = [], 0, memoryview(jumps)
+    places, place, jump = [], 0, jumps.data
     while place < len(jump):
         places.append(place)
         place += jump[place]

@@ -31,7 +31,8 @@ def fill_lanes(
     """Row, first unit and stop unit of every block of the ``wanted`` documents (D,); int64 (N,) each."""
     tokens = int(np.diff(units[documents])[wanted].sum())
     if tokens == 0:
-        return tuple(np.empty((3, 0), dtype=np.int64))
+        none = np.empty(0, dtype=np.int64)
+        return none, none, none
     lanes = int(np.clip(tokens / (row_length - special_tokens) / _ROWS_PER_LANE, 1, _MAX_LANES))
     # Stretches are short enough that every lane has some for all its cursors, even where one document is all there is.
     limit = max(tokens // (4 * _OTHERS * lanes), 4 * row_length)

@@ -19,7 +19,7 @@ _MARKER = re.compile(r"\[unused(\d+)\]")
 
 def markers_of(vocabulary: Vocabulary) -> list[str]:
     """The markers of a dictionary by their numbers."""
-    numbers = {symbol: int(match[1]) for symbol in vocabulary.symbols if (match := _MARKER.fullmatch(symbol))}
+    numbers = _numbers(vocabulary)
     return sorted(numbers, key=lambda symbol: numbers[symbol])
 
 
@@ -46,9 +46,14 @@ def with_markers(vocabulary: Vocabulary, count: int) -> Vocabulary:
 
     New ones have higher numbers than those that are there, which keep their meaning.
     """
-    found = markers_of(vocabulary)
-    first = int(_MARKER.fullmatch(found[-1])[1]) + 1 if found else 1
-    added = [f"[unused{first + i}]" for i in range(count - len(found))]
+    numbers = _numbers(vocabulary)
+    first = max(numbers.values(), default=0) + 1
+    added = [f"[unused{first + i}]" for i in range(count - len(numbers))]
     if not added:
         return vocabulary
     return Vocabulary([*vocabulary.symbols[4:], *added], [*vocabulary.counts[4:], *[1] * len(added)])
+
+
+def _numbers(vocabulary: Vocabulary) -> dict[str, int]:
+    """The markers of a dictionary, each with its number."""
+    return {symbol: int(match[1]) for symbol in vocabulary.symbols if (match := _MARKER.fullmatch(symbol))}

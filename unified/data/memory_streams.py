@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from unified.data import randomness
-from unified.data.documents import RANDOM_SECOND_SHARE
 from unified.data.example import Example, Examples
+from unified.data.instances import RANDOM_SECOND_SHARE
 from unified.data.mmap import TokenFile
 from unified.data.randomness import Draws
 from unified.data.sources import require_final_separators, word_starts_of

@@ -134,6 +134,7 @@ class PairTexts:
 
     def _spans(self, kind: str, items: np.ndarray, lengths: np.ndarray) -> Spans:
         """Spans that begin in the first ``lengths`` (int64 (n,)) tokens of sources, cut there."""
+        assert self.annotations is not None  # they have this kind
         spans = self.annotations.read(kind, items)
         kept = spans.kept(spans.bounds[:, 0] < lengths[spans.owners])
         return Spans(np.minimum(kept.bounds, lengths[kept.owners, None]), kept.counts)

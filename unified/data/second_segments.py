@@ -109,7 +109,8 @@ def runs_elsewhere(
         found[left] = _found(texts, some, some.lengths, some.ends, places, own, f"elsewhere {places}")
         left = left[found[left] < 0]
     for i in left.tolist():
-        found[i], kept[i] = _cut_run(texts, shapes.take([i]), shorter(i), draws.take([i]))
+        one = np.array([i])
+        found[i], kept[i] = _cut_run(texts, shapes.take(one), shorter(i), draws.take(one))
     return found, kept
 
 

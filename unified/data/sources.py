@@ -23,20 +23,26 @@ class TextSource(Protocol):
     Attributes:
         name: what error messages call it, the path of its files.
         paired: True for source/target pairs, False for running text.
-        document_count: documents that a random second segment may come from; 0 for pairs.
         plans_each_epoch: True where the plan depends on the epoch.
         special: ids of the special symbols.
         word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
-        annotation_kinds: kinds of spans that are annotated.
     """
 
     name: str
     paired: bool
-    document_count: int
     plans_each_epoch: bool
     special: SpecialTokens
     word_starts: np.ndarray | None
-    annotation_kinds: frozenset[str]
+
+    @property
+    def document_count(self) -> int:
+        """Documents that a random second segment may come from; 0 for pairs."""
+        ...
+
+    @property
+    def annotation_kinds(self) -> frozenset[str]:
+        """Kinds of spans that are annotated."""
+        ...
 
     def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
         """Which texts exist, and which rows of ``room`` they share, or that each has one of its own.

@@ -18,7 +18,7 @@ from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc
+    from spacy.tokens import Doc, Token
 
 _NOUNS = frozenset(("NOUN", "PROPN"))
 #: A longer paragraph is annotated in parts: a parser's memory grows with its text.
@@ -142,11 +142,11 @@ def _parts_of_speech(document: Doc) -> list[tuple[int, int, int]]:
     return [(*_characters(word), _TAG_NUMBERS[word.pos_]) for word in words]
 
 
-def _characters(word) -> tuple[int, int]:
+def _characters(word: Token) -> tuple[int, int]:
     return word.idx, word.idx + len(word)
 
 
-_SPANS: dict[str, Callable[[Doc], list[tuple[int, ...]]]] = {
+_SPANS: dict[str, Callable[[Doc], Sequence[tuple[int, ...]]]] = {
     "noun_phrases": _noun_phrases,
     "entities": _entities,
     PARTS_OF_SPEECH: _parts_of_speech,

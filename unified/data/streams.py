@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import zstandard
 
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 BLOCK_BYTES = 1 << 20
 #: A longer line is a mistake (another kind of file, a missing newline) and would fill the memory.
@@ -68,7 +71,7 @@ class Block:
         cut = len(self.data) - rest
         return replace(self, data=self.data[:cut]), Block(self.path, self.first_line + line, self.data[cut:])
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "lines"}
 
     def _decoded(self) -> str:
@@ -164,7 +167,7 @@ def without_compression(path: str) -> str:
     return stem if dot and suffix in ("gz", "xz", "zst") else path
 
 
-def _open(path: str) -> BinaryIO:
+def _open(path: str) -> io.BufferedIOBase:
     if path.endswith(".gz"):
         return gzip.open(path, "rb")
     if path.endswith(".xz"):
@@ -179,19 +182,20 @@ class _ZstdStream(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO):
         self._stream = stream
-        self._frame = None
+        self._frame: zstandard.ZstdDecompressionObj | None = None
         self._input = b""
         self._output = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        wanted = memoryview(buffer)
         while not self._output:
             if not self._fill():
                 return 0
-        count = min(len(buffer), len(self._output))
-        buffer[:count] = self._output[:count]
+        count = min(len(wanted), len(self._output))
+        wanted[:count] = self._output[:count]
         self._output = self._output[count:]
         return count
 

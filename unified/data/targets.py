@@ -63,8 +63,6 @@ class ExampleTargets:
         )
         return all(a is b if a is None or b is None else np.array_equal(a, b) for a, b in zip(own, others, strict=True))
 
-    __hash__ = None
-
     @property
     def places(self) -> np.ndarray:
         """int64 (N,), the only or first place that each prediction reads."""
@@ -72,9 +70,15 @@ class ExampleTargets:
 
     def __getitem__(self, rows: np.ndarray | slice) -> ExampleTargets:
         """The predictions ``rows``, in that order."""
+
+        def chosen(array: np.ndarray | None) -> np.ndarray | None:
+            return None if array is None else array[rows]
+
         return ExampleTargets(
             self.index[rows],
-            *(None if array is None else array[rows] for array in (self.labels, self.weights, self.divisors)),
+            chosen(self.labels),
+            chosen(self.weights),
+            chosen(self.divisors),
             {name: array[rows] for name, array in self.inputs.items()},
         )
 
@@ -173,14 +177,19 @@ class Targets:
         """int64 (N,), the only or first state that each prediction reads."""
         return self.index[:, 0]
 
-    def tensors(self) -> dict:
+    def tensors(self) -> dict[str, torch.Tensor | Mapping[str, torch.Tensor] | None]:
         """The fields by name, of which :class:`Targets` can be made again."""
         return {own.name: getattr(self, own.name) for own in fields(self)}
 
     def to(self, device: torch.device | str) -> Targets:
-        def moved(value: object) -> object:
-            if isinstance(value, Mapping):
-                return {name: moved(tensor) for name, tensor in value.items()}
-            return value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else None
+        def moved(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor.to(device, non_blocking=True)
 
-        return Targets(**{name: moved(value) for name, value in self.tensors().items()})
+        return Targets(
+            moved(self.index),
+            None if self.labels is None else moved(self.labels),
+            moved(self.groups),
+            moved(self.divisors),
+            None if self.weights is None else moved(self.weights),
+            {name: moved(tensor) for name, tensor in self.inputs.items()},
+        )

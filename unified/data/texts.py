@@ -44,16 +44,15 @@ class Texts:
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:
         """Those of a list, which all have one segment, or all two, of one source."""
-        two = texts[0].second is not None
-        segments = [part for text in texts for part in ((text.tokens, text.second) if two else (text.tokens,))]
+        segments = [part for text in texts for part in (text.tokens, text.second) if part is not None]
         lengths = np.array([len(segment) for segment in segments]).reshape(len(texts), -1).T
-        known = texts[0].word_starts is not None
+        starts = [text.word_starts for text in texts if text.word_starts is not None]
         return cls(
             np.concatenate(segments),
             texts[0].special,
             lengths,
             np.array([UNASKED if text.is_next is None else int(text.is_next) for text in texts]),
-            np.concatenate([text.word_starts for text in texts]) if known else None,
+            np.concatenate(starts) if len(starts) == len(texts) else None,
             np.array([text.backward for text in texts]),
             texts[0].sampler,
             {kind: Spans.of([text.spans[kind] for text in texts]) for kind in texts[0].spans},

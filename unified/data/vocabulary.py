@@ -46,11 +46,11 @@ class Vocabulary:
     def __init__(self, symbols: list[str], counts: list[int] | None = None):
         self.symbols = [BEGIN, PAD, SEPARATOR, UNKNOWN, *symbols]
         self.counts = [1] * 4 + list(counts if counts is not None else [1] * len(symbols))
-        self._index = {symbol: i for i, symbol in enumerate(self.symbols)}
-        if len(self._index) != len(self.symbols):
-            seen: set[str] = set()
-            twice = next(s for s in self.symbols if s in seen or seen.add(s))
-            raise UnifiedError(f"the vocabulary lists {twice!r} twice; each symbol may appear once")
+        self._index: dict[str, int] = {}
+        for i, symbol in enumerate(self.symbols):
+            if symbol in self._index:
+                raise UnifiedError(f"the vocabulary lists {symbol!r} twice; each symbol may appear once")
+            self._index[symbol] = i
         #: How many symbols were listed, with the first four; ids from here on cannot occur in data made with the list.
         self.listed = len(self.symbols)
         for symbol in APPENDED:

@@ -23,7 +23,7 @@ class TokenCounter:
             counts words.
     """
 
-    def __init__(self, encode: Callable[[str], Sequence]):
+    def __init__(self, encode: Callable[[str], Sequence[object]]):
         self._count = lru_cache(_CACHED)(lambda text: len(encode(text)))
 
     def __call__(self, text: str) -> int:
@@ -106,7 +106,8 @@ def chunks(words: Words, budget: int) -> list[tuple[int, int]]:
     largest = int(np.diff(before).max())
     if largest > budget:
         raise UnifiedError(f"a word of {largest} tokens does not fit into a chunk of {budget}")
-    found, first = [], 0
+    found: list[tuple[int, int]] = []
+    first = 0
     while True:
         stop = int(np.searchsorted(before, before[first] + budget, side="right")) - 1
         if stop >= count:
