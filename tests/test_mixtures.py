@@ -174,6 +174,7 @@ def test_weight_zero_removes_an_objective():
             "bert, bert_next_sentence=seq2seq",
             "two losses are called bert_next_sentence; give the objectives other names",
         ),
+        ("x=seq2seq, x_next_sentence=left_to_right", "two losses are called x_next_sentence"),
         ("a=seq2sec:2", r"objective 'a=seq2sec:2': no objective 'seq2sec' \(did you mean seq2seq"),
         ("a=b=seq2seq", r"expected \[name=\]kind\[\(setting=value, …\)\]\[:weight\]"),
         ("a b=seq2seq", "expected .name=.kind"),

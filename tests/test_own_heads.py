@@ -108,6 +108,7 @@ class Other(WordLengths):
             "another head": {"word_length": OtherHead},
             "taken": {"token": WordLengthHead},
             "of the module": {"items": WordLengthHead},
+            "of its state": {"training": WordLengthHead},
             "not listed": {"word_length": WordLengthHead, "unasked": WordLengthHead},
             "no mapping": [WordLengthHead],
         }[self.fault]
@@ -118,6 +119,7 @@ class Other(WordLengths):
     [
         ("taken", "own_heads must be of other names than token, next_sentence"),
         ("of the module", "own_heads must be of other names than token, next_sentence"),
+        ("of its state", "own_heads must be of other names than token, next_sentence"),
         ("not listed", "own_heads must be of names that heads lists too"),
         ("no mapping", "own_heads must be a mapping whose keys are names of heads"),
     ],

@@ -239,6 +239,10 @@ def test_lists_of_tasks(tmp_path):
         tasks_named("rte, cola").as_in("spanbert")
     with pytest.raises(UnifiedError, match="the name items is torch's"):
         parse_heads("items=classification, b=tagging")
+    with pytest.raises(UnifiedError, match="the name training is torch's"):
+        parse_heads("training=classification")
+    with pytest.raises(UnifiedError, match="the name token is that of a head of language modelling"):
+        parse_heads("token=classification")
 
 
 def test_folders_of_tasks(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,6 +47,17 @@ def noised(length: int, hidden: list[int], time: float | None, group: str = "noi
 
 
 NOISED = (noised(6, [1, 4], 0.25), noised(8, [0, 2, 3, 7], 0.8), noised(5, [3], 0.1))
+
+
+def test_targets_that_do_not_fit_their_head_are_refused():
+    one, places = noised(6, [1], None), np.array([[1, 2]])
+    core = UnifiedModel.for_language(
+        TransformerConfig(vocabulary_size=16, layers=1, width=8, heads=2, boundary_offsets=2)
+    )
+    for head, says in (("token", "index of 2 columns, the head reads 1 states"), ("boundary", "lack the inputs dist")):
+        batch = collate([[replace(one, targets={head: ExampleTargets(places, np.array([5]))})]], None, GROUPS, pad=1)
+        with pytest.raises(UnifiedError, match=f"targets of the head '{head}' .*{says}"):
+            core(batch)
 
 
 @torch.no_grad()

@@ -36,7 +36,7 @@ class Source:
         path: the file.
         data: the folder with its dictionary and tokenizer.
         config, parameters, vocabulary: what it holds; of heads those of a language model.
-        left_out: names of parameters of tasks that it was fine-tuned for: heads, and an LSTM below them.
+        left_out: names of parameters of other heads, of tasks or of an objective's own, and of an LSTM below them.
     """
 
     path: Path

@@ -192,8 +192,8 @@ class UnifiedModel(nn.Module):
         is read and goes on by this batch.
 
         Raises:
-            UnifiedError: the batch has targets of a head that the model lacks; or it has a query stream, or comes with
-                a memory, and the model's positions are not relative.
+            UnifiedError: the batch has targets of a head that the model lacks, or that do not fit the head; or it has a
+                query stream, or comes with a memory, and the model's positions are not relative.
         """
         heads = self.prediction_heads
         asked = _targets(batch, heads)
@@ -266,6 +266,8 @@ def _targets(batch: Batch, heads: Mapping[str, PredictionHead]) -> dict[str, Tar
     for name, targets in batch.targets.items():
         if name not in heads and len(targets):
             raise UnifiedError(_LACKING.get(name, f"the model has no head {name!r}, which the batch asks"))
+        if name in heads:
+            _check_fit(name, heads[name], targets)
     device = batch.tokens.device
     return {
         name: batch.targets[name]
@@ -273,6 +275,18 @@ def _targets(batch: Batch, heads: Mapping[str, PredictionHead]) -> dict[str, Tar
         else Targets.none(head.states_read, head.inputs, len(batch.groups), device)
         for name, head in heads.items()
     }
+
+
+def _check_fit(name: str, head: PredictionHead, targets: Targets) -> None:
+    """Refuse targets that have other numbers of states than the head reads, or not all of its inputs."""
+    states = targets.index.size(1)
+    if states != head.states_read:
+        raise UnifiedError(
+            f"targets of the head {name!r} have an index of {states} columns, the head reads {head.states_read} states"
+        )
+    missing = [wanted for wanted in head.inputs if wanted not in targets.inputs]
+    if missing:
+        raise UnifiedError(f"targets of the head {name!r} lack the inputs {', '.join(missing)}")
 
 
 def _in_portions(

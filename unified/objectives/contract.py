@@ -229,8 +229,8 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
     own = objective.own_heads
     if not isinstance(own, Mapping) or not all(isinstance(head, str) and head.isidentifier() for head in own):
         raise refusal("own_heads", "a mapping whose keys are names of heads")
-    if set(own) & {*HEADS, TASK, *dir(nn.ModuleDict)}:
-        raise refusal("own_heads", f"of other names than {', '.join((*HEADS, TASK))} and the methods of a ModuleDict")
+    if set(own) & {*HEADS, TASK, *dir(nn.ModuleDict())}:
+        raise refusal("own_heads", f"of other names than {', '.join((*HEADS, TASK))} and attributes of a ModuleDict")
     for name, known in (("heads", (*HEADS, *own)), ("annotations", (*KINDS, *SOURCE_KINDS))):
         value = getattr(objective, name)
         if not isinstance(value, tuple) or not set(value) <= set(known):

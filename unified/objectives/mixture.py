@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unified.data.targets import HEADS, loss_name
 from unified.errors import UnifiedError
 from unified.notation import require_distinct
 from unified.objectives.contract import Objective, loss_names, require_consistent
@@ -70,11 +71,16 @@ class Mixture:
             raise UnifiedError(f"{problem}; at least one must have a positive weight")
         for field, values in zip(("objectives", "ratios", "names"), zip(*kept, strict=True), strict=True):
             object.__setattr__(self, field, values)
-        for loss in self.loss_names:
-            if self.loss_names.count(loss) > 1:
-                raise UnifiedError(f"two losses are called {loss}; give the objectives other names: name=kind")
         self._require_one_kind_of_data()
         self._require_one_head_of_a_name()
+        self._require_one_loss_of_a_name()
+
+    def _require_one_loss_of_a_name(self) -> None:
+        # A model has a loss for every head and objective, whether the objective asks the head or not.
+        losses = [loss_name(head, name) for head in (*HEADS, *self.own_heads) for name in self.names]
+        for loss in losses:
+            if losses.count(loss) > 1:
+                raise UnifiedError(f"two losses are called {loss}; give the objectives other names: name=kind")
 
     def _require_one_head_of_a_name(self) -> None:
         heads: dict[str, tuple[str, object]] = {}

@@ -73,7 +73,7 @@ def _head(entry: Entry) -> HeadEntry:
     kind, settings = HEADS[entry.kind], entry.settings
     check_settings(kind, entry.kind, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
     name = entry.name or entry.kind
-    if name in dir(nn.ModuleDict):
+    if name in dir(nn.ModuleDict()):
         raise entry.refusal(f"the name {name} is torch's; take another")
     if name in LANGUAGE_HEADS:
         raise entry.refusal(f"the name {name} is that of a head of language modelling; take another")
