@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from docs.examples.word_lengths import LONGEST, WordLengthHead, WordLengths
 from tests import corpora
 from tests import fairseq_runs as fairseq
 from unified import UnifiedLM
+from unified.cli import main
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -133,3 +134,20 @@ def test_two_heads_of_one_name_are_refused():
     with pytest.raises(UnifiedError, match="word_lengths and other have different heads of the name 'word_length'"):
         Mixture((WordLengths(), Other()), (1.0, 1.0))
     assert Mixture((WordLengths(), WordLengths()), (1.0, 1.0), ("a", "b")).own_heads == {"word_length": WordLengthHead}
+
+
+def test_the_command_shows_what_heads_and_weights_an_example_has(capsys, monkeypatch):
+    show = ["objectives", "show", "docs.examples.word_lengths:WordLengths", "--text", "the fox runs"]
+    assert main(show) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines if "fox" in line][0] == "word_length=0"
+    made = WordLengths.__call__
+
+    def weighted(self, text, rng):
+        example = made(self, text, rng)
+        targets = example.targets["word_length"]
+        return replace(example, targets={"word_length": replace(targets, weights=np.full(len(targets), 2.5))})
+
+    monkeypatch.setattr(WordLengths, "__call__", weighted)
+    assert main(show) == 0
+    assert "word_length=0 (weight 2.5)" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import numpy as np
 
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import Example
-from unified.data.targets import NEXT_SENTENCE, TOKEN
+from unified.data.targets import HEADS, NEXT_SENTENCE, TOKEN
 from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
@@ -169,15 +169,29 @@ def _spans(option: str, marked: list[str]) -> tuple[list[str], list[tuple[int, i
 
 def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
     """One line a token: place, symbol, token type, step at which it becomes visible, what is predicted there."""
-    tokens, pairs = example.targets[TOKEN], example.targets.get(NEXT_SENTENCE)
-    labels = dict(zip(tokens.places.tolist(), tokens.labels.tolist(), strict=True))
+    predicted, pairs = _predicted(example, vocabulary), example.targets.get(NEXT_SENTENCE)
     rows = [("place", "token", "type", "visible", "predict")]
     for place, token in enumerate(example.tokens.tolist()):
         step = int(example.mask.key_start[place])
         visible = "given" if step == GIVEN else f"step {step}"
-        label = vocabulary.symbols[labels[place]] if place in labels else ""
-        rows.append((str(place), vocabulary.symbols[token], str(example.token_types[place]), visible, label))
+        labels = ", ".join(predicted.get(place, []))
+        rows.append((str(place), vocabulary.symbols[token], str(example.token_types[place]), visible, labels))
     if pairs is not None:
         rows.append(("", "", "", "", f"is_next={pairs.labels[0]} from place {pairs.places[0]}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _predicted(example: Example, vocabulary: Vocabulary) -> dict[int, list[str]]:
+    """What each place predicts: a symbol, the label of a head of the objective's own, and its weight unless it is 1."""
+    found: dict[int, list[str]] = {}
+    for head, targets in example.targets.items():
+        if head != TOKEN and head in HEADS:
+            continue
+        weights = np.ones(len(targets)) if targets.weights is None else targets.weights
+        for place, label, weight in zip(
+            targets.places.tolist(), targets.labels.tolist(), weights.tolist(), strict=True
+        ):
+            said = vocabulary.symbols[label] if head == TOKEN else f"{head}={label}"
+            found.setdefault(place, []).append(said if weight == 1 else f"{said} (weight {weight:.3g})")
+    return found
