@@ -66,12 +66,16 @@ def cuts(data, tmp_path_factory):
     }
 
 
+def require_equal(found, whole, losses):
+    """Three updates have the same losses and the same norms of their gradients."""
+    assert len(whole["loss"]) == len(whole["gnorm"]) == 3
+    for name in ("loss", "gnorm", *losses):
+        assert found[name] == pytest.approx(whole[name], rel=1e-5), name
+
+
 @pytest.mark.parametrize("way", CUTS[1:], ids="{0[0]} x {0[1]} rows".format)
 def test_losses_and_gradients_do_not_depend_on_micro_batches(cuts, way):
-    whole, found = cuts[CUTS[0]], cuts[way]
-    assert len(whole["loss"]) == 3
-    for name in ("loss", "gnorm", *LOSSES):
-        assert found[name] == pytest.approx(whole[name], rel=1e-5), name
+    require_equal(cuts[way], cuts[CUTS[0]], LOSSES)
 
 
 def test_the_loss_of_an_update_is_the_sum_of_the_means_over_all_of_it(cuts):
@@ -117,10 +121,7 @@ def two_tasks(tasks, tmp_path_factory):
 
 @pytest.mark.parametrize("way", CUTS[2:], ids="{0[0]} x {0[1]} items".format)
 def test_several_tasks_do_not_depend_on_micro_batches(two_tasks, way):
-    whole, found = two_tasks[CUTS[1]], two_tasks[way]
-    assert len(whole["gnorm"]) == 3
-    for name in ("loss", "gnorm", *TASK_LOSSES):
-        assert found[name] == pytest.approx(whole[name], rel=1e-5), name
+    require_equal(two_tasks[way], two_tasks[CUTS[1]], TASK_LOSSES)
 
 
 def test_a_task_beside_masked_words_does_not_depend_on_micro_batches(tasks, tmp_path):

@@ -97,7 +97,7 @@ class KeptAnnotator:
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.partial")
         with open(partial, "wb") as stream:
-            np.savez(stream, **spans)  # type: ignore[arg-type]  # no kind is called allow_pickle
+            np.savez(stream, **spans)  # type: ignore[arg-type]  # mypy takes a span for numpy's option allow_pickle
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, path)

@@ -295,7 +295,7 @@ class Batch:
         return cls(**{**tensors, "mask": mask, "targets": targets}, groups=known["groups"])
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device."""
+        """Copies the batch to another device, its mask and targets too."""
         return replace(
             self,
             **{name: getattr(self, name).to(device, non_blocking=True) for name in _PER_TOKEN},

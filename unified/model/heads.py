@@ -28,7 +28,7 @@ class LossSum(NamedTuple):
     """
 
     total: torch.Tensor
-    count: torch.Tensor  # type: ignore[assignment]  # hides the method of tuples
+    count: torch.Tensor  # type: ignore[assignment]  # it hides tuple.count
     correct: torch.Tensor
     nll: torch.Tensor
 
@@ -281,7 +281,7 @@ def sum_of_means(losses: Mapping[str, LossSum], divisors: Mapping[str, torch.Ten
     def mean(part: LossSum, divisor: torch.Tensor) -> torch.Tensor:
         return part.total / divisor.where(divisor > 0, 1).to(part.total.dtype)
 
-    return sum(mean(part, divisors[name]) for name, part in losses.items())  # type: ignore[return-value]  # no int
+    return sum(mean(part, divisors[name]) for name, part in losses.items())  # type: ignore[return-value]  # no losses: 0
 
 
 def cross_entropy(

@@ -135,7 +135,7 @@ class UnifiedModel(nn.Module):
 
     @property
     def task_heads(self) -> dict[str, TaskHead]:
-        """Those of tasks of understanding."""
+        """The heads of understanding tasks, by name."""
         return {name: head for name, head in self.heads.items() if isinstance(head, TaskHead)}
 
     def head(self, name: str) -> nn.Module:

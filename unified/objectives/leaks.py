@@ -94,8 +94,7 @@ class _Copies:
         self._example = runs[0]
         self._heads = [head for head in _HEADS if head in runs[0].targets]
         width = len(runs[0].tokens)
-        found = ([run.targets[head].labels for run in runs] for head in self._heads)
-        labels = [np.stack([own for own in of_runs if own is not None]) for of_runs in found]  # (R, N) each
+        labels = [np.stack([_labels(run.targets[head]) for run in runs]) for head in self._heads]  # (R, N) each
         every = np.concatenate([np.stack([run.tokens for run in runs]), *labels], axis=1)  # (R, T + all N)
         codes = np.unique(every, axis=1, return_inverse=True)[1].ravel()
         codes[(every == every[:1]).all(0)] = -1  # symbols that are the same in every run, such as sentinels
@@ -121,6 +120,11 @@ class _Copies:
             if problem:
                 return problem
         return None
+
+
+def _labels(targets: ExampleTargets) -> np.ndarray:
+    assert targets.labels is not None, "examples without labels have been refused"
+    return targets.labels
 
 
 def leak(example: Example, targets: ExampleTargets, prediction: np.ndarray, key: np.ndarray) -> str | None:
