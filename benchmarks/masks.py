@@ -98,7 +98,7 @@ def plan_rows(rng: np.random.Generator, rows: int, length: int) -> list[list[tup
 
 
 def build_batch(plans: list[list[tuple[str, int]]], length: int) -> masks.AttentionMask:
-    return masks.batch([masks.pack([build(*document) for document in plan], length) for plan in plans])
+    return masks.pack_rows([[build(*document) for document in plan] for plan in plans], length)
 
 
 def build(name: str, size: int) -> masks.AttentionMask:

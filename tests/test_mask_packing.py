@@ -8,6 +8,8 @@ from tests.mask_samples import drawn, random_document, random_queries, random_ro
 from unified import masks
 from unified.masks import GIVEN, NO_DOCUMENT, NO_KEY, AttentionMask
 
+SIDES = ("query_length", "key_length")
+
 
 def block_diagonal(rows: list[AttentionMask], queries: int, keys: int) -> torch.Tensor:
     """The masks along the diagonal."""
@@ -56,7 +58,7 @@ def test_packing_any_queries_over_any_keys(seed):
     documents = [documents[i] for i in rng.permutation(len(documents))]
     if seed % 2:
         documents = [mask.without_self() for mask in documents]
-    queries, keys = (sum(getattr(mask, side) for mask in documents) + 2 for side in ("query_length", "key_length"))
+    queries, keys = (sum(getattr(mask, side) for mask in documents) + 2 for side in SIDES)
     packed = masks.pack(documents, keys, query_length=queries)
     assert torch.equal(packed.dense(), block_diagonal(documents, queries, keys))
     assert torch.equal(packed.dense(), visible_by_definition(packed))
@@ -95,6 +97,61 @@ def test_a_batch_is_its_rows(seed):
     assert torch.equal(stacked.dense(), torch.stack([row.dense() for row in rows]))
     assert torch.equal(stacked.additive(), torch.cat([row.additive() for row in rows]))
     assert torch.equal(stacked.rows(slice(1, 3)).dense(), masks.batch(rows[1:3]).dense())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_packed_at_once_are_the_rows_packed_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    exclude_self = bool(rng.integers(2))
+
+    def built():
+        n = int(rng.integers(0, 5))
+        choices = [masks.left_to_right(n), masks.seq2seq(n, 1), masks.sliding_window(n, 1), random_document(rng, n)]
+        choices += [masks.pack([masks.bidirectional(1), masks.left_to_right(n)], n + 2)]
+        if seed % 2:
+            choices += [masks.permutation([2, GIVEN, 1]).query_stream([0, 2]), random_queries(rng, 4, 6)]
+        mask = choices[rng.integers(len(choices))]
+        return mask.without_self() if exclude_self else mask
+
+    rows = [[built() for _ in range(int(rng.integers(0, 4)))] for _ in range(int(rng.integers(1, 5)))]
+    if not any(rows):
+        rows.append([built()])
+    queries, keys = (max(sum(getattr(mask, side) for mask in row) for row in rows) for side in SIDES)
+    keys, queries = keys + int(rng.integers(2)), (queries + int(rng.integers(2)) if seed % 2 else None)
+    packed = masks.pack_rows(rows, keys, queries)
+    heights = keys if queries is None else queries
+    assert torch.equal(packed.dense(), torch.stack([block_diagonal(row, heights, keys) for row in rows]))
+    if all(rows):  # what excludes itself and a row of nothing make no batch
+        assert packed == masks.batch([masks.pack(row, keys, queries) for row in rows])
+    assert AttentionMask(**packed.tensors(), exclude_self=packed.exclude_self).dense().equal(packed.dense())
+
+
+def test_rows_of_one_kind_packed_at_once_keep_their_structure():
+    assert masks.pack_rows([[masks.causal(3)], [masks.causal(3)]], 3).structure == "causal"
+    assert masks.pack_rows([[masks.bidirectional(3)]] * 2, 3).structure == "full"
+    assert masks.pack_rows([[masks.causal(3)], [masks.bidirectional(3)]], 3).structure == "mixed"
+    assert masks.pack_rows([[masks.causal(3)], [masks.causal(2)]], 3).structure == "mixed"
+    assert masks.pack_rows([[masks.causal(3)]], 3, query_length=4).structure == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "pack_rows needs at least one row"),
+        (masks.causal(2), "pack_rows takes a list of lists of masks, got one mask"),
+        (7, "pack_rows takes a list of lists of masks, got int"),
+        ([[masks.causal(2)], masks.causal(2)], "row 1: pack_rows takes a list of masks, got one mask"),
+        ([[], [masks.causal(2), masks.causal(3)]], "row 1: mask 1 does not fit: masks 0 to 1 have 5 keys, length is 4"),
+        ([[masks.causal(2).with_memory(1, 1)]], "row 0: query_length is needed: mask 0 has 2 queries for 3 keys"),
+        (
+            [[], [masks.causal(2)], [masks.causal(2).without_self()]],
+            "but row 1 has False, row 2 True; call without_self",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_packed(rows, message):
+    with pytest.raises(ValueError, match=message):
+        masks.pack_rows(rows, 4)
 
 
 def test_memory_of_a_padded_row_belongs_to_its_document():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from unified.data.example import Batch, Example, Examples
 from unified.data.extents import Extents
 from unified.data.targets import TOKEN, Targets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask, structure_of
+from unified.masks.rows import in_rows, on_one_axis, starts_in_rows, sums_in_rows
 from unified.masks.steps import Steps, before
 
 
@@ -45,23 +46,19 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         raise ValueError("no rows to collate")
     lengths = examples.lengths
     row_of_example = np.repeat(np.arange(count), per_row)
-    row_lengths = np.bincount(row_of_example, weights=lengths, minlength=count).astype(np.int64)
+    row_lengths = sums_in_rows(lengths, per_row)
     width = int(row_lengths.max()) if row_length is None else row_length
     if row_lengths.max() > width:
         raise ValueError(f"row {row_lengths.argmax()} holds {row_lengths.max()} tokens, but rows have {width} places")
-    before_in_row = np.cumsum(lengths) - lengths - np.repeat(np.cumsum(row_lengths) - row_lengths, per_row)
-    stretches = list(pairwise(Extents(row_lengths).offsets.tolist()))
-    steps, document_ends = _on_one_axis(examples, per_row)
+    offsets, document_ends = on_one_axis(examples.steps.ends, per_row)
+    steps = examples.steps.shifted(lengths, lengths, offsets)
     streamed = examples.query_stream * examples.target_counts.get(TOKEN, np.zeros_like(lengths))
     stream = _Stream.of(examples, steps, streamed, row_of_example, count)
     stride = width + stream.width
-    starts = row_of_example * stride + before_in_row  # first place of each example, flat
+    starts = row_of_example * stride + starts_in_rows(lengths, per_row)  # first place of each example, flat
 
     def spread(values: np.ndarray, fill: int, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
-        full = np.full((count, width), fill, dtype=dtype)
-        for row, (start, stop) in enumerate(stretches):
-            full[row, : stop - start] = values[start:stop]
-        return full
+        return in_rows(values, row_lengths, width, fill, dtype)
 
     query_step = spread(steps.query_step, NOWHERE, np.int32)
     key_start = spread(steps.key_start, HIDDEN_START, np.int32)
@@ -92,17 +89,6 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
         structure="mixed" if stream.width else structure_of(query_step, key_start, key_stop),
     )
     return Batch(**tensors, mask=mask, targets=targets, groups=groups)
-
-
-def _on_one_axis(examples: Examples, per_row: np.ndarray) -> tuple[Steps, np.ndarray]:
-    """The steps of all examples, those of a row one after another; int32 (B, D), where each example's part ends."""
-    ends, rows = examples.steps.ends, Extents(per_row)
-    total = np.concatenate([[0], ends.cumsum()])
-    offsets = total[:-1] - total[rows.starts].repeat(per_row)
-    document_ends = np.zeros((len(per_row), max(1, int(per_row.max()))), dtype=np.int32)
-    document_ends[rows.owners, rows.within] = offsets + ends
-    document_ends = np.maximum.accumulate(document_ends, axis=1)
-    return examples.steps.shifted(examples.lengths, examples.lengths, offsets), document_ends
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from unified.masks.builders import (
 from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_DOCUMENT, NO_KEY, NOWHERE
 from unified.masks.leakage import Leak, is_transitive, leaks
 from unified.masks.mask import AttentionMask, structure_of
-from unified.masks.packing import batch, pack
+from unified.masks.packing import batch, pack, pack_rows
 from unified.masks.pictures import plot
 from unified.masks.recovery import from_dense, is_interval
 
@@ -55,6 +55,7 @@ __all__ = [
     "leaks",
     "left_to_right",
     "pack",
+    "pack_rows",
     "permutation",
     "plot",
     "prefix_lm",
