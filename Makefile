@@ -1,10 +1,12 @@
-# `make quickstart` and `make test` work on a fresh machine with Python 3.11 or 3.12: both first build .venv.
+# `make quickstart` and `make test` work on a fresh machine with Python 3.11 or 3.12: both first build .venv, or the
+# folder that ENVIRONMENT names.
 
 SUPPORTED = import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
 # python3, or python3.12 or python3.11 where python3 is another version; `make PYTHON=...` names one.
 PYTHON ?= $(firstword $(foreach p,python3 python3.12 python3.11,$(shell $(p) -c '$(SUPPORTED)' 2>/dev/null && echo $(p))) python3)
-VENV := .venv/bin/python
-INSTALLED := .venv/.installed
+ENVIRONMENT ?= .venv
+VENV := $(ENVIRONMENT)/bin/python
+INSTALLED := $(ENVIRONMENT)/.installed
 
 # Of the tests at once, each with one thread; a file's tests stay together.
 PROCESSES ?= 2
@@ -26,11 +28,11 @@ help:
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
 
 install: $(INSTALLED)
-	@echo "installed in .venv"
+	@echo "installed in $(ENVIRONMENT)"
 
 $(INSTALLED): setup.py tools/install.py
 	@$(PYTHON) -c "" || { echo "install: '$(PYTHON)' does not run; install Python 3.11 or 3.12, or name one: make install PYTHON=/path/to/python3.12" >&2; exit 1; }
-	@$(PYTHON) tools/install.py .venv
+	@$(PYTHON) tools/install.py $(ENVIRONMENT)
 	@touch $@
 
 test: $(INSTALLED)
