@@ -14,7 +14,6 @@ from tests import tensorflow_files
 from tests.test_bert_checkpoints import ENTRIES, bert_folder
 from unified import UnifiedLM, masks
 from unified.checkpoints.bert import import_bert
-from unified.checkpoints.crc32c import crc32c, masked
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.cli import main
 from unified.errors import UnifiedError
@@ -69,23 +68,6 @@ def test_what_is_written_is_read(tmp_path, shards):
     assert found.keys() == variables.keys() and not optimizer
     for name, value in variables.items():
         assert found[name].dtype == value.dtype and np.array_equal(found[name], value), name
-
-
-def test_checksums_are_those_of_the_standard_and_of_a_bit_by_bit_one():
-    # RFC 3720, appendix B.4; the last is the polynomial's customary check value.
-    assert crc32c(bytes(32)) == 0x8A9136AA and crc32c(b"\xff" * 32) == 0x62A8AB43
-    assert crc32c(bytes(range(32))) == 0x46DD794E and crc32c(b"123456789") == 0xE3069283
-    rng = np.random.default_rng(1)
-    for size in (0, 1, 255, 256, 257, 511, 3 * 256 + 1, 20_000):
-        data = rng.integers(256, size=size, dtype=np.uint8)
-        assert masked(crc32c(data)) == tensorflow_files.crc32c(data.tobytes()), size
-
-
-def test_checksums_of_several_blocks_continue_each_other(monkeypatch):
-    data = np.random.default_rng(2).integers(256, size=10_000, dtype=np.uint8)
-    expected = crc32c(data)
-    monkeypatch.setattr("unified.checkpoints.crc32c._LINES", 3)
-    assert crc32c(data) == expected
 
 
 def test_every_damaged_byte_is_noticed(tmp_path):

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
 
-from unified.checkpoints.crc32c import crc32c, masked
 from unified.errors import UnifiedError
 
 #: Names that are no parameters: Adam's moments, its decay powers and the step counter.
@@ -119,16 +119,22 @@ def _read_variable(prefix: Path, name: str, entry: _Entry, shards: int) -> np.nd
     data = np.fromfile(path, dtype=np.uint8, count=entry.size, offset=entry.offset)
     if len(data) < entry.size:
         raise UnifiedError(f"{path}: truncated within {name}")
-    if masked(crc32c(data)) != entry.checksum:
+    if _checksum(data.tobytes()) != entry.checksum:
         raise UnifiedError(f"{path}: damaged, the checksum of {name} does not fit")
     value = data.view(kind).reshape(entry.shape)
     return (value.astype("<u4") << 16).view("<f4") if entry.kind == _BFLOAT16 else value
 
 
+def _checksum(data: bytes) -> int:
+    """CRC-32C as TensorFlow stores it: rotated, with a constant added."""
+    checksum = google_crc32c.value(data)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
 def _block(data: bytes, offset: int, size: int, path: Path) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values; behind the block stand how it is compressed (one byte) and the checksum of both (four)."""
     compression, checksum = struct.unpack_from("<BI", data, offset + size)
-    if masked(crc32c(data[offset : offset + size + 1])) != checksum:
+    if _checksum(data[offset : offset + size + 1]) != checksum:
         raise UnifiedError(f"{path}: damaged, a checksum inside it does not fit")
     if compression:
         raise UnifiedError(f"{path}: compressed; TensorFlow's Saver writes its index uncompressed")

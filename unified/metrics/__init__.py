@@ -12,7 +12,6 @@ __all__ = [
     "QuestionScores",
     "best_threshold",
     "character_similarity",
-    "edit_distance",
     "folder_unigram_entropy",
     "score_classification",
     "score_coqa",
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from unified.metrics.meteor import score_meteor
     from unified.metrics.question_generation import QuestionScores, score_question_generation
     from unified.metrics.relations import score_relations, score_semeval2010_task8
-    from unified.metrics.similarity import character_similarity, edit_distance
+    from unified.metrics.similarity import character_similarity
     from unified.metrics.squad import score_squad_v1, score_squad_v2
     from unified.metrics.tagging import score_tagging, score_tagging_by_type
     from unified.metrics.thresholds import best_threshold
@@ -52,7 +51,6 @@ _HOMES = {
     "QuestionScores": "question_generation",
     "best_threshold": "thresholds",
     "character_similarity": "similarity",
-    "edit_distance": "similarity",
     "folder_unigram_entropy": "entropy",
     "score_classification": "classification",
     "score_coqa": "coqa",
