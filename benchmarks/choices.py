@@ -28,7 +28,7 @@ from unified import masks
 from unified.data.example import Batch
 from unified.kernels.cpu import dropout, keep_freed_memory
 from unified.model import UnifiedModel
-from unified.processes import guarded_children
+from unified.runtime.processes import guarded_children
 
 #: Model settings by what they show, the row that is trained on, and the dtype of autocast.
 ATTENTION = {

@@ -25,7 +25,7 @@ import numpy as np
 from models import SIZES, VOCABULARY, Size
 from paired import OURS, options, ratios, report, say, set_up, take_turns
 
-from unified.data.mmap import TokenFileWriter, token_dtype
+from unified.data.token_files import TokenFileWriter, token_dtype
 from unified.data.vocabulary import Vocabulary
 
 PLUGINS = Path(__file__).resolve().parent.parent / "fairseq_plugins"

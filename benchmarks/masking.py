@@ -23,14 +23,14 @@ from paired import OURS, options, ratios, report, set_up, take_turns
 
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.collate import pack
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
-from unified.data.mmap import TokenFile, TokenFileWriter, token_dtype
-from unified.data.pairs import PairTexts
-from unified.data.sources import TextSource
+from unified.data.token_files import TokenFile, TokenFileWriter, token_dtype
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
 from unified.objectives.mixture import Mixture
+from unified.planning.documents import DocumentTexts
+from unified.planning.pairs import PairTexts
+from unified.planning.sources import TextSource
+from unified.training.row_dataset import RowDataset
 
 BATCH = 32
 #: Annotation -> tokens of the text for each of its spans.

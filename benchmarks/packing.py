@@ -21,7 +21,7 @@ from paired import OURS, options, report, set_up, take_turns
 
 from unified import masks
 from unified.data.example import Example
-from unified.tasks.batches import arranged, packed_length
+from unified.tasks.heads.batches import arranged, packed_length
 
 LONGEST, MEAN, DEVIATION = 384, 169, 0.45
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from unified.kernels.cpu import keep_freed_memory
-from unified.results import versions
+from unified.reports.results import versions
 
 OURS = "ours"
 Calls = Mapping[str, Callable[[], object]]

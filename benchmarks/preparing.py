@@ -26,7 +26,7 @@ from pathlib import Path
 from paired import OURS, options, ratios, report, say, seconds_of, set_up, take_turns
 from resident import MEGABYTE, TreePeak
 
-from unified.processes import module_command
+from unified.runtime.processes import module_command
 
 ALONE = "encoding alone"
 #: Paragraphs that a process of the encoding alone takes at once: about as many as a chunk of ours has.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from unified.processes import guarded_children
+from unified.runtime.processes import guarded_children
 
 Result = TypeVar("Result")
 

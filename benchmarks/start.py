@@ -23,9 +23,9 @@ import numpy as np
 from paired import options, report, say, set_up
 from resident import MEGABYTE, TreePeak
 
-from unified.data.mmap import TokenFileWriter, token_dtype
+from unified.data.token_files import TokenFileWriter, token_dtype
 from unified.data.vocabulary import Vocabulary
-from unified.processes import module_command
+from unified.runtime.processes import module_command
 
 PLUGINS = Path(__file__).resolve().parent.parent / "fairseq_plugins"
 SYMBOLS = 30_000

@@ -10,11 +10,11 @@ from fairseq.data import FairseqDataset, data_utils
 
 from fairseq_plugins.refusals import refusing
 from unified.data.collate import pack
-from unified.data.dataset import RowDataset
 from unified.data.example import Batch
-from unified.data.memory_streams import StreamDataset
-from unified.data.mmap import TokenFile
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
+from unified.training.row_dataset import RowDataset
+from unified.training.stream_dataset import StreamDataset
 
 
 def to_batch(sample: dict) -> Batch:

@@ -13,9 +13,9 @@ from fairseq_plugins.dataset import Planned, batch_fields
 from unified.data import randomness
 from unified.data.collate import collate
 from unified.data.vocabulary import SpecialTokens
-from unified.tasks.auxiliary import masked_all
-from unified.tasks.base import Encoded
-from unified.tasks.batches import arranged, assembled, batches_of, drawn, runs_of, units_of
+from unified.tasks.heads.auxiliary import masked_all
+from unified.tasks.heads.base import Encoded
+from unified.tasks.heads.batches import arranged, assembled, batches_of, drawn, runs_of, units_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class TrainingOrder:
     Attributes:
         seed: of order and masks.
         weight: how often an epoch reads each; the rest of a fraction is drawn anew in every epoch.
-        longest_run: how many examples of an item are read at most, see :class:`unified.tasks.Understanding`.
+        longest_run: how many examples of an item are read at most, see :class:`unified.tasks.heads.Understanding`.
         masked: whether batches come with a masked copy.
     """
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unified.data.mmap import TokenFile
+from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths, fit_pairs, positions_left
 

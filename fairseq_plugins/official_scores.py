@@ -11,11 +11,11 @@ from fairseq_plugins.scores import Predictions
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
-from unified.hub import UnifiedLM
+from unified.inference.language_model import UnifiedLM
 from unified.model import UnifiedModel
 from unified.tasks.catalogue import TASKS
-from unified.tasks.formats.writing import text_of
-from unified.tasks.items import read_items
+from unified.tasks.datasets.formats.writing import text_of
+from unified.tasks.heads.items import read_items
 from unified.tasks.writing import Writer, WritingItem, WritingTask
 from unified.tokenization import load_tokenizer
 

@@ -17,7 +17,7 @@ from fairseq.registry import REGISTRIES
 
 from fairseq_plugins.refusals import refusing
 from unified.errors import UnifiedError
-from unified.processes import guarded_children
+from unified.runtime.processes import guarded_children
 
 #: Options of the command that loads a checkpoint and its task, which stand in for what the checkpoint says.
 _given: ContextVar[Mapping[str, object] | None] = ContextVar("given", default=None)

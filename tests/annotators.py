@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unified.data.annotate import AnnotationSource
+from unified.corpus.annotate import AnnotationSource
 from unified.data.annotations import TAGS, columns
 
 PATTERNS = {

@@ -11,7 +11,7 @@ from unified.checkpoints.files import save
 from unified.checkpoints.trained import Trained, write
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads.span import SpanAnswers
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
 
 NAMES = ["Ada Berg", "U.S. Steel", *"Bruno Clara Dario Elsa Felix Greta Hugo Irma Jonas Karin Leo Marta".split()]

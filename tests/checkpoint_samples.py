@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from unified.checkpoints import fingerprint, save
-from unified.data.mmap import TokenFileWriter
+from unified.data.token_files import TokenFileWriter
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import ordinary_symbols

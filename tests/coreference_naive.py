@@ -10,9 +10,9 @@ from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.ranking import Ranking
-from unified.tasks import Codec
-from unified.tasks.coreference import Coreference
-from unified.tasks.documents import DocumentItem
+from unified.tasks.heads import Codec
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.documents import DocumentItem
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 PIECES = ["a", "b", "c", "##b", "##c"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from unified.cli import main
-from unified.data.mmap import TokenFile
+from unified.data.token_files import TokenFile
 
 WORDS = "the a red green old new house tree river runs sees makes under over and slowly, quickly. Ünder naïve".split()
 WORDS += ["".join(letters) for letters in np.random.default_rng(9).choice(list("aeioustnrl"), size=(300, 6))]

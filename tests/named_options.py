@@ -69,7 +69,7 @@ def imported(name: str) -> set[str]:
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
     if "unified.UnifiedLM" in found:
-        found.add("unified.hub")
+        found.add("unified.inference.language_model")
     if "unified.generation" in found:
         found.update(other for other in modules() if other.startswith("unified.generation."))
     return found & modules().keys()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import debug
 import numpy as np
 
-from unified.tasks.choice import ChoiceItem
-from unified.tasks.entities import Entity
-from unified.tasks.items import TextItem, WordsItem
-from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.relation import RelationItem
+from unified.tasks.heads.choice import ChoiceItem
+from unified.tasks.heads.entities import Entity
+from unified.tasks.heads.items import TextItem, WordsItem
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.relation import RelationItem
 
 #: Words, of which those of three letters have two pieces.
 VOCABULARY = (*debug.WORDS, "a", "##bc", "##b")

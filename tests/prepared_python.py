@@ -160,7 +160,7 @@ def prepare() -> None:
     import tokenizers  # noqa: F401
     import torch._dynamo  # noqa: F401  by every optimizer of torch, which takes three seconds
 
-    import unified.hub  # noqa: F401  imports most of the library
+    import unified.inference.language_model  # noqa: F401  imports most of the library
 
     logging.getLogger().handlers.clear()
 

@@ -15,9 +15,9 @@ import transformers
 
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_parameters
-from unified.checkpoints.bert import import_bert
 from unified.checkpoints.roberta import import_roberta
-from unified.checkpoints.xlnet import import_xlnet
+from unified.huggingface.bert import import_bert
+from unified.huggingface.xlnet import import_xlnet
 from unified.model import UnifiedModel
 
 KINDS = ("bert", "roberta", "xlnet", "unilm")

@@ -10,7 +10,7 @@ import torch
 from unified.checkpoints.trained import Trained, write
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.items import write_items
+from unified.tasks.heads.items import write_items
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 WORDS = [f"w{i}" for i in range(30)]

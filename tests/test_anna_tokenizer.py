@@ -13,11 +13,11 @@ from fairseq_plugins.tokenizer import FolderTokenizer
 from tests.checkpoint_samples import checkpoint
 from tests.corpora import json_lines, random_documents, run, tree, write
 from unified import UnifiedLM
+from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.tokenization import anna, load_tokenizer, ordinary_symbols, single_spaced
 from unified.tokenization.anna import MARKS, AnnaTokenizer, surface_form, train_anna
-from unified.tokenization.source import TokenizerSource
 
 TABLE_1 = ["COVID-19", "U.S.", "Ph.D.", "l'amour", "C++", "Sant'Egidio"]
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a b c . , ' - ( ) ? U S P h D C + the ##a ##b ##c ##h".split()

@@ -7,9 +7,9 @@ import pytest
 from tests import fairseq_runs as fairseq
 from tests.annotators import PatternSource
 from tests.corpora import random_documents, raw_text, write
-from unified.data.prepare import Settings, prepare
-from unified.data.readers import DocumentCorpus
-from unified.tokenization.source import TokenizerSource
+from unified.corpus.prepare import Settings, prepare
+from unified.corpus.readers import DocumentCorpus
+from unified.corpus.tokenizer_source import TokenizerSource
 
 
 @pytest.fixture(scope="module")

@@ -11,20 +11,20 @@ from tests.annotators import PATTERNS, Patterns, PatternSource, calls_in, tokens
 from tests.corpora import random_documents, raw_text, tree, write
 from tests.token_files import SPECIAL, Reads, equal, numbered_documents, random_sizes, write_documents
 from tests.token_files import write as write_items
-from unified.data import streams
-from unified.data.annotate import AnnotationSource, KeptAnnotator, token_spans
+from unified.corpus.annotate import AnnotationSource, KeptAnnotator, token_spans
+from unified.corpus.prepare import Settings, prepare
+from unified.corpus.readers import DocumentCorpus, JsonPairCorpus
+from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.annotations import KINDS, Annotations, columns, span_prefix
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
-from unified.data.mmap import TokenFile
-from unified.data.prepare import Settings, prepare
-from unified.data.readers import DocumentCorpus, JsonPairCorpus
-from unified.data.rows import Room
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.files import text_files
 from unified.objectives import parse_objectives
+from unified.planning.documents import DocumentTexts
+from unified.planning.rows import Room
 from unified.tokenization import load_tokenizer, single_spaced
-from unified.tokenization.source import TokenizerSource
+from unified.training.row_dataset import RowDataset
 
 TOKENIZERS = ["unigram", "bpe", "char", "wordpiece", "anna"]
 ODD = [
@@ -147,7 +147,7 @@ def spans_in(prefix, kind):
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
 def test_files_hold_the_spans_of_each_item(tmp_path, monkeypatch, tokenizer):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 2000)
     documents = random_documents(150)
     documents[3][0] = "\u200b"  # WordPiece has no token for it, and the paragraph is left out
     text = write(tmp_path / "a.txt", raw_text(documents))
@@ -169,7 +169,7 @@ def test_files_hold_the_spans_of_each_item(tmp_path, monkeypatch, tokenizer):
 
 
 def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 2000)
     text = write(tmp_path / "a.txt", raw_text(random_documents(200)))
     for workers in (1, 2, 3):
         prepare(settings_of(text, share=0.2), tmp_path / str(workers), workers)
@@ -186,7 +186,7 @@ def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, mo
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys, workers):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 2000)
     text = write(tmp_path / "a.txt", raw_text(random_documents(350)))
     (tmp_path / "one").mkdir()
     prepare(settings_of(text, log=str(tmp_path / "all")), tmp_path / "one" / "data")

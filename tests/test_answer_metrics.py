@@ -11,9 +11,9 @@ import pytest
 
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.metrics import score_coqa, score_coqa_domains, score_squad_v1, score_squad_v2
-from unified.metrics.answer_files import read_coqa, read_mrqa, read_predictions, read_squad
-from unified.metrics.squad import exact_match, normalize_answer, word_f1
+from unified.tasks.metrics import score_coqa, score_coqa_domains, score_squad_v1, score_squad_v2
+from unified.tasks.metrics.answer_files import read_coqa, read_mrqa, read_predictions, read_squad
+from unified.tasks.metrics.squad import exact_match, normalize_answer, word_f1
 
 # Some vanish when normalized, some only look different.
 WORDS = "the a AN Paris paris, London 1871 1,871 U.S. us River's -- ... Café then don't".split()

@@ -16,14 +16,14 @@ import pytest
 
 from tests.augment_models import NAMES, PLACES, asking, spans
 from unified import UnifiedLM
-from unified.augmentation.entities import find_entities
-from unified.augmentation.negatives import negated, swaps
-from unified.augmentation.two_stages import TwoStages
 from unified.cli import main
-from unified.data.squad import misaligned_reasons, read_squad_file
 from unified.errors import UnifiedError
+from unified.tasks.augmentation.entities import find_entities
+from unified.tasks.augmentation.negatives import negated, swaps
+from unified.tasks.augmentation.two_stages import TwoStages
 from unified.tasks.catalogue import task_named
-from unified.tasks.questions import UNASKED
+from unified.tasks.datasets.squad import misaligned_reasons, read_squad_file
+from unified.tasks.heads.questions import UNASKED
 
 TOP, LEAST, MAX_SOURCE, MAX_LENGTH = 12, 0.25, 24, 9
 OPTIONS = (
@@ -279,7 +279,7 @@ def test_stages_of_fine_tuning_follow_each_other(work, monkeypatch):
         ran.append(name)
         return subprocess.CompletedProcess(words, int(name in fails))
 
-    monkeypatch.setattr("unified.processes.subprocess.run", finetune)
+    monkeypatch.setattr("unified.runtime.processes.subprocess.run", finetune)
     stages = TwoStages(folder, folder / "generated", squad, work / "asks", 0.3, (), (), 1)
     stages.check()
     stages.prepare()

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from tests.test_recipes import RECIPES, run
-from unified.data.squad import misaligned_reasons, read_squad_file
-from unified.results import read_results
+from unified.reports.results import read_results
+from unified.tasks.datasets.squad import misaligned_reasons, read_squad_file
 
 FOLDER = RECIPES / "unilm" / "augment"
 sys.path[:0] = [str(FOLDER), str(RECIPES / "common")]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from tests.spacy_pipelines import trained
-from unified.augmentation.entities import Entity, entities_of_spacy, find_entities
-from unified.augmentation.negatives import AUXILIARIES, negated, negatives, swaps
-from unified.augmentation.passages import Passage, sample_passages
-from unified.augmentation.stages import Stages
 from unified.errors import UnifiedError
+from unified.tasks.augmentation.entities import Entity, entities_of_spacy, find_entities
+from unified.tasks.augmentation.negatives import AUXILIARIES, negated, negatives, swaps
+from unified.tasks.augmentation.passages import Passage, sample_passages
+from unified.tasks.augmentation.stages import Stages
 
 # Passages
 

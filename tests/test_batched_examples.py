@@ -16,11 +16,8 @@ from tests.token_files import (
     write_spans,
 )
 from unified.data.annotations import KINDS, SOURCE_KINDS
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
 from unified.data.example import Examples
 from unified.data.extents import Extents
-from unified.data.pairs import PairTexts
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
@@ -32,6 +29,9 @@ from unified.objectives.sequences import Sequences, joined
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.t5 import RandomSpans
 from unified.objectives.xlnet import XLNet
+from unified.planning.documents import DocumentTexts
+from unified.planning.pairs import PairTexts
+from unified.training.row_dataset import RowDataset
 
 #: Every objective on running text, with settings that take other ways.
 ALL = (

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from unified import masks
-from unified.data.documents import DocumentTexts
-from unified.data.mmap import TokenFile
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.masks import AttentionMask
+from unified.planning.documents import DocumentTexts
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 NAMES = [path.stem for path in BENCHMARKS.glob("*.py")]

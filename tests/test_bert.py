@@ -9,7 +9,6 @@ import pytest
 from tests.asked import is_next
 from tests.rates import assert_probabilities, assert_rate
 from unified.data.extents import Extents
-from unified.data.instances import Instances
 from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
@@ -18,6 +17,7 @@ from unified.objectives import Supply, parse_objectives
 from unified.objectives.bert import Bert
 from unified.objectives.contract import loss_names
 from unified.objectives.covering import cover_words
+from unified.planning.instances import Instances
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(300)]).special
 

@@ -13,12 +13,12 @@ from tests import fairseq_runs as fairseq
 from tests.test_plugin_checkpoints import Touch
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.bert import export_bert, import_bert
-from unified.checkpoints.bert_names import from_bert, to_bert
 from unified.checkpoints.heads import head_of
 from unified.cli import main
-from unified.data.mmap import TokenFileWriter
+from unified.data.token_files import TokenFileWriter
 from unified.errors import UnifiedError
+from unified.huggingface.bert import export_bert, import_bert
+from unified.huggingface.bert_names import from_bert, to_bert
 from unified.model import UnifiedModel
 from unified.tokenization import load_tokenizer
 

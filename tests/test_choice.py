@@ -11,13 +11,13 @@ import torch
 
 from tests import understanding_runs as runs
 from tests.task_folders import WORDS, data_folder
-from unified.checkpoints.bert_names import names
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.tasks import Choice
-from unified.tasks.choice import ChoiceItem, log_shares
-from unified.tasks.formats.choices import read_codah, read_dream, read_race, read_swag
-from unified.tasks.items import write_items
+from unified.huggingface.bert_names import names
+from unified.tasks.datasets.formats.choices import read_codah, read_dream, read_race, read_swag
+from unified.tasks.heads import Choice
+from unified.tasks.heads.choice import ChoiceItem, log_shares
+from unified.tasks.heads.items import write_items
 
 
 def random_item(i, rng, choices=None, most=8):

@@ -11,8 +11,8 @@ import textwrap
 import pytest
 
 from tests import fairseq_runs as fairseq
-from unified.claims import FILE_NAME, Claim, claimed_file, claimed_folder, hashes
 from unified.errors import UnifiedError
+from unified.files.claims import FILE_NAME, Claim, claimed_file, claimed_folder, hashes
 
 OURS = Claim({"--seed": 1, "--rate": 3e-05, "--head": None}, {"--data": {"train.jsonl": "a", "valid.jsonl": "b"}})
 OTHERS = {
@@ -107,7 +107,7 @@ def test_a_kill_keeps_the_claim_and_frees_the_lock(tmp_path):
         f"""
         import os, signal
         from pathlib import Path
-        from unified.claims import Claim, claimed_folder
+        from unified.files.claims import Claim, claimed_folder
         folder = Path({str(tmp_path / "run")!r})
         with claimed_folder(folder, Claim({{"--seed": 1}}), "go away"):
             (folder / "part").touch()

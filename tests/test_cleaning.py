@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from tests.corpora import expected_items, items, json_lines, raw_text, run, tree, write
-from unified.data import readers, streams
-from unified.data.cleaning import Cleaning, Counts, Report
-from unified.data.cleaning.patterns import strip_noise, strip_paths, strip_urls
-from unified.data.cleaning.sentences import split_sentences
-from unified.data.readers import DocumentCorpus
+from unified.corpus import readers
+from unified.corpus.cleaning import Cleaning, Counts, Report
+from unified.corpus.cleaning.patterns import strip_noise, strip_paths, strip_urls
+from unified.corpus.cleaning.sentences import split_sentences
+from unified.corpus.readers import DocumentCorpus
 from unified.data.sampling import uniform
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.files import text_files
 from unified.tokenization import load_tokenizer
 
 GERMAN = "Der Hund lief gestern über die grüne Wiese, und die Katze schaute ihm von der Mauer aus lange zu."
@@ -332,7 +333,7 @@ def cleaned_by(rules, documents):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, monkeypatch, as_json):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 900)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 900)
     rng = np.random.default_rng(4)
     lines = iter(random_lines(5000, seed=5))
     documents = [[*itertools.islice(lines, rng.integers(1, 9))] for _ in range(250)]
@@ -436,10 +437,10 @@ def test_whole_documents_are_the_documents_wherever_blocks_are_cut(tmp_path, mon
         text = "\n".join(lines) + rng.choice(["", "\n", "\n\n"])
         paths = (write(tmp_path / "a.txt", text), write(tmp_path / "b.jsonl", '{"text": "x\\ny"}\n\n{"text": "z"}\n'))
         corpus = DocumentCorpus((*paths, paths[0]))
-        monkeypatch.setattr(streams, "BLOCK_BYTES", 1 << 20)
+        monkeypatch.setattr(text_files, "BLOCK_BYTES", 1 << 20)
         expected = [document for chunk in corpus.chunks() for document in chunk.documents()]
         for size in (1, 3, 17, 1 << 20):
-            monkeypatch.setattr(streams, "BLOCK_BYTES", size)
+            monkeypatch.setattr(text_files, "BLOCK_BYTES", size)
             chunks = list(corpus.chunks(whole_documents=True))
             assert [document for chunk in chunks for document in chunk.documents()] == expected
             assert sum(chunk.size for chunk in chunks) == sum(Path(path).stat().st_size for path in corpus.paths)
@@ -448,7 +449,7 @@ def test_whole_documents_are_the_documents_wherever_blocks_are_cut(tmp_path, mon
 
 
 def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 50)
     monkeypatch.setattr(readers, "LONGEST_DOCUMENT_BYTES", 1 << 20)
     path = write(tmp_path / "a.txt", "short\n\n" + "many words without an end\n" * 50_000)
     assert run(path, "--clean", "urls", "--destination", tmp_path / "data") == 2

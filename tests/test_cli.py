@@ -27,14 +27,14 @@ def test_unknown_commands_and_help(capsys):
 
 @pytest.mark.parametrize("error", [UnifiedError("no such plug-in"), FileNotFoundError(2, "No such file", "here.txt")])
 def test_what_the_user_can_mend_is_one_line(monkeypatch, capsys, error):
-    monkeypatch.setattr("unified.commands.plugin_dir.run", raising(error))
+    monkeypatch.setattr("unified.cli.commands.plugin_dir.run", raising(error))
     assert main(["plugin-dir"]) == 2
     printed = capsys.readouterr().err
     assert printed.startswith("unified plugin-dir: error: ") and printed.count("\n") == 1
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr("unified.commands.plugin_dir.run", raising(ValueError("not enough values to unpack")))
+    monkeypatch.setattr("unified.cli.commands.plugin_dir.run", raising(ValueError("not enough values to unpack")))
     with pytest.raises(ValueError, match="not enough values"):
         main(["plugin-dir"])
 

@@ -7,10 +7,10 @@ import string
 
 import pytest
 
-from unified.data.coqa import CoqaAnswer, CoqaTurn, read_coqa_file
-from unified.data.windows import TokenCounter, Words, chunks
 from unified.errors import UnifiedError
-from unified.tasks.conversation import answer_pairs, best_chunk, history_text, unusable
+from unified.tasks.datasets.conversation import answer_pairs, best_chunk, history_text, unusable
+from unified.tasks.datasets.coqa import CoqaAnswer, CoqaTurn, read_coqa_file
+from unified.tasks.windows import TokenCounter, Words, chunks
 
 COUNT = TokenCounter(str.split)
 LETTERS = TokenCounter(lambda text: "".join(text.split()))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from unified.data.coqa import CoqaAnswer, CoqaTurn, misaligned_reasons, read_coqa_file
 from unified.errors import UnifiedError
-from unified.metrics.answer_files import read_coqa
+from unified.tasks.datasets.coqa import CoqaAnswer, CoqaTurn, misaligned_reasons, read_coqa_file
+from unified.tasks.metrics.answer_files import read_coqa
 
 STORY = "Anna has a  red boat. She sails to Borneo."
 

@@ -12,11 +12,11 @@ from unified.errors import UnifiedError
 from unified.model import coreference
 from unified.model.ranking import Ranking, antecedent_losses, gold_chains
 from unified.model.spans import candidate_spans, kept_spans
-from unified.tasks import Codec, parse_head
-from unified.tasks.batches import runs_of, units_of
-from unified.tasks.coreference import Coreference, chains_of
-from unified.tasks.documents import DocumentItem
-from unified.tasks.segments import segment_starts
+from unified.tasks.heads import Codec, parse_head
+from unified.tasks.heads.batches import runs_of, units_of
+from unified.tasks.heads.coreference import Coreference, chains_of
+from unified.tasks.heads.documents import DocumentItem
+from unified.tasks.heads.segments import segment_starts
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.metrics import score_coreference
-from unified.metrics.conll import CoreferenceDocument, coreference_text, read_coreference
-from unified.tasks import Coreference
-from unified.tasks.documents import DocumentItem, read_conll, response_text
-from unified.tasks.items import write_items
+from unified.tasks.heads import Coreference
+from unified.tasks.heads.documents import DocumentItem, read_conll, response_text
+from unified.tasks.heads.items import write_items
+from unified.tasks.metrics import score_coreference
+from unified.tasks.metrics.conll import CoreferenceDocument, coreference_text, read_coreference
 
 
 def random_chains(rng: random.Random, words: int) -> tuple:

@@ -9,8 +9,8 @@ import pytest
 
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.metrics import score_coreference
-from unified.metrics.conll import pair_documents, read_coreference
+from unified.tasks.metrics import score_coreference
+from unified.tasks.metrics.conll import pair_documents, read_coreference
 
 # ------------------------------------------------------------ by definition
 # Each returns (recall found, recall total) of one document; precision is recall with the sides exchanged.

@@ -17,10 +17,10 @@ from tests.test_task_recipes import printed
 from unified.checkpoints.trained import Trained, write
 from unified.cli import _parser, main
 from unified.data.vocabulary import Vocabulary
-from unified.metrics import score_coreference
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import task_named
-from unified.tasks.documents import DocumentItem, read_conll, response_text
+from unified.tasks.heads.documents import DocumentItem, read_conll, response_text
+from unified.tasks.metrics import score_coreference
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 sys.path.insert(0, str(RECIPES / "common"))

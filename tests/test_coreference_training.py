@@ -9,8 +9,8 @@ from tests import fairseq_runs as fairseq
 from tests.test_understanding import TASK, folder, validations
 from unified import UnifiedLM
 from unified.data.vocabulary import Vocabulary
-from unified.tasks import Codec, Coreference
-from unified.tasks.documents import DocumentItem
+from unified.tasks.heads import Codec, Coreference
+from unified.tasks.heads.documents import DocumentItem
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 NAMES, VERBS = [f"n{i}" for i in range(4)], [f"v{i}" for i in range(10)]

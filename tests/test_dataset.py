@@ -23,15 +23,15 @@ from tests.token_files import (
 )
 from unified.data import randomness
 from unified.data.collate import collate
-from unified.data.dataset import RowDataset, longest_text
-from unified.data.documents import DocumentTexts
-from unified.data.pairs import PairTexts
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.objectives.bert import Bert
 from unified.objectives.mixture import Mixture
 from unified.objectives.t5 import Deshuffling, RandomSpans
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze
+from unified.planning.documents import DocumentTexts
+from unified.planning.pairs import PairTexts
+from unified.training.row_dataset import RowDataset, longest_text
 
 UNILM = Mixture((Bidirectional(), Seq2Seq(), LeftToRight(), RightToLeft()), (2, 2, 1, 1))
 PAIRED = Mixture((TargetCloze(),), (1,))

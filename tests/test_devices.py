@@ -7,8 +7,8 @@ import torch
 
 from unified import UnifiedLM
 from unified.cli import main
-from unified.devices import usable_device
 from unified.errors import UnifiedError
+from unified.runtime.devices import usable_device
 
 
 @pytest.fixture

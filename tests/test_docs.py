@@ -184,10 +184,10 @@ def test_fairseq_md_lists_every_architecture():
 
 #: Sections of UniLM's first edition (arXiv 1905.03197v1) that these files are about.
 UNILM_SECTIONS = {
-    "unified/tasks/question_generation.py": "3.3",
+    "unified/tasks/datasets/question_generation.py": "3.3",
     "unified/tasks/composing.py": "3.3",
     "recipes/unilm/squad_qg/finetune.sh": "3.3",
-    "unified/tasks/conversation.py": "3.2.2",
+    "unified/tasks/datasets/conversation.py": "3.2.2",
     "recipes/unilm/squad/finetune.sh": "3.2.1",
     "recipes/unilm/glue/finetune.sh": "3.4",
     "docs/question_generation.md": "3.5",  # long texts

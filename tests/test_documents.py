@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.token_files import SEPARATOR, SPECIAL, Reads, numbered_documents, random_sizes, write, write_documents
-from unified.data.documents import DocumentTexts
-from unified.data.rows import Room
 from unified.errors import UnifiedError
+from unified.planning.documents import DocumentTexts
+from unified.planning.rows import Room
 
 ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_second=True)
 

@@ -15,13 +15,13 @@ from tests.task_folders import WORDS
 from tests.test_bert_checkpoints import ENTRIES, SENTENCES, bert_folder, minilm  # noqa: F401
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.bert import export_bert, import_bert
 from unified.checkpoints.roberta import import_roberta
-from unified.checkpoints.xlnet import export_xlnet, import_xlnet
 from unified.cli import main
 from unified.errors import UnifiedError
+from unified.huggingface.bert import export_bert, import_bert
+from unified.huggingface.xlnet import export_xlnet, import_xlnet
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.items import TextItem, write_items
+from unified.tasks.heads.items import TextItem, write_items
 
 TEXTS = ["the cat sat", "the cats sat on a mat.", "", "a mat sat on the cat on a mat on a cat.", "mat"]
 

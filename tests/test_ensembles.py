@@ -29,14 +29,14 @@ from unified.generation import SCHEMES, GenerationConfig, generate, score
 from unified.generation.ensemble import EnsembleDecoder
 from unified.model import UnifiedModel
 from unified.model.span_heads import BEAMS, Beams, SpanScores
-from unified.tasks import Classification, Regression, Relation, Tagging
-from unified.tasks.batches import assembled
-from unified.tasks.choice import Choice
-from unified.tasks.coreference import Coreference
 from unified.tasks.finetuning import Start
-from unified.tasks.items import TextItem, WordsItem, write_items
-from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads import Classification, Regression, Relation, Tagging
+from unified.tasks.heads.batches import assembled
+from unified.tasks.heads.choice import Choice
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.items import TextItem, WordsItem, write_items
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 

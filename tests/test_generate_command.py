@@ -11,11 +11,11 @@ import pytest
 
 from tests.checkpoint_samples import TEXT, checkpoint, data_folder
 from unified import UnifiedLM
-from unified.claims import Claim, claimed_folder
 from unified.cli import main
-from unified.commands.generation.output import lines
+from unified.files.claims import Claim, claimed_folder
 from unified.generation import GenerationConfig
-from unified.metrics.outputs import read_generate_output
+from unified.inference.generate_output import lines
+from unified.tasks.metrics.outputs import read_generate_output
 
 SEARCH = ["--beam", "3", "--max-length", "8"]
 
@@ -93,13 +93,13 @@ def killed_in_the_middle(samples: Path, output: Path) -> Path:
         f"""
         import os, signal, sys
         from unified.cli import main
-        from unified.commands.generation import spread
-        write = spread.write_atomically
+        from unified.inference import several_processes
+        write = several_processes.write_atomically
         def write_and_die(path, pieces):
             write(path, pieces)
             if path.name == "000004.txt":
                 os.kill(os.getpid(), signal.SIGKILL)
-        spread.write_atomically = write_and_die
+        several_processes.write_atomically = write_and_die
         main(["generate", "--path", {str(samples / "model.pt")!r}, *{SEARCH!r}, "--chunk", "1",
               "--input", {str(samples / "input.txt")!r}, "--output", {str(output)!r}])
         """

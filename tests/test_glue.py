@@ -10,11 +10,11 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import task_named
-from unified.tasks.formats.glue import GLUE, glue_splits, read_glue
-from unified.tasks.formats.glue_submission import SUBMISSIONS, write_submission
-from unified.tasks.formats.sentiment_trees import read_sentiment_trees
-from unified.tasks.heads import parse_head
-from unified.tasks.items import TextItem
+from unified.tasks.datasets.formats.glue import GLUE, glue_splits, read_glue
+from unified.tasks.datasets.formats.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.datasets.formats.sentiment_trees import read_sentiment_trees
+from unified.tasks.heads.items import TextItem
+from unified.tasks.heads.registry import parse_head
 
 #: Name, split -> lines of a file as the benchmark has it, and the items in it.
 LAYOUTS = {

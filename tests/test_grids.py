@@ -15,12 +15,12 @@ from tests.test_selection import reviews
 from tests.test_task_commands import refused, value_of
 from unified.checkpoints.trained import find_checkpoint
 from unified.cli import main
-from unified.commands.finetuning.grid import finetune_grid
+from unified.cli.commands.finetuning.grid import finetune_grid
 from unified.errors import TrainingFailed, UnifiedError
-from unified.results import FILE_NAME, read_results, write_result
+from unified.reports.results import FILE_NAME, read_results, write_result
 from unified.tasks.catalogue import TASKS, task_named
 from unified.tasks.grids import Tried, choose, parse_grid, parse_seeds, run_folder, table
-from unified.tasks.items import TextItem, write_items
+from unified.tasks.heads.items import TextItem, write_items
 from unified.tasks.settings import Task
 from unified.tasks.several import tasks_named
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from unified import metrics
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.metrics.files import read_labels, read_numbers, read_tagged
-from unified.tasks.classification import Classification, Regression
-from unified.tasks.formats.choices import read_dream
-from unified.tasks.formats.glue_submission import write_submission
-from unified.tasks.formats.questions import squad_items
-from unified.tasks.formats.relations import read_tacred
-from unified.tasks.heads import HEADS
+from unified.tasks import metrics
+from unified.tasks.datasets.formats.choices import read_dream
+from unified.tasks.datasets.formats.glue_submission import write_submission
+from unified.tasks.datasets.formats.questions import squad_items
+from unified.tasks.datasets.formats.relations import read_tacred
+from unified.tasks.heads.classification import Classification, Regression
+from unified.tasks.heads.registry import HEADS
+from unified.tasks.metrics.files import read_labels, read_numbers, read_tagged
 
 #: Labelled items of each head, without ids.
 ITEMS = {
@@ -208,7 +208,7 @@ def test_questions_with_numbers_for_ids_find_their_predictions(tmp_path, capsys)
         rows = [{"id": story, "turn_id": turn, "answer": "b"}]
         found = write(tmp_path / "c.json", json.dumps(rows))
         assert scored(capsys, "coqa", told, found)["overall"]["em"] == 50
-    from unified.data.squad import read_squad_file
+    from unified.tasks.datasets.squad import read_squad_file
 
     assert [item.id for item in squad_items(read_squad_file(data))] == ["3", "x"]
 

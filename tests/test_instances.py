@@ -10,9 +10,9 @@ import pytest
 
 from tests.rates import assert_probabilities, assert_rate, assert_same_distribution
 from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
-from unified.data.documents import DocumentTexts
-from unified.data.instances import Instances, truncated
-from unified.data.rows import Room, Share
+from unified.planning.documents import DocumentTexts
+from unified.planning.instances import Instances, truncated
+from unified.planning.rows import Room, Share
 
 LONGEST = 40
 

@@ -13,7 +13,7 @@ import sklearn.metrics
 
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.metrics import (
+from unified.tasks.metrics import (
     score_classification,
     score_regression,
     score_relations,

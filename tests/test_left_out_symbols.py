@@ -22,11 +22,11 @@ from tests.published_models import KINDS, Published, published
 from tests.test_vocabulary_change import folder_of
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_parameters
-from unified.checkpoints.bert import export_bert
 from unified.checkpoints.vocabularies import change_vocabulary
 from unified.data.vocabulary import SENTINELS
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, generate
+from unified.huggingface.bert import export_bert
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.embeddings import SymbolTable
 from unified.model.heads import classified

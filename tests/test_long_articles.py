@@ -21,9 +21,9 @@ from tests.corpora import jsonl
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint, save
 from unified.cli import main
-from unified.data.mmap import TokenFile
+from unified.data.token_files import TokenFile
 from unified.generation import GenerationConfig
-from unified.metrics.outputs import read_generate_output
+from unified.tasks.metrics.outputs import read_generate_output
 
 ROW = 512
 SPECIAL = 3

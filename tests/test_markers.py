@@ -12,23 +12,23 @@ from tests.published_models import published
 from tests.test_relation import TACRED, numbered_semeval
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.bert import export_bert, import_bert
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import SCORED
-from unified.checkpoints.xlnet import export_xlnet
 from unified.cli import main
 from unified.data.markers import marker_ids, markers_of, with_markers
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
+from unified.huggingface.bert import export_bert, import_bert
+from unified.huggingface.xlnet import export_xlnet
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks import Codec
 from unified.tasks.catalogue import task_named, with_changes, with_head
-from unified.tasks.entities import Entity
 from unified.tasks.finetuning import Start
-from unified.tasks.items import write_items
+from unified.tasks.heads import Codec
+from unified.tasks.heads.entities import Entity
+from unified.tasks.heads.items import write_items
+from unified.tasks.heads.relation import RelationItem
 from unified.tasks.jobs import job_of
 from unified.tasks.prediction import Predictor
-from unified.tasks.relation import RelationItem
 from unified.tokenization import load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import train_anna
 from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece

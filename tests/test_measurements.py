@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from unified.charts import Bar, bars_svg
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.measurements import curves, measurement_files, page, read_measurements, table
+from unified.reports.charts import Bar, bars_svg
+from unified.reports.measurements import curves, measurement_files, page, read_measurements, table
 
 
 def line(name: str, value: float, kind: str = "ratio", bar=None, holds=None, at=None, **configuration) -> dict:

@@ -14,13 +14,13 @@ from tests.asked import is_next
 from tests.rates import assert_rate, assert_same_distribution
 from tests.token_files import SEPARATOR, SPECIAL, Reads, equal, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
-from unified.data.memory_streams import RunningText, StreamDataset
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
 from unified.model.config import unified_lm_tiny
 from unified.model.relative import Memory
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.xlnet import XLNet
+from unified.training.stream_dataset import RunningText, StreamDataset
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.metrics import meteor as module
-from unified.metrics import score_meteor, score_question_generation
+from unified.tasks.metrics import meteor as module
+from unified.tasks.metrics import score_meteor, score_question_generation
 
 HYPOTHESES = ["who is the town mayor ?", "what is the river called ?", "he"]
 REFERENCES = [["who was the mayor of the town ?", "what mayor ?"], ["which river runs there ?"], ["naïve café ?"]]

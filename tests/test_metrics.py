@@ -11,16 +11,16 @@ import pytest
 import sacrebleu
 
 from unified.cli import main
-from unified.data.mmap import TokenFileWriter
+from unified.data.token_files import TokenFileWriter
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.metrics import (
+from unified.tasks.metrics import (
     character_similarity,
     folder_unigram_entropy,
     score_generation,
     unigram_entropy,
 )
-from unified.metrics.outputs import is_generate_output, read_generate_output, read_lines
+from unified.tasks.metrics.outputs import is_generate_output, read_generate_output, read_lines
 
 WORDS = "the cat sat on a mat and dog ran to big red house with its tail".split()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from unified.data.mmap import TokenFile, TokenFileWriter, exists, token_dtype
+from unified.data.token_files import TokenFile, TokenFileWriter, exists, token_dtype
 from unified.errors import UnifiedError
 
 fairseq_files = pytest.importorskip("fairseq.data.indexed_dataset")

@@ -12,14 +12,14 @@ import pytest
 
 from tests.task_folders import language_model
 from unified.cli import main
-from unified.commands.finetuning.groups import finetune_each
+from unified.cli.commands.finetuning.groups import finetune_each
 from unified.errors import UnifiedError
-from unified.result_tables import tables
-from unified.results import FILE_NAME, read_results, write_result
+from unified.reports.result_tables import tables
+from unified.reports.results import FILE_NAME, read_results, write_result
 from unified.tasks.catalogue import GROUPS, task_named
-from unified.tasks.formats.questions import halves
-from unified.tasks.questions import QuestionItem
-from unified.tasks.span import SpanAnswers
+from unified.tasks.datasets.formats.questions import halves
+from unified.tasks.heads.questions import QuestionItem
+from unified.tasks.heads.span import SpanAnswers
 
 MRQA = GROUPS["mrqa"]
 

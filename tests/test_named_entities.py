@@ -13,22 +13,22 @@ from tests.corpora import random_documents, raw_text, write
 from tests.task_folders import WORDS, language_model, tokenizer, vocabulary
 from unified import UnifiedLM
 from unified.cli import main
+from unified.corpus.prepare import Settings, prepare
+from unified.corpus.readers import DocumentCorpus
+from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.collate import collate
 from unified.data.example import Examples
-from unified.data.prepare import Settings, prepare
-from unified.data.readers import DocumentCorpus
 from unified.data.text import Text
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives.anna import Anna
-from unified.tasks import Classification, Codec, Tagging
-from unified.tasks.items import TextItem, WordsItem, text_item, write_items
-from unified.tasks.named_entities import annotated
+from unified.tasks.heads import Classification, Codec, Tagging
+from unified.tasks.heads.items import TextItem, WordsItem, text_item, write_items
+from unified.tasks.heads.named_entities import annotated
+from unified.tasks.heads.questions import QuestionItem, question_item
+from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.prediction import Predictor
-from unified.tasks.questions import QuestionItem, question_item
-from unified.tasks.span import SpanAnswers
-from unified.tokenization.source import TokenizerSource
 
 ENTITY = "self,entity,feed_forward"
 

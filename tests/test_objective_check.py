@@ -12,17 +12,17 @@ from tests.mask_samples import random_document
 from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified import masks
 from unified.data import randomness
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
 from unified.data.example import Example
-from unified.data.memory_streams import RunningText, StreamDataset
 from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
 from unified.objectives.leaks import leak, texts_of_other_tokens
 from unified.objectives.xlnet import XLNet
+from unified.planning.documents import DocumentTexts
 from unified.testing import check_objective, sample_texts
+from unified.training.row_dataset import RowDataset
+from unified.training.stream_dataset import RunningText, StreamDataset
 
 #: Settings under which objectives do something else.
 OTHERS = (

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from unified import masks
-from unified.commands import objectives as command
+from unified.cli.commands import objectives as command
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES
 

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax, UnifiedAdamaxConfig, UnifiedAdamConfig
 from fairseq_plugins.parameter_groups import mark_parameters
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks import Regression
+from unified.tasks.heads import Regression
 
 SHAPES = ((7, 3), (5,), (2, 2, 2))
 

@@ -15,8 +15,8 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.corpora import jsonl
 from unified.cli import main
-from unified.data.summaries.combinations import best_combination
-from unified.data.summaries.greedy import greedy_oracle
+from unified.tasks.datasets.summaries.combinations import best_combination
+from unified.tasks.datasets.summaries.greedy import greedy_oracle
 
 STEM = PorterStemmer().stem
 #: Inflected words, of more than three letters, which rouge-score stems as well.

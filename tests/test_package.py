@@ -12,7 +12,7 @@ import pytest
 from setuptools import find_packages
 
 import unified
-import unified.metrics
+import unified.tasks.metrics
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -64,10 +64,10 @@ HEAVY = ("sacrebleu", "scipy", "rouge_score", "nltk", "torch")
 @pytest.mark.parametrize(
     "statement, allowed",
     [
-        ("import unified.metrics", ()),
-        ("from unified.metrics import score_squad_v1, score_coqa, score_classification, score_tagging", ()),
-        ("from unified.metrics import score_coreference", ("scipy",)),
-        ("from unified.metrics import score_question_generation", ("nltk", "scipy")),
+        ("import unified.tasks.metrics", ()),
+        ("from unified.tasks.metrics import score_squad_v1, score_coqa, score_classification, score_tagging", ()),
+        ("from unified.tasks.metrics import score_coreference", ("scipy",)),
+        ("from unified.tasks.metrics import score_question_generation", ("nltk", "scipy")),
         ("from unified.cli import main; main(['score', 'squad', 'no.json', 'no.json'])", ()),
         ("from unified.cli import main; main(['score', 'relation', 'no.txt', 'no.txt'])", ()),
     ],
@@ -79,20 +79,20 @@ def test_a_score_imports_only_what_it_needs(statement, allowed):
 
 def test_every_public_name_of_the_metrics_is_there():
     """At the interpreter, for type checkers, and whatever was imported before."""
-    names = unified.metrics.__all__
-    tree = ast.parse(Path(unified.metrics.__file__).read_text(encoding="utf-8"))
+    names = unified.tasks.metrics.__all__
+    tree = ast.parse(Path(unified.tasks.metrics.__file__).read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module != "typing"]
     known = {alias.name: node.module for node in imports for alias in node.names if alias.name != "import_module"}
     assert sorted(known) == names == sorted(names)
-    modules = [module.name for module in pkgutil.iter_modules(unified.metrics.__path__)]
+    modules = [module.name for module in pkgutil.iter_modules(unified.tasks.metrics.__path__)]
     assert not set(names) & set(modules), "importing the module would hide the name"
     for name in names:
-        assert getattr(unified.metrics, name) is getattr(import_module(known[name]), name)
-    assert set(names) <= set(dir(unified.metrics))
-    exec("from unified.metrics import *", everything := {})
+        assert getattr(unified.tasks.metrics, name) is getattr(import_module(known[name]), name)
+    assert set(names) <= set(dir(unified.tasks.metrics))
+    exec("from unified.tasks.metrics import *", everything := {})
     assert set(names) <= set(everything)
-    with pytest.raises(AttributeError, match=r"module 'unified.metrics' has no attribute 'nonsense'"):
-        unified.metrics.nonsense  # noqa: B018
+    with pytest.raises(AttributeError, match=r"module 'unified.tasks.metrics' has no attribute 'nonsense'"):
+        unified.tasks.metrics.nonsense  # noqa: B018
 
 
 def test_public_names_are_there():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from unified.data.parallel import ordered_map
-from unified.data.progress import Progress
 from unified.data.sampling import TextSample, hashes, uniform
 from unified.errors import UnifiedError
+from unified.runtime.parallel import ordered_map
+from unified.runtime.progress import Progress
 
 
 def test_uniform_numbers_are_uniform_and_independent():

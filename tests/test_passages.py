@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tests.test_annotations import ODD, TOKENIZERS, tokenizers  # noqa: F401
-from unified.data.squad import read_squad_file
 from unified.data.vocabulary import Vocabulary
-from unified.metrics.squad import normalize_answer
-from unified.tasks import Codec
-from unified.tasks.passages import INSIDE_TOKEN, NO_PLACE, NO_TOKEN, align, central, windows
-from unified.tasks.questions import Answer
+from unified.tasks.datasets.squad import read_squad_file
+from unified.tasks.heads import Codec
+from unified.tasks.heads.passages import INSIDE_TOKEN, NO_PLACE, NO_TOKEN, align, central, windows
+from unified.tasks.heads.questions import Answer
+from unified.tasks.metrics.squad import normalize_answer
 from unified.tokenization import ordinary_symbols, original_offsets, single_spaced
 from unified.tokenization.wordpiece import WordPieceTokenizer
 

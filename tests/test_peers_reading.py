@@ -16,14 +16,14 @@ from text_head import Texts
 from word_head import Words
 
 from tests.peer_items import LABELS, VOCABULARY, choices, questions, relations, texts, words
-from unified.checkpoints.bert import import_bert
 from unified.errors import UnifiedError
-from unified.tasks import Classification, Codec, Tagging
-from unified.tasks.choice import Choice, ChoiceItem
+from unified.huggingface.bert import import_bert
 from unified.tasks.finetuning import Start
-from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.relation import Relation
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads import Classification, Codec, Tagging
+from unified.tasks.heads.choice import Choice, ChoiceItem
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.relation import Relation
+from unified.tasks.heads.span import SpanAnswers
 
 
 @pytest.fixture(scope="module")

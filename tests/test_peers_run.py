@@ -12,12 +12,12 @@ import torch
 
 from tests.test_recipes import load
 from unified.errors import UnifiedError
-from unified.result_tables import tables
-from unified.results import read_results
-from unified.tasks import parse_head
+from unified.reports.result_tables import tables
+from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
-from unified.tasks.formats.writing import text_of
-from unified.tasks.items import read_items
+from unified.tasks.datasets.formats.writing import text_of
+from unified.tasks.heads import parse_head
+from unified.tasks.heads.items import read_items
 from unified.tasks.writing import WritingItem, WritingTraining
 from unified.tasks.writing_scores import score_texts
 from unified.tokenization import parts_of

@@ -21,19 +21,19 @@ from fairseq_plugins.optimizer import OnePassAdamW
 from tests.peer_items import MAKE, VOCABULARY, texts
 from tests.test_recipes import load
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.bert import import_bert
 from unified.checkpoints.heads import parts_of_tasks, with_pooler
 from unified.checkpoints.parameters import load_parameters
-from unified.data.destination import write_manifest
 from unified.errors import UnifiedError
+from unified.files.destination import write_manifest
+from unified.huggingface.bert import import_bert
 from unified.model import UnifiedModel
-from unified.result_tables import tables
-from unified.results import read_results
-from unified.tasks import HEADS, Classification, Codec, parse_head
-from unified.tasks.batches import assembled
+from unified.reports.result_tables import tables
+from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
 from unified.tasks.finetuning import Start
-from unified.tasks.items import write_items
+from unified.tasks.heads import HEADS, Classification, Codec, parse_head
+from unified.tasks.heads.batches import assembled
+from unified.tasks.heads.items import write_items
 from unified.tasks.jobs import job_of
 from unified.tasks.settings import Training
 

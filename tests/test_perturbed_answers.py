@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from tests.test_answer_metrics import exact_by_definition, f1_by_definition, squad_file, words_by_definition
-from unified.metrics import score_squad_v1, score_squad_v2
-from unified.metrics.answer_files import read_squad
+from unified.tasks.metrics import score_squad_v1, score_squad_v2
+from unified.tasks.metrics.answer_files import read_squad
 
 MADE_UP = [
     ["the Vistula", "Vistula", "The Vistula River"], [], ["1,871 U.S. soldiers", "1871 soldiers"], ["a", "an A"],

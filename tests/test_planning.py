@@ -10,14 +10,14 @@ import pytest
 
 from tests.rates import assert_rate
 from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, same, write, write_documents
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
-from unified.data.instances import Instances
-from unified.data.planning import deal
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.objectives.bert import Bert
 from unified.objectives.mixture import Mixture
+from unified.planning.documents import DocumentTexts
+from unified.planning.instances import Instances
+from unified.planning.planners import deal
+from unified.training.row_dataset import RowDataset
 
 ROW = 128
 

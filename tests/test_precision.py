@@ -6,12 +6,12 @@ import torch
 
 from tests import fairseq_runs as fairseq
 from unified.data.collate import collate
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
-from unified.data.mmap import TokenFile
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
+from unified.planning.documents import DocumentTexts
+from unified.training.row_dataset import RowDataset
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="fairseq scales losses on a GPU only")
 

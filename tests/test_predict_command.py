@@ -15,12 +15,12 @@ from tests.test_task_commands import refused, said
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.cli import main
-from unified.commands.predict import _predictor
+from unified.cli.commands.predict import _predictor
 from unified.errors import UnifiedError
-from unified.hub import UnifiedLM
+from unified.inference.language_model import UnifiedLM
 from unified.model import UnifiedModel
-from unified.tasks import Classification
 from unified.tasks.finetuning import Start
+from unified.tasks.heads import Classification
 
 
 @pytest.fixture(scope="module")

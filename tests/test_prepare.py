@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.corpora import expected_items, items, json_lines, random_documents, raw_text, run, tree, write
-from unified.data import streams
-from unified.data.mmap import TokenFile
 from unified.data.sampling import uniform
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
+from unified.files import text_files
 from unified.tokenization import load_tokenizer, word_starts
 
 
@@ -181,7 +181,7 @@ def test_surrogate_pairs_in_json_are_characters(tmp_path):
 
 
 def test_any_number_of_workers_makes_the_same_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
     text = write(tmp_path / "a.txt", raw_text(random_documents(400)))
     options = ["--valid-share", "0.2", "--tokenizer", "unigram", "--vocabulary-size", 60]
     for workers in (1, 2, 3):
@@ -195,7 +195,7 @@ def test_valid_share_divides_by_document_and_keeps_the_order(tmp_path, monkeypat
         [f"{i} {line}" for line in document] for i, document in enumerate(random_documents(1500, paragraphs=2))
     ]
     text, name = (json_lines(documents), "a.jsonl") if as_json else (raw_text(documents), "a.txt")
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 5000)
     path, found = write(tmp_path / name, text), []
     for seed in (1, 1, 2):
         destination = tmp_path / f"{len(found)}"

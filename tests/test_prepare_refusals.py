@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpora import random_documents, raw_text, run, tree, write
-from unified.data import streams
+from unified.files import text_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,7 +51,7 @@ def test_bad_documents(tmp_path, capsys, name, content, message, workers):
 
 
 def test_line_numbers_of_errors_count_from_the_beginning_of_the_file(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 40)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 40)
     path = write(tmp_path / "a.jsonl", '{"text": "good line"}\n' * 76 + "bad\n")
     assert "a.jsonl, line 77: not JSON" in refusal(tmp_path, capsys, path)
     path = write(tmp_path / "a.txt", b"good line\n" * 76 + b"\xff\n")

@@ -12,10 +12,10 @@ import pytest
 from tests.checkpoint_samples import checkpoint, data_folder
 from tests.corpora import jsonl, run, write
 from unified.cli import main
-from unified.data.readers import DocumentCorpus
+from unified.corpus.readers import DocumentCorpus
 from unified.errors import MissingField, Problems, UnifiedError, require_fields
 from unified.tasks.catalogue import TASKS, task_named
-from unified.tasks.heads import parse_head
+from unified.tasks.heads.registry import parse_head
 
 
 def test_a_missing_field_is_named_with_those_that_are_there():

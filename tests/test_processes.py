@@ -15,10 +15,10 @@ import pytest
 from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS, language_model
 from tests.test_task_commands import items
-from unified import processes
-from unified.augmentation.two_stages import TwoStages
 from unified.errors import UnifiedError
-from unified.tasks.items import write_items
+from unified.runtime import processes
+from unified.tasks.augmentation.two_stages import TwoStages
+from unified.tasks.heads.items import write_items
 
 ROOT = fairseq.ROOT
 OTHERS = ("torch", "numpy", "fairseq", "fairseq_cli", "fairseq_plugins", "unified", "omegaconf", "hydra", "regex")
@@ -128,5 +128,5 @@ def test_every_command_that_starts_python_says_so():
     for path in files:
         lines = path.read_text(encoding="utf-8").splitlines()
         found[str(path.relative_to(ROOT))] = [line.strip() for line in lines if started.search(line)]
-    advice = {"unified/data/spacy_pipeline.py": ['"with: python -m spacy download en_core_web_sm"']}
+    advice = {"unified/corpus/spacy_pipeline.py": ['"with: python -m spacy download en_core_web_sm"']}
     assert {path: lines for path, lines in found.items() if lines} == advice

@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: File and the line's call: features that an operating system may lack, and heads that describe themselves.
-ALLOWED = {("unified/data/parallel.py", "hasattr(os, 'sched_getaffinity')")}
+ALLOWED = {("unified/runtime/parallel.py", "hasattr(os, 'sched_getaffinity')")}
 
 
 def guesses(source: str) -> list[str]:

@@ -12,14 +12,10 @@ import pytest
 
 from tests.test_coqa_files import OFFICIAL
 from unified.cli import main
-from unified.data.coqa import read_coqa_file
-from unified.data.mrqa import read_mrqa_file
-from unified.data.squad import read_squad_file
-from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
-from unified.metrics.squad import word_f1
-from unified.tasks.formats.free_answers import most_similar_span
-from unified.tasks.formats.questions import (
+from unified.tasks.datasets.coqa import read_coqa_file
+from unified.tasks.datasets.formats.free_answers import most_similar_span
+from unified.tasks.datasets.formats.questions import (
     coqa_items,
     mrqa_items,
     read_coqa,
@@ -27,10 +23,14 @@ from unified.tasks.formats.questions import (
     read_squad,
     squad_items,
 )
-from unified.tasks.formats.writing import read_coqa_answers, read_squad_questions
-from unified.tasks.items import write_items
-from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.span import SpanAnswers
+from unified.tasks.datasets.formats.writing import read_coqa_answers, read_squad_questions
+from unified.tasks.datasets.mrqa import read_mrqa_file
+from unified.tasks.datasets.squad import read_squad_file
+from unified.tasks.heads.items import write_items
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.metrics.squad import word_f1
+from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import Room
 
 ROOM = Room(TokenCounter(str.split), 200)
@@ -128,8 +128,8 @@ def test_mrqa(tmp_path):
     scores = SpanAnswers.of(items).score(items, found)
     predictions = tmp_path / "predictions.json"
     predictions.write_text(json.dumps({one["id"]: one["answer"] for one in found}))
-    from unified.metrics import score_squad_v1
-    from unified.metrics.answer_files import read_mrqa
+    from unified.tasks.metrics import score_squad_v1
+    from unified.tasks.metrics.answer_files import read_mrqa
 
     official = score_squad_v1(read_mrqa(path), json.loads(predictions.read_text()))
     assert scores == official | {"exact": official["exact_match"]} and scores["exact"] == pytest.approx(100 / 3)

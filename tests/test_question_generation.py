@@ -12,12 +12,18 @@ import pytest
 from tests.checkpoint_samples import checkpoint, data_folder
 from tests.corpora import items, run
 from unified import UnifiedLM
-from unified.data.squad import MisalignedAnswer, SquadAnswer, SquadParagraph, SquadQuestion, read_squad_file
 from unified.data.vocabulary import Vocabulary
-from unified.data.windows import TokenCounter, Words
 from unified.errors import UnifiedError
-from unified.tasks import question_generation
-from unified.tasks.question_generation import divide, find_answer, question_pairs, question_source, sentence_around
+from unified.tasks.datasets import question_generation
+from unified.tasks.datasets.question_generation import (
+    divide,
+    find_answer,
+    question_pairs,
+    question_source,
+    sentence_around,
+)
+from unified.tasks.datasets.squad import MisalignedAnswer, SquadAnswer, SquadParagraph, SquadQuestion, read_squad_file
+from unified.tasks.windows import TokenCounter, Words
 from unified.tokenization import load_tokenizer
 from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
 from unified.tokenization.wordpiece import train_wordpiece

@@ -13,9 +13,9 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from tests.test_metrics import WORDS, lcs, sentences, systems
 from unified import __version__
-from unified.data.squad import read_squad_file
-from unified.metrics import score_question_generation
-from unified.metrics.question_generation import QuestionScores, from_bert_words, group_by_source, penn_treebank
+from unified.tasks.datasets.squad import read_squad_file
+from unified.tasks.metrics import score_question_generation
+from unified.tasks.metrics.question_generation import QuestionScores, from_bert_words, group_by_source, penn_treebank
 
 
 def test_of_two_predictions_for_one_source_the_last_counts():

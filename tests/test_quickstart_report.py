@@ -11,7 +11,8 @@ import pytest
 import report
 import training_log
 
-from unified import charts, masks
+from unified import masks
+from unified.reports import charts
 
 # --------------------------------------------------------------------- log
 

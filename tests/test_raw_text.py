@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.corpora import run, write
-from unified.augmentation.passages import sample_passages
-from unified.commands.generation.sentences import FileSentences
-from unified.data.raw_text import RawTextReader, require_text
+from unified.corpus.raw_text import RawTextReader, require_text
 from unified.errors import UnifiedError
-from unified.metrics.outputs import read_lines
+from unified.inference.sentences import FileSentences
+from unified.tasks.augmentation.passages import sample_passages
+from unified.tasks.metrics.outputs import read_lines
 
 COMMAS = "text,label\n" + "".join(f'"A film, number {i}, of which one speaks.",{i % 2}\n' for i in range(20))
 TABS = "".join(f"{i}\tA sentence, with a comma.\tpositive\n" for i in range(10))

@@ -8,8 +8,8 @@ import pytest
 import zstandard
 
 from tests.corpora import json_lines, random_documents, run, tree, write
-from unified.data import streams
-from unified.data.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus
+from unified.corpus.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus
+from unified.files import text_files
 
 
 def read_documents(paths):
@@ -35,7 +35,7 @@ def test_blocks_cut_anywhere_give_the_same_documents(tmp_path, monkeypatch):
             inside = bool(line.strip())
         paths = [write(tmp_path / "a.txt", text)] * 2  # a file ends its last document
         for size in (1, 2, 5, 1 << 20):
-            monkeypatch.setattr(streams, "BLOCK_BYTES", size)
+            monkeypatch.setattr(text_files, "BLOCK_BYTES", size)
             assert read_documents(paths) == expected * 2, (trial, size)
 
 
@@ -62,7 +62,7 @@ def test_parallel_files_stay_parallel_however_blocks_are_cut(tmp_path, monkeypat
         (write(tmp_path / "b", "\n".join(targets) + "\n"), write(tmp_path / "d", "X\nY")),
     )
     for size in (1, 10, 1 << 20):
-        monkeypatch.setattr(streams, "BLOCK_BYTES", size)
+        monkeypatch.setattr(text_files, "BLOCK_BYTES", size)
         pairs = [pair for chunk in corpus.chunks() for pair in chunk.pairs()]
         expected = zip(range(202), [*sources, "x", "y"], [*targets, "X", "Y"], strict=True)
         assert pairs == list(expected)
@@ -98,6 +98,6 @@ def test_compressed_files_are_the_same_text_and_damage_is_found(tmp_path, capsys
 
 
 def test_a_line_too_long_for_the_memory_is_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(streams, "LONGEST_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(text_files, "LONGEST_LINE_BYTES", 1 << 20)
     assert run(write(tmp_path / "a.txt", "a\n" + "x" * (3 << 20) + "\nb\n"), "--destination", tmp_path / "data") == 2
     assert "longer than 1 MiB" in capsys.readouterr().err.splitlines()[-1]

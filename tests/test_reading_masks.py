@@ -16,20 +16,20 @@ from tests.task_folders import language_model
 from tests.test_task_commands import finetune, items, refused, said
 from tests.understanding_runs import assert_predictions_do_not_depend_on_the_batch, run_batch, small_model
 from unified import UnifiedLM, masks
-from unified.checkpoints.bert import bert_config, export_bert
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
-from unified.ensembles import require_alike
 from unified.errors import UnifiedError
+from unified.huggingface.bert import bert_config, export_bert
 from unified.masks import TEXT_MASKS
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
-from unified.tasks import HEADS, Codec
-from unified.tasks.batches import assembled
-from unified.tasks.coreference import Coreference
-from unified.tasks.items import TextItem, write_items
-from unified.tasks.relation import Relation
-from unified.tasks.sequences import class_place, encode_texts, sequence
+from unified.tasks.ensembles import require_alike
+from unified.tasks.heads import HEADS, Codec
+from unified.tasks.heads.batches import assembled
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.items import TextItem, write_items
+from unified.tasks.heads.relation import Relation
+from unified.tasks.heads.sequences import class_place, encode_texts, sequence
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 PIECES = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *VOCABULARY], lowercase=False)

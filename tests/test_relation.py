@@ -12,11 +12,11 @@ from tests.task_folders import WORDS, data_folder
 from tests.understanding_runs import UNUSED
 from unified.data.collate import collate
 from unified.errors import UnifiedError
-from unified.tasks import Relation, parse_head
-from unified.tasks.entities import Entity, marked, masked, role_types
-from unified.tasks.formats.relations import read_semeval2010, read_tacred
-from unified.tasks.items import write_items
-from unified.tasks.relation import RelationItem
+from unified.tasks.datasets.formats.relations import read_semeval2010, read_tacred
+from unified.tasks.heads import Relation, parse_head
+from unified.tasks.heads.entities import Entity, marked, masked, role_types
+from unified.tasks.heads.items import write_items
+from unified.tasks.heads.relation import RelationItem
 
 TYPES = ("SUBJ=P", "OBJ=P", "SUBJ=Q", "OBJ=Q")
 

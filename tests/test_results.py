@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from unified.cli import main
-from unified.differences import Digest, described, differing, flat, short_paths
 from unified.errors import UnifiedError
-from unified.result_tables import tables
-from unified.results import read_results, write_result
+from unified.reports.differences import Digest, described, differing, flat, short_paths
+from unified.reports.result_tables import tables
+from unified.reports.results import read_results, write_result
 
 MODEL = {"name": "models/bert", "sha256": "a" * 64, "layers": 12}
 FAIRSEQ = {"--dropout": ["0.1"]}

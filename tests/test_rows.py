@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from unified.data.rows import (
+from unified.planning.rows import (
     best_fit_decreasing,
     even_rows,
     group_rows,

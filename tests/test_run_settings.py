@@ -7,12 +7,12 @@ import shutil
 import pytest
 
 from tests.task_folders import WORDS, language_model
-from unified.commands.finetune import add_arguments
-from unified.result_tables import runs_of
-from unified.results import read_results, write_result
+from unified.cli.commands.finetune import add_arguments
+from unified.reports.result_tables import runs_of
+from unified.reports.results import read_results, write_result
 from unified.tasks.catalogue import task_named, with_changes, with_head
 from unified.tasks.finetuning import Start
-from unified.tasks.items import TextItem, write_items
+from unified.tasks.heads.items import TextItem, write_items
 from unified.tasks.jobs import job_of
 from unified.tasks.run_settings import model_of, settings_of
 

@@ -8,11 +8,11 @@ import pytest
 
 from tests.rates import assert_probabilities, assert_rate, assert_same_distribution
 from tests.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
-from unified.data import documents as documents_module
-from unified.data.documents import DocumentTexts
 from unified.data.randomness import Draws
-from unified.data.rows import Room
 from unified.objectives.unilm import Bidirectional
+from unified.planning import documents as documents_module
+from unified.planning.documents import DocumentTexts
+from unified.planning.rows import Room
 
 FIRST_TOKEN = 10  # of numbered_documents, whose tokens tell their places
 INSIDE, BETWEEN, OUTSIDE = range(3)

@@ -19,9 +19,9 @@ from unified import UnifiedLM
 from unified.checkpoints.trained import find_checkpoint
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.results import read_results
+from unified.reports.results import read_results
 from unified.tasks.catalogue import TASKS, task_named, with_head
-from unified.tasks.items import TextItem, write_items
+from unified.tasks.heads.items import TextItem, write_items
 from unified.tasks.selection import require_development_set, with_held_out
 from unified.tasks.several import tasks_named
 

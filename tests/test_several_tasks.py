@@ -9,10 +9,10 @@ from tests.task_folders import WORDS, data_folder, language_model, tokenizer, vo
 from unified import UnifiedLM
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks import Classification, Codec, Regression, Tagging, parse_head, parse_heads
-from unified.tasks.auxiliary import masked_all
-from unified.tasks.items import TextItem, WordsItem, write_items
-from unified.tasks.sequences import encode_texts
+from unified.tasks.heads import Classification, Codec, Regression, Tagging, parse_head, parse_heads
+from unified.tasks.heads.auxiliary import masked_all
+from unified.tasks.heads.items import TextItem, WordsItem, write_items
+from unified.tasks.heads.sequences import encode_texts
 
 HEADS = "has=classification(dropout=0.0):2, count=regression(dropout=0.0), thirds=tagging(dropout=0.0):0.5"
 TRAINING = (

@@ -10,14 +10,14 @@ from tests.asked import sentences
 from tests.corpora import WORDS, items, jsonl, run, tree, write
 from tests.token_files import write as write_items
 from unified.data.annotations import SOURCE_KINDS, Annotations, source_spans, span_prefix
-from unified.data.dataset import RowDataset
-from unified.data.pairs import PairTexts
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.objectives.unilm import TargetCloze, TargetNext
+from unified.planning.pairs import PairTexts
 from unified.tokenization import load_tokenizer
+from unified.training.row_dataset import RowDataset
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(50)]).special
 SIDE = "train.source-target.source"

@@ -16,12 +16,13 @@ spacy = pytest.importorskip("spacy", reason="spaCy is not installed (pip install
 from tests import spacy_pipelines  # noqa: E402
 from tests.annotators import tokens_of_spans  # noqa: E402
 from tests.corpora import random_documents, raw_text, run, tree, write  # noqa: E402
-from unified.data import spacy_pipeline, streams  # noqa: E402
+from unified.corpus import spacy_pipeline  # noqa: E402
+from unified.corpus.cleaning import Cleaning  # noqa: E402
+from unified.corpus.spacy_pipeline import SpacyAnnotator  # noqa: E402
 from unified.data.annotations import KINDS, TAGS, columns, span_prefix  # noqa: E402
-from unified.data.cleaning import Cleaning  # noqa: E402
-from unified.data.mmap import TokenFile  # noqa: E402
-from unified.data.spacy_pipeline import SpacyAnnotator  # noqa: E402
+from unified.data.token_files import TokenFile  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
+from unified.files import text_files  # noqa: E402
 from unified.tokenization import load_tokenizer, single_spaced  # noqa: E402
 
 CODE = "tests.spacy_pipelines"
@@ -188,7 +189,7 @@ def test_options_are_checked(tmp_path, capsys, options, message):
 
 @pytest.mark.parametrize("tokenizer", ["unigram", "wordpiece"])
 def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, monkeypatch, tokenizer, capsys):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
     documents = random_documents(120)
     text = write(tmp_path / "a.txt", raw_text(documents))
     options = ["--annotate", ",".join(KINDS), "--spacy", pipeline, "--spacy-code", CODE]
@@ -203,7 +204,7 @@ def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, monkeypat
 
 
 def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_too(tmp_path, pipeline, monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
     documents = list(enumerate(random_documents(120)))
     text = write(tmp_path / "a.txt", raw_text([document for _, document in documents]))
     options = ["--spacy", pipeline, "--spacy-code", CODE, "--tokenizer", "anna", "--vocabulary-size", 90]
@@ -222,7 +223,7 @@ def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_t
 
 
 def test_a_trained_pipeline_finds_the_same_in_any_number_of_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
     rng = np.random.default_rng(1)
     words = ["Paris", "Rome", "Oslo", "house", "runs", "in", "the", "old", "river", "sees"]
     documents = [[" ".join(rng.choice(words, size=rng.integers(3, 15))) for _ in range(4)] for _ in range(60)]

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from unified.data.vocabulary import Vocabulary
-from unified.metrics import score_squad_v1, score_squad_v2
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, Beams, SpanScores
-from unified.tasks import Codec
-from unified.tasks.batches import assembled, units_of
-from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.span import SpanAnswers
-from unified.tasks.span_decoding import Window, spans_by_sums, spans_of_beams
+from unified.tasks.heads import Codec
+from unified.tasks.heads.batches import assembled, units_of
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.heads.span_decoding import Window, spans_by_sums, spans_of_beams
+from unified.tasks.metrics import score_squad_v1, score_squad_v2
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 WORDS = [f"w{i}" for i in range(12)]

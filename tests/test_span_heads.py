@@ -10,13 +10,13 @@ import torch
 
 from tests.test_bert_checkpoints import bert_folder
 from unified import UnifiedLM
-from unified.checkpoints.bert import import_bert
+from unified.huggingface.bert import import_bert
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, XlnetSpanHead, log_sum_exp, segments
-from unified.tasks import Codec
-from unified.tasks.batches import assembled
-from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads import Codec
+from unified.tasks.heads.batches import assembled
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
 
 CONFIG = TransformerConfig(vocabulary_size=200, layers=1, width=16, heads=2, initializer_range=0.5, norm_epsilon=1e-12)
 SIZES = (7, 3, 12, 1)

@@ -11,9 +11,9 @@ from tests.test_span_decoding import every_span
 from tests.understanding_runs import TASK
 from unified import UnifiedLM
 from unified.data.vocabulary import Vocabulary
-from unified.tasks.batches import assembled
-from unified.tasks.items import write_items
-from unified.tasks.questions import Answer, QuestionItem
+from unified.tasks.heads.batches import assembled
+from unified.tasks.heads.items import write_items
+from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 KINDS = range(6)

@@ -9,10 +9,10 @@ import pytest
 
 from tests.test_passages import WORDS, words  # noqa: F401
 from unified.errors import UnifiedError
-from unified.tasks import Codec
-from unified.tasks.passages import windows
-from unified.tasks.questions import Answer, QuestionItem
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads import Codec
+from unified.tasks.heads.passages import windows
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
 
 
 @pytest.mark.parametrize("cls_last", [False, True])

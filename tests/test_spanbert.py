@@ -12,7 +12,6 @@ from tests.asked import boundaries, is_next
 from tests.rates import assert_rate
 from tests.token_files import numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
-from unified.data.documents import DocumentTexts
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.text import Text
@@ -22,6 +21,7 @@ from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import Supply, parse_objectives
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, runs
+from unified.planning.documents import DocumentTexts
 
 VOCABULARY = Vocabulary([f"w{i}" for i in range(300)])
 SPECIAL = VOCABULARY.special

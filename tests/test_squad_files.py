@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from unified.data.squad import SquadAnswer, misaligned_reasons, misalignment, read_squad_file
 from unified.errors import UnifiedError
-from unified.metrics.answer_files import read_squad
+from unified.tasks.datasets.squad import SquadAnswer, misaligned_reasons, misalignment, read_squad_file
+from unified.tasks.metrics.answer_files import read_squad
 
 CONTEXT = "Warsaw lies on the Vistula. The Vistula  is long; warsaw is large."
 

@@ -10,7 +10,7 @@ from tests.test_recipes import RECIPES, run
 from tests.test_task_commands import said
 from tests.test_task_recipes import XLNET, debug, debug_model, scores_of  # noqa: F401
 from unified.tasks.catalogue import TASKS
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads.span import SpanAnswers
 
 #: Epochs, sequences of an update, rate, tokens of a sequence. Devlin et al. 2019, sections 4.2 and 4.3 (that of
 #: ANNA says nothing); Joshi et al. 2020, section 4.2; Dong et al. 2019, section 3.2; XLNet's script, whose number of

@@ -10,8 +10,8 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.corpora import jsonl, write
 from unified.cli import main
-from unified.data.summaries.formats import UnifiedError, cnn_dailymail_story, xsum_file
-from unified.data.summaries.greedy import greedy_oracle
+from unified.tasks.datasets.summaries.formats import UnifiedError, cnn_dailymail_story, xsum_file
+from unified.tasks.datasets.summaries.greedy import greedy_oracle
 
 STORY = """Paris (CNN) -- Mr. Smith left. He went home!
 

@@ -10,10 +10,10 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.corpora import write
 from unified.cli import main
-from unified.commands.scoring.texts import add_clean_up
-from unified.metrics.length_tuning import NBest, tuned
-from unified.metrics.outputs import Written, read_n_best, read_references
-from unified.metrics.summaries import POST_PROCESSING, PostProcessing
+from unified.cli.commands.scoring.texts import add_clean_up
+from unified.tasks.metrics.length_tuning import NBest, tuned
+from unified.tasks.metrics.outputs import Written, read_n_best, read_references
+from unified.tasks.metrics.summaries import POST_PROCESSING, PostProcessing
 
 CNNDM, GIGAWORD, XSUM = (POST_PROCESSING[name] for name in ("cnndm", "gigaword", "xsum"))
 PTB = replace(CNNDM, fewest=0, overlap=1.0, longest=0)

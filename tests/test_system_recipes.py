@@ -227,7 +227,7 @@ def test_only_the_ablation_from_left_to_right_is_fine_tuned_so(built):
 
 def test_ablations_of_data_are_flags_that_parse():
     from unified.cli import _parser
-    from unified.data.cleaning import Cleaning
+    from unified.corpus.cleaning import Cleaning
 
     words = next(words for words in commands(RECIPES / "anna" / "README.md") if words[1].endswith("/prepare.sh"))
     original = _parser("prepare").parse_args(printed(words)[-1][1:])

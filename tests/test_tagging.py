@@ -11,10 +11,10 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.features import COMBINATIONS, RecurrentHead
-from unified.tasks import Codec, Tagging
-from unified.tasks.items import WordsItem
+from unified.tasks.heads import Codec, Tagging
+from unified.tasks.heads.items import WordsItem
+from unified.tasks.heads.sequences import encode_words
 from unified.tasks.prediction import Predictor
-from unified.tasks.sequences import encode_words
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 SPELLED = [*WORDS[:5], "a", "ab", "abc", "abbcbc"]

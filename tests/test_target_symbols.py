@@ -21,15 +21,15 @@ from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.vocabularies import SCORED, change_vocabulary
 from unified.data.annotations import KINDS
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
-from unified.data.memory_streams import RunningText, StreamDataset
-from unified.data.pairs import PairTexts
-from unified.data.target_symbols import target_symbols
 from unified.data.targets import BOUNDARY, TOKEN
 from unified.data.vocabulary import SENTINELS, Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, parse_objectives
+from unified.planning.documents import DocumentTexts
+from unified.planning.pairs import PairTexts
+from unified.training.row_dataset import RowDataset
+from unified.training.stream_dataset import RunningText, StreamDataset
+from unified.training.target_symbols import target_symbols
 
 SIZE = SPECIAL.first_sentinel + SPECIAL.sentinel_count
 ROW = 128
@@ -94,7 +94,7 @@ def test_targets_of_streams_are_found(tmp_path):
 
 
 def test_a_files_symbols_are_found_wherever_they_stand(tmp_path, monkeypatch):
-    monkeypatch.setattr("unified.data.mmap._CHECKED_AT_ONCE", 7)
+    monkeypatch.setattr("unified.data.token_files._CHECKED_AT_ONCE", 7)
     rng = np.random.default_rng(0)
     tokens = rng.integers(4, 300, 150)
     file, wanted = write(tmp_path / "file", np.split(tokens, [3, 60, 61])), rng.permutation(300)

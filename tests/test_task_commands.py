@@ -15,15 +15,15 @@ from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS, language_model
 from unified import UnifiedLM
 from unified.checkpoints.trained import find_checkpoint, find_data
-from unified.claims import Claim, claimed_file
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.metrics import score_classification
+from unified.files.claims import Claim, claimed_file
 from unified.tasks.catalogue import task_named, with_changes
-from unified.tasks.classification import Classification
 from unified.tasks.finetuning import Start
-from unified.tasks.items import TextItem, write_items
+from unified.tasks.heads.classification import Classification
+from unified.tasks.heads.items import TextItem, write_items
 from unified.tasks.jobs import job_of
+from unified.tasks.metrics import score_classification
 from unified.tasks.settings import Training
 
 LABELS = {True: "yes", False: "no"}
@@ -151,7 +151,7 @@ def test_an_unfinished_folder_goes_on_with_its_own_settings_alone(finetuned, tmp
             (tmp_path / "run" / name).touch()
         return 1
 
-    monkeypatch.setattr("unified.commands.finetune.run_module", broken)
+    monkeypatch.setattr("unified.cli.commands.finetune.run_module", broken)
     words = finetuning(folder, tmp_path / "run")
     assert "fairseq-train has failed" in refused(capsys, *words)
     leaves.append("checkpoint_last.pt")
@@ -203,7 +203,7 @@ def broken_run(monkeypatch, *words) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("unified.commands.predict.Path.replace", stop)
+        patch.setattr("unified.cli.commands.predict.Path.replace", stop)
         assert main(list(map(str, words))) == 130
 
 

@@ -24,11 +24,11 @@ from unified import UnifiedLM
 from unified.checkpoints.trained import Trained, write
 from unified.cli import _parser
 from unified.data.vocabulary import Vocabulary
-from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import GROUPS, task_named
-from unified.tasks.formats.glue_submission import SUBMISSIONS
+from unified.tasks.datasets.formats.glue_submission import SUBMISSIONS
+from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import Room, WritingTask
 from unified.tokenization.wordpiece import WordPieceTokenizer
 

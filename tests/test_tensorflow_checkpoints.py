@@ -13,10 +13,10 @@ import torch
 from tests import tensorflow_files
 from tests.test_bert_checkpoints import ENTRIES, bert_folder
 from unified import UnifiedLM, masks
-from unified.checkpoints.bert import import_bert
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.cli import main
 from unified.errors import UnifiedError
+from unified.huggingface.bert import import_bert
 
 #: Written by tf.compat.v1.train.Saver(sharded=True) of TensorFlow 2.21.
 BY_TENSORFLOW = {

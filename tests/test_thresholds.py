@@ -16,15 +16,15 @@ from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.errors import UnifiedError
-from unified.metrics import best_threshold, score_coqa, score_squad_v2
 from unified.model import UnifiedModel
-from unified.results import write_result
+from unified.reports.results import write_result
 from unified.tasks.evaluation import outcomes
 from unified.tasks.finetuning import Learnt, Start
-from unified.tasks.items import write_items
-from unified.tasks.questions import Answer, QuestionItem
+from unified.tasks.heads.items import write_items
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.metrics import best_threshold, score_coqa, score_squad_v2
 from unified.tasks.settings import Task
-from unified.tasks.span import SpanAnswers
 
 
 def total(answered, silent, probabilities, threshold):

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, ordinary_symbols, word_starts
-from unified.tokenization.source import TokenizerSource
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEGÄéß"

@@ -12,10 +12,10 @@ import transformers
 from tests.published_models import published, xlnet_pieces
 from tests.test_bert_checkpoints import SENTENCES, minilm  # noqa: F401
 from unified import UnifiedLM
-from unified.checkpoints.bert import export_bert, import_bert
-from unified.checkpoints.xlnet import import_xlnet
 from unified.cli import main
 from unified.errors import UnifiedError
+from unified.huggingface.bert import export_bert, import_bert
+from unified.huggingface.xlnet import import_xlnet
 from unified.tokenization import load_tokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer, train_wordpiece
 

@@ -14,16 +14,16 @@ from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks import Classification, Codec, Regression, Tagging
-from unified.tasks.batches import assembled, batches_of, units_of
-from unified.tasks.choice import Choice
-from unified.tasks.coreference import Coreference
-from unified.tasks.heads import HEADS
-from unified.tasks.items import TextItem, WordsItem, write_items
-from unified.tasks.questions import NOTHING
-from unified.tasks.relation import Relation
-from unified.tasks.sequences import encode_texts, encode_words
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads import Classification, Codec, Regression, Tagging
+from unified.tasks.heads.batches import assembled, batches_of, units_of
+from unified.tasks.heads.choice import Choice
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.items import TextItem, WordsItem, write_items
+from unified.tasks.heads.questions import NOTHING
+from unified.tasks.heads.registry import HEADS
+from unified.tasks.heads.relation import Relation
+from unified.tasks.heads.sequences import encode_texts, encode_words
+from unified.tasks.heads.span import SpanAnswers
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 

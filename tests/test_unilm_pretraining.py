@@ -11,13 +11,13 @@ import pytest
 from tests.asked import is_next
 from tests.test_recipes import RECIPES, run
 from unified.cli import _parser
-from unified.data.cleaning import Cleaning
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
-from unified.data.mmap import TokenFile
+from unified.corpus.cleaning import Cleaning
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
+from unified.planning.documents import DocumentTexts
 from unified.tokenization import load_tokenizer
+from unified.training.row_dataset import RowDataset
 
 sys.path.insert(0, str(RECIPES / "common"))
 import corpora  # noqa: E402

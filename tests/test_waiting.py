@@ -5,11 +5,11 @@ import pytest
 
 from tests.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
 from unified.data.example import Batch
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
+from unified.planning.documents import DocumentTexts
+from unified.training.row_dataset import RowDataset
 
 MIXTURES = {
     "mixed": "bidirectional,left_to_right,right_to_left,seq2seq,spanbert,anna(scheme='token'),bert_style",

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from unified.checkpoints import bert_names, xlnet_names
+from unified.huggingface import bert_names, xlnet_names
 from unified.model import PRESETS, UnifiedModel
 from unified.model.weight_decay import exempt_from_decay
-from unified.tasks import parse_head
-from unified.tasks.classification import Classification
+from unified.tasks.heads import parse_head
+from unified.tasks.heads.classification import Classification
 
 BOTH = ("weight", "bias")
 

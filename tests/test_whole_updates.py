@@ -24,8 +24,8 @@ from tests.task_folders import WORDS, data_folder
 from tests.understanding_runs import codec, run_batch, small_model
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.heads import LossSum, sum_of_means
-from unified.tasks import Classification, Tagging, parse_head
-from unified.tasks.items import TextItem, WordsItem
+from unified.tasks.heads import Classification, Tagging, parse_head
+from unified.tasks.heads.items import TextItem, WordsItem
 
 #: Objectives with very different numbers of predictions, and heads beside that of tokens.
 MIXTURE = "bert:1,left_to_right:1,spanbert(scheme='subword'):1"

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from unified.data.windows import TokenCounter, Words, chunks, fitting, window_around
 from unified.errors import UnifiedError
+from unified.tasks.windows import TokenCounter, Words, chunks, fitting, window_around
 
 LETTERS = TokenCounter(lambda text: "".join(text.split()))
 

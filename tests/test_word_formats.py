@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from unified.errors import UnifiedError
-from unified.metrics import score_tagging
-from unified.tasks.formats.words import read_conll2003, read_wnut17, to_bio
-from unified.tasks.items import WordsItem
+from unified.tasks.datasets.formats.words import read_conll2003, read_wnut17, to_bio
+from unified.tasks.heads.items import WordsItem
+from unified.tasks.metrics import score_tagging
 
 CONLL = """-DOCSTART- -X- O O
 

@@ -13,8 +13,8 @@ from tests.test_recipes import RECIPES, run
 from unified.checkpoints.trained import Trained, write
 from unified.cli import main
 from unified.data.vocabulary import Vocabulary
-from unified.metrics.question_generation import penn_treebank
 from unified.model import TransformerConfig, UnifiedModel
+from unified.tasks.metrics.question_generation import penn_treebank
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, train_wordpiece
 
 sys.path.insert(0, str(RECIPES / "common"))
@@ -127,9 +127,9 @@ def test_a_part_of_squad(debug, tmp_path, monkeypatch):
 
 
 def test_ten_thousand_pairs_of_gigaword(tmp_path):
-    from unified.data.windows import TokenCounter
     from unified.tasks.catalogue import task_named
-    from unified.tasks.formats.writing import read_summaries
+    from unified.tasks.datasets.formats.writing import read_summaries
+    from unified.tasks.windows import TokenCounter
     from unified.tasks.writing import Room
 
     rows = [json.dumps({"document": f"document {i} .", "summary": f"summary {i}"}) + "\n" for i in range(50)]

@@ -16,21 +16,21 @@ from tests.task_folders import language_model, tokenizer, vocabulary
 from tests.test_task_commands import broken_run
 from unified import UnifiedLM
 from unified.cli import main
-from unified.data.squad import read_squad_file
-from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
-from unified.metrics import score_generation, score_question_generation
-from unified.metrics.coqa import score_coqa
-from unified.metrics.summaries import POST_PROCESSING
-from unified.result_tables import tables
-from unified.results import read_results
+from unified.reports.result_tables import tables
+from unified.reports.results import read_results
 from unified.tasks.catalogue import TASKS, task_named
-from unified.tasks.conversation import answer_pairs
+from unified.tasks.datasets.conversation import answer_pairs
+from unified.tasks.datasets.question_generation import question_pairs
+from unified.tasks.datasets.squad import read_squad_file
 from unified.tasks.finetuning import Start
 from unified.tasks.jobs import job_of
-from unified.tasks.question_generation import question_pairs
+from unified.tasks.metrics import score_generation, score_question_generation
+from unified.tasks.metrics.coqa import score_coqa
+from unified.tasks.metrics.summaries import POST_PROCESSING
 from unified.tasks.settings import Training
+from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import Room, Writer, WritingItem, WritingTask
 from unified.tasks.writing_scores import score_answers, score_questions, score_texts
 
@@ -282,7 +282,7 @@ def test_questions_are_those_of_the_recipe(tmp_path):
 
 
 def test_turns_of_conversations(unified_data, tmp_path):
-    from unified.data.coqa import read_coqa_file
+    from unified.tasks.datasets.coqa import read_coqa_file
 
     source = unified_data / "coqa_abg"
     for name, file in (("train", "coqa_abg_val"), ("dev", "coqa_abg_test_part1")):

@@ -17,8 +17,8 @@ from transformers import XLNetConfig, XLNetLMHeadModel
 from tests import fairseq_runs as fairseq
 from tests import tensorflow_files
 from unified import UnifiedLM, masks
-from unified.checkpoints.xlnet import export_xlnet, import_xlnet, xlnet_config
 from unified.errors import UnifiedError
+from unified.huggingface.xlnet import export_xlnet, import_xlnet, xlnet_config
 from unified.tokenization import load_tokenizer, single_spaced
 from unified.tokenization.xlnet import XLNetTokenizer, _prepared_characters, prepared
 

@@ -7,10 +7,10 @@ from transformers import XLNetConfig, XLNetLMHeadModel
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from tests.token_files import SPECIAL
-from unified.checkpoints.xlnet_names import from_xlnet, to_xlnet
 from unified.data.collate import collate
 from unified.data.text import Text
 from unified.errors import UnifiedError
+from unified.huggingface.xlnet_names import from_xlnet, to_xlnet
 from unified.masks import GIVEN, NO_KEY, AttentionMask, bidirectional, left_to_right, pack, permutation
 from unified.masks import batch as batch_of
 from unified.model import PRESETS, TransformerConfig, UnifiedModel

@@ -8,8 +8,8 @@ import numpy as np
 from unified import masks
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.example import Example
-from unified.data.mmap import TokenFile, TokenFileWriter
 from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets
+from unified.data.token_files import TokenFile, TokenFileWriter
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import Objective
 

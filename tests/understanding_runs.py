@@ -12,8 +12,8 @@ from tests import fairseq_runs as fairseq
 from tests.task_folders import tokenizer, vocabulary
 from unified import UnifiedLM
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks import Codec, Encoded, Understanding
-from unified.tasks.batches import assembled
+from unified.tasks.heads import Codec, Encoded, Understanding
+from unified.tasks.heads.batches import assembled
 
 UNUSED = [f"[unused{i}]" for i in (1, 2, 3, 4, 10, 11)]
 TASK = ("--user-dir", fairseq.ROOT / "fairseq_plugins", "--task", "unified_understanding")

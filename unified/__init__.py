@@ -11,14 +11,14 @@ __all__ = ["UnifiedLM", "masks"]
 
 if TYPE_CHECKING:
     from unified import masks
-    from unified.hub import UnifiedLM
+    from unified.inference.language_model import UnifiedLM
 
 
 def __getattr__(name: str) -> object:
     if name == "masks":
         return import_module("unified.masks")
     if name == "UnifiedLM":
-        return import_module("unified.hub").UnifiedLM
+        return import_module("unified.inference.language_model").UnifiedLM
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -56,7 +56,7 @@ class UnifiedLMModel(BaseFairseqModel):
     def __init__(self, core: UnifiedModel, task, writes: str):
         super().__init__()
         self.core = core
-        #: Which of some symbols training has as targets, see :mod:`unified.data.target_symbols`; None where the
+        #: Which of some symbols training has as targets, see :mod:`unified.training.target_symbols`; None where the
         #: model is not trained. A plain function, which a copy of the model (a moving average) shares.
         self.target_symbols: Callable[[np.ndarray], np.ndarray] | None = None
         # Equal sizes do not make equal dictionaries. fairseq's moving average (--store-ema) leaves a "version" alone.

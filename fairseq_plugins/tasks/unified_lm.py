@@ -25,19 +25,19 @@ from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
 from fairseq_plugins.trust import objectives_are_given
 from unified.data.annotations import Annotations
-from unified.data.dataset import RowDataset, longest_text
-from unified.data.documents import DocumentTexts
-from unified.data.memory_streams import RunningText, StreamDataset
-from unified.data.mmap import TokenFile
-from unified.data.pairs import PairTexts, cut_note
-from unified.data.target_symbols import target_symbols
 from unified.data.targets import TOKEN
+from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
+from unified.planning.documents import DocumentTexts
+from unified.planning.pairs import PairTexts, cut_note
+from unified.training.row_dataset import RowDataset, longest_text
+from unified.training.stream_dataset import RunningText, StreamDataset
+from unified.training.target_symbols import target_symbols
 
 logger = logging.getLogger(__name__)
 
@@ -248,7 +248,7 @@ class UnifiedLMTask(DictionaryTask):
         return UnifiedModel.for_language(config, self.mixture.own_heads)
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
-        """Which of some symbols training or validation has as targets, see :mod:`unified.data.target_symbols`."""
+        """Which of some symbols training or validation has as targets, see :mod:`unified.training.target_symbols`."""
         train = {prefix for folder in self.folders for prefix in folder.prefixes("train")}
         files = [TokenFile(prefix) for prefix in sorted(train | self.token_files)]
         return target_symbols(symbols, files, self.mixture, self.special, self.cfg.tokens_per_sample)

@@ -19,9 +19,9 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
 from unified.objectives.corruption import maskable
-from unified.tasks import HEADS, Codec, Encoded, HeadEntry, Understanding, parse_heads
-from unified.tasks.base import require_markable
-from unified.tasks.batches import packed_length
+from unified.tasks.heads import HEADS, Codec, Encoded, HeadEntry, Understanding, parse_heads
+from unified.tasks.heads.base import require_markable
+from unified.tasks.heads.batches import packed_length
 from unified.tokenization import load_tokenizer
 
 logger = logging.getLogger(__name__)

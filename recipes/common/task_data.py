@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import task_debug  # noqa: E402
 from sources import fetch, hub_rows, write_jsonl  # noqa: E402
 
-from unified.data.streams import numbered_lines  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
+from unified.files.text_files import numbered_lines  # noqa: E402
 
 _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
 _MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_{}.txt"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from debug_text import NAMES, PLACES, SUBJECTS, documents
 
-from unified.metrics.conll import CoreferenceDocument, coreference_text
+from unified.tasks.metrics.conll import CoreferenceDocument, coreference_text
 
 COUNTS = {"train": 240, "dev": 40}
 #: To write takes longer: so many times fewer articles, passages and stories.

@@ -8,7 +8,7 @@ from html import escape
 
 from tables import NEXT_SENTENCE
 
-from unified.charts import COLOURS, ticks
+from unified.reports.charts import COLOURS, ticks
 
 COLUMNS, WIDTH, HEIGHT = 5, 160, 112
 GAP_X, GAP_Y, LEFT, TOP, TITLE = 48, 28, 72, 60, 26

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unified.data.annotations import Annotations
-from unified.data.dataset import RowDataset
-from unified.data.documents import DocumentTexts
-from unified.data.memory_streams import RunningText, StreamDataset
-from unified.data.mmap import TokenFile
 from unified.data.targets import TOKEN
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
+from unified.planning.documents import DocumentTexts
 from unified.tokenization import load_tokenizer, word_starts
+from unified.training.row_dataset import RowDataset
+from unified.training.stream_dataset import RunningText, StreamDataset
 
 #: Rows that are looked at.
 COUNT = 400

@@ -28,9 +28,9 @@ from steps import Run, Step  # noqa: E402
 from tables import tables  # noqa: E402
 from training_log import read_training_log, seconds_per_update  # noqa: E402
 
-from unified.data.readers import DocumentCorpus  # noqa: E402
+from unified.corpus.readers import DocumentCorpus  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
-from unified.metrics import folder_unigram_entropy  # noqa: E402
+from unified.tasks.metrics import folder_unigram_entropy  # noqa: E402
 
 TOOLS = Path(sys.executable).parent
 #: Validations of a pre-training: the points of a learning curve.

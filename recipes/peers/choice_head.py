@@ -11,7 +11,7 @@ from peer_task import UNREAD, Features, PeerTask
 from transformers import AutoModelForMultipleChoice, DataCollatorForMultipleChoice
 
 from unified.errors import UnifiedError
-from unified.tasks.choice import ChoiceItem
+from unified.tasks.heads.choice import ChoiceItem
 
 
 class Choices(PeerTask):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
-from unified.tasks.items import TextItem, write_items
+from unified.tasks.heads.items import TextItem, write_items
 from unified.tasks.writing import WritingItem
 
 WORDS = tuple(f"w{i}" for i in range(30))

@@ -28,12 +28,12 @@ from training_loop import Spent, train
 from transformers import PreTrainedModel
 from word_head import Words
 
-from unified.data.destination import MANIFEST
 from unified.errors import UnifiedError
-from unified.results import write_result
-from unified.tasks import Understanding, parse_head
+from unified.files.destination import MANIFEST
+from unified.reports.results import write_result
 from unified.tasks.catalogue import task_named, with_changes
 from unified.tasks.finetuning import data_hash
+from unified.tasks.heads import Understanding, parse_head
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from writing import report
 
-from unified.data.cleaning.sentences import split_sentences
+from unified.corpus.cleaning.sentences import split_sentences
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import task_named
 from unified.tasks.writing import WritingItem

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
-from unified.tasks import Encoded, Understanding
+from unified.tasks.heads import Encoded, Understanding
 
-#: What an :class:`unified.tasks.Understanding` that reads scores only needs to know about the examples: nothing.
+#: What an :class:`unified.tasks.heads.Understanding` that reads scores only needs to know about the examples: nothing.
 UNREAD = Encoded([], ())
 
 

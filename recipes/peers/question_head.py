@@ -13,8 +13,8 @@ from peer_task import Features, PeerTask
 from transformers import AutoModelForQuestionAnswering, BatchEncoding, default_data_collator
 
 from unified.errors import UnifiedError
-from unified.tasks.questions import NOTHING, Answer, QuestionItem
-from unified.tasks.span_decoding import chosen_answer
+from unified.tasks.heads.questions import NOTHING, Answer, QuestionItem
+from unified.tasks.heads.span_decoding import chosen_answer
 
 #: CLS and a SEP behind each of two segments.
 _SPECIAL = 3

@@ -9,8 +9,8 @@ from peer_task import Features
 from text_head import Texts
 from transformers import PreTrainedModel
 
-from unified.tasks.base import classes
-from unified.tasks.relation import RelationItem
+from unified.tasks.heads.base import classes
+from unified.tasks.heads.relation import RelationItem
 
 #: What opens and closes the first and the second entity.
 MARKS = (("[E1]", "[/E1]"), ("[E2]", "[/E2]"))

@@ -27,8 +27,8 @@ from steps import Run, Step  # noqa: E402
 from training_log import read_training_log, seconds_per_update  # noqa: E402
 
 from unified.errors import UnifiedError  # noqa: E402
-from unified.result_tables import tables  # noqa: E402
-from unified.results import FILE_NAME, read_results  # noqa: E402
+from unified.reports.result_tables import tables  # noqa: E402
+from unified.reports.results import FILE_NAME, read_results  # noqa: E402
 
 TOOLS = Path(sys.executable).parent
 OURS, PEER = "ours", "transformers"

@@ -10,8 +10,8 @@ import torch
 from peer_task import UNREAD, Features, PeerTask
 from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-from unified.tasks.base import classes
-from unified.tasks.items import TextItem
+from unified.tasks.heads.base import classes
+from unified.tasks.heads.items import TextItem
 
 
 class Texts(PeerTask):

@@ -10,8 +10,8 @@ import torch
 from peer_task import UNREAD, Features, PeerTask
 from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
-from unified.tasks.base import classes
-from unified.tasks.items import WordsItem
+from unified.tasks.heads.base import classes
+from unified.tasks.heads.items import WordsItem
 
 #: What words get that the model does not read; of labels without it the first.
 OUTSIDE = "O"

@@ -23,11 +23,11 @@ from training_loop import train
 from transformers import AutoTokenizer, EncoderDecoderModel
 
 from unified.errors import UnifiedError
-from unified.results import write_result
+from unified.reports.results import write_result
 from unified.tasks.catalogue import task_named
+from unified.tasks.datasets.formats.writing import text_of
 from unified.tasks.finetuning import data_hash
-from unified.tasks.formats.writing import text_of
-from unified.tasks.items import read_items
+from unified.tasks.heads.items import read_items
 from unified.tasks.writing import WritingItem, WritingTask, WritingTraining
 from unified.tokenization import parts_of
 

@@ -12,7 +12,7 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from unified.charts import Chart, svg
+from unified.reports.charts import Chart, svg
 
 SHOWN_SAMPLES = 10
 _DISTRIBUTIONS = "unified-lm torch fairseq-fixed fairseq numpy sentencepiece sacrebleu rouge-score".split()

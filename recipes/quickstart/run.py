@@ -22,10 +22,10 @@ from steps import ROOT, Run, Step
 from training_log import loss_curves, read_training_log
 
 from unified import masks
-from unified.charts import Chart
 from unified.masks.pictures import svg
-from unified.metrics import folder_unigram_entropy
-from unified.metrics.outputs import read_generate_output, read_lines
+from unified.reports.charts import Chart
+from unified.tasks.metrics import folder_unigram_entropy
+from unified.tasks.metrics.outputs import read_generate_output, read_lines
 
 HERE = Path(__file__).resolve().parent
 TOOLS = Path(sys.executable).parent

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unified.claims import Claim, claimed_folder
+from unified.files.claims import Claim, claimed_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -46,7 +46,7 @@ class Run:
         """Claim the folder for a block, by what all its runs have in common, as users call it.
 
         Raises:
-            UnifiedError: see :func:`unified.claims.claimed_folder`.
+            UnifiedError: see :func:`unified.files.claims.claimed_folder`.
         """
         return claimed_folder(self.folder, Claim(settings), "name another folder")
 

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from unified.charts import HELD_OUT, Point
+from unified.reports.charts import HELD_OUT, Point
 
 _UPDATES = "num_updates"
 
@@ -40,7 +40,7 @@ def read_training_log(path: str | Path) -> dict[str, list[Point]]:
 
 
 def loss_curves(log: dict[str, list[Point]], names: Iterable[str] | None = None) -> dict[str, list[Point]]:
-    """Training and validation losses by objective, named as :class:`unified.charts.Chart` wants, in bits.
+    """Training and validation losses by objective, named as :class:`unified.reports.charts.Chart` wants, in bits.
 
     Args:
         names: objectives to show; all that were logged by default.

@@ -12,9 +12,9 @@ import numpy as np
 from tests.annotators import PatternSource
 from tests.corpora import jsonl, random_documents, raw_text, run, write
 from tests.task_folders import WORDS, tokenizer, vocabulary
-from unified.data.prepare import Settings, prepare
-from unified.data.readers import DocumentCorpus
-from unified.tokenization.source import TokenizerSource
+from unified.corpus.prepare import Settings, prepare
+from unified.corpus.readers import DocumentCorpus
+from unified.corpus.tokenizer_source import TokenizerSource
 
 TRAIN, VALID = 240, 24
 

@@ -17,9 +17,9 @@ from unified.checkpoints.conversion import Conversion, decoding, fitting, gather
 from unified.checkpoints.files import load_checkpoint
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
-from unified.data.destination import new_folder
 from unified.data.vocabulary import MASK, Vocabulary
 from unified.errors import UnifiedError
+from unified.files.destination import new_folder
 from unified.model import TransformerConfig
 
 _ENCODER, _HEAD = "encoder.sentence_encoder", "encoder.lm_head"

@@ -21,15 +21,15 @@ import torch
 from unified.checkpoints.files import fingerprint, save
 from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD, heads_of_objectives
 from unified.checkpoints.parameters import load_parameters
-from unified.claims import hashes
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.files.claims import hashes
 from unified.generation.decoder import SCHEMES
 from unified.generation.lengths import PairLengths
 from unified.kernels.cpu import accelerate
 from unified.model import TransformerConfig, UnifiedModel
-from unified.results import FILE_NAME, chosen_run, read_results
-from unified.tasks import HEADS, Understanding
+from unified.reports.results import FILE_NAME, chosen_run, read_results
+from unified.tasks.heads import HEADS, Understanding
 from unified.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)

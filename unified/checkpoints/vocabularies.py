@@ -10,9 +10,9 @@ import torch
 
 from unified.checkpoints.files import fingerprint, load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read, write
-from unified.data.destination import new_folder
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
+from unified.files.destination import new_folder
 from unified.tokenization import load_tokenizer, tokenizer_files
 
 _SYMBOLS = "transformer.embeddings.tokens."

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unified.data.mmap import TokenFile, exists
+from unified.data.token_files import TokenFile, exists
 from unified.errors import UnifiedError
 
 PARTS_OF_SPEECH = "parts_of_speech"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import torch
 
-from unified.averaging import log_mean
 from unified.errors import UnifiedError
 from unified.generation.decoder import CachedDecoder, DecodingState, SourceCache
+from unified.model.averaging import log_mean
 
 
 @dataclass(frozen=True)

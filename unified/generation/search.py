@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import torch
 
-from unified.averaging import log_mean
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 from unified.generation.decoder import CachedDecoder
@@ -23,6 +22,7 @@ from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
 from unified.generation.penalties import PENALTIES
 from unified.generation.sampling import draw, trim, uniforms
+from unified.model.averaging import log_mean
 
 
 @dataclass(frozen=True)

@@ -104,8 +104,8 @@ class CoreferenceHead(TaskHead):
 
         Args:
             states: (N, D), of all tokens of the batch.
-            reading: of :func:`unified.tasks.segments.encode_documents`, and ``genres``, int64 (E,), of each segment:
-                numbers in ``settings.genres`` from 1, 0 where it is unknown.
+            reading: of :func:`unified.tasks.heads.segments.encode_documents`, and ``genres``, int64 (E,), of each
+                segment: numbers in ``settings.genres`` from 1, 0 where it is unknown.
         """
         return [self._ranking(document) for document in _documents(states, reading)]
 

@@ -104,7 +104,7 @@ class UnifiedModel(nn.Module):
     def for_tasks(
         cls, config: TransformerConfig, heads: Mapping[str, TaskHead], predicts_tokens: bool = False
     ) -> UnifiedModel:
-        """A model with the heads of tasks of understanding, see :class:`unified.tasks.base.Understanding`.
+        """A model with the heads of tasks of understanding, see :class:`unified.tasks.heads.base.Understanding`.
 
         Args:
             heads: by name.
@@ -228,7 +228,7 @@ class UnifiedModel(nn.Module):
         """What the head of a task makes of the states (N, D) of the N places of the targets ``task``.
 
         Args:
-            reading: what the head reads beside the states, see :meth:`unified.tasks.base.Encoded.reading`.
+            reading: what the head reads beside the states, see :meth:`unified.tasks.heads.base.Encoded.reading`.
             head: its name.
         """
         module, places = self.task_heads[head], batch.targets[TASK].places

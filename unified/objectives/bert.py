@@ -9,7 +9,6 @@ import numpy as np
 
 from unified.data.example import Examples
 from unified.data.extents import Extents
-from unified.data.instances import Instances
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
@@ -19,6 +18,7 @@ from unified.objectives.corruption import prediction_count, replace, words_to_hi
 from unified.objectives.covering import cover_words
 from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
 from unified.objectives.sequences import FIRST, SECOND, MayPredictNext, Sequences
+from unified.planning.instances import Instances
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
 
 if TYPE_CHECKING:  # planners cut texts for objectives
-    from unified.data.documents import DocumentTexts
-    from unified.data.planning import Planner
     from unified.model.config import TransformerConfig
     from unified.model.heads import PredictionHead
+    from unified.planning.documents import DocumentTexts
+    from unified.planning.planners import Planner
 
     #: Makes a head of a model from its configuration; the class of a head is one.
     HeadFactory = Callable[[TransformerConfig], PredictionHead]

@@ -13,7 +13,7 @@ from unified.tasks.prediction import Predictor
 
 
 class Answering:
-    """Methods of :class:`unified.hub.UnifiedLM` for models of tasks.
+    """Methods of :class:`unified.inference.language_model.UnifiedLM` for models of tasks.
 
     Where a model has several heads of one kind, ``head`` names the one that shall answer.
 
@@ -81,7 +81,8 @@ class Answering:
             threshold: probability of no answer above which there is none, instead of the one chosen in fine-tuning.
 
         Returns:
-            ``answer``, "" where there is none, and what else :func:`unified.tasks.span_decoding.chosen_answer` says.
+            ``answer``, "" where there is none, and what else
+            :func:`unified.tasks.heads.span_decoding.chosen_answer` says.
 
         Raises:
             UnifiedError: the model was fine-tuned for something else, or question or passage are empty; or there is a

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.notation import nearest
+from unified.tasks.datasets.published import chains, choices, glue, questions, relations, reviews, texts, words
 from unified.tasks.groups import TaskGroup
-from unified.tasks.heads import HEADS, parse_head
-from unified.tasks.published import chains, choices, glue, questions, relations, reviews, texts, words
+from unified.tasks.heads.registry import HEADS, parse_head
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 

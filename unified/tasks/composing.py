@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from unified.arguments import require_text
-from unified.data.windows import TokenCounter, Words
 from unified.generation.lengths import PairLengths
-from unified.tasks.question_generation import MAX_SOURCE, find_answer, question_source
+from unified.tasks.datasets.question_generation import MAX_SOURCE, find_answer, question_source
+from unified.tasks.windows import TokenCounter, Words
 
 #: Most tokens of a question that are written by a model that has learned no pairs.
 _MAX_QUESTION = 48
@@ -24,7 +24,7 @@ def usual_window(lengths: PairLengths, room: int) -> int:
 
 
 class Composing:
-    """Methods of :class:`unified.hub.UnifiedLM`."""
+    """Methods of :class:`unified.inference.language_model.UnifiedLM`."""
 
     encode: Callable[[str], list[int]]
     generate: Callable[..., Sequence]
@@ -36,7 +36,7 @@ class Composing:
     ) -> str | list[str]:
         """A question that ``answer``, a part of ``passage``, answers.
 
-        The source is made as those of the training data, see :mod:`unified.tasks.question_generation`.
+        The source is made as those of the training data, see :mod:`unified.tasks.datasets.question_generation`.
 
         Args:
             start: character of the passage where the answer stands; default: where it stands first.

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read
-from unified.data.annotate import Annotator
-from unified.data.destination import MANIFEST, new_folder, write_manifest
+from unified.corpus.annotate import Annotator
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.files.destination import MANIFEST, new_folder, write_manifest
 from unified.model import TransformerConfig
-from unified.results import FILE_NAME
-from unified.tasks.base import Understanding
-from unified.tasks.items import write_items
-from unified.tasks.named_entities import annotated, named_entities_of
+from unified.reports.results import FILE_NAME
+from unified.tasks.heads.base import Understanding
+from unified.tasks.heads.items import write_items
+from unified.tasks.heads.named_entities import annotated, named_entities_of
 from unified.tasks.prediction import Predictor
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks
@@ -32,7 +32,7 @@ from unified.tasks.writing import Writer, WritingTask
 from unified.tokenization import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
-    from unified.hub import UnifiedLM
+    from unified.inference.language_model import UnifiedLM
 
 #: Options of fairseq-train for each optimizer, as BERT and UniLM have them. fairseq's own would decay all parameters.
 _OPTIMIZERS = {

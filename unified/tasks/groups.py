@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unified.differences import canonical
 from unified.errors import UnifiedError
-from unified.metrics.subsets import named_by_subset
+from unified.reports.differences import canonical
+from unified.tasks.metrics.subsets import named_by_subset
 from unified.tasks.settings import Published
 
 
@@ -47,7 +47,7 @@ class TaskGroup:
         return found
 
     def result(self, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """What :func:`unified.results.write_result` takes, of the results of all members by their names in tables.
+        """Arguments of :func:`unified.reports.results.write_result`, from the results of all members by name in tables.
 
         ``measure_member`` is the measure of a member, ``average_measure`` the mean over all. Settings that are not the
         same for all members are listed by member.

@@ -8,30 +8,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unified.data.annotate import Annotator
-from unified.data.destination import MANIFEST
-from unified.data.parallel import available_cores
-from unified.data.prepare import Settings, prepare
-from unified.data.readers import JsonPairCorpus
+from unified.corpus.annotate import Annotator
+from unified.corpus.prepare import Settings, prepare
+from unified.corpus.readers import JsonPairCorpus
+from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.vocabulary import Vocabulary
-from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
+from unified.files.destination import MANIFEST
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING
 from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
-from unified.results import FILE_NAME
-from unified.tasks.base import Codec, Understanding, require_markable
-from unified.tasks.batches import drawn, units_of
+from unified.reports.results import FILE_NAME
+from unified.runtime.parallel import available_cores
 from unified.tasks.finetuning import Job, Learnt, Start, data_hash, with_both
-from unified.tasks.heads import parse_head, parse_heads
+from unified.tasks.heads.base import Codec, Understanding, require_markable
+from unified.tasks.heads.batches import drawn, units_of
+from unified.tasks.heads.registry import parse_head, parse_heads
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks, Share, folders_of
+from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import Room, Writer, WritingTask, WritingTraining
-from unified.tokenization.source import TokenizerSource
 from unified.tokenization.symbols import require_symbol
 
 if TYPE_CHECKING:
-    from unified.hub import UnifiedLM
+    from unified.inference.language_model import UnifiedLM
 
 
 def job_of(task: Task | WritingTask | SeveralTasks, training: Training, start: Start, folder: Path) -> Job:

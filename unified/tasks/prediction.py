@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from unified.data.annotate import Annotator
+from unified.corpus.annotate import Annotator
 from unified.data.example import Batch
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
-from unified.tasks.base import Codec, Reading, Understanding
-from unified.tasks.batches import assembled, batches_of, packed_length, units_of
-from unified.tasks.named_entities import NOTHING_TO_MARK, annotated
+from unified.tasks.heads.base import Codec, Reading, Understanding
+from unified.tasks.heads.batches import assembled, batches_of, packed_length, units_of
+from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Predictor:
         ahead: items that are read before the first of them is answered; more where they belong together.
         annotator: finds the named entities of items that do not name theirs, for a model whose attention reads them.
         others: further models that answer together with ``model``, each with the name of its head; what they predict is
-            averaged, see :meth:`unified.tasks.base.Understanding.averaged`.
+            averaged, see :meth:`unified.tasks.heads.base.Understanding.averaged`.
 
     Raises:
         UnifiedError: there is an annotator, but the model reads no entities.
@@ -72,8 +72,8 @@ class Predictor:
         return self.task.official(items, predictions)
 
     def predict(self, items: Iterable) -> Iterator[dict[str, Any]]:
-        """One JSON object for each item, see :meth:`unified.tasks.base.Understanding.predict`; ``cut``, how many of its
-        tokens were not read, where some were not."""
+        """One JSON object for each item, see :meth:`unified.tasks.heads.base.Understanding.predict`; ``cut``, how many
+        of its tokens were not read, where some were not."""
         some: list = []
         for item in items:
             group = self.task.group_of(item)

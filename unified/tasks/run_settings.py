@@ -10,10 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from unified.checkpoints.trained import contents
-from unified.claims import Claim
-from unified.data.destination import MANIFEST
+from unified.files.claims import Claim
+from unified.files.destination import MANIFEST
 from unified.tasks.finetuning import Job
-from unified.tasks.items import items_text
+from unified.tasks.heads.items import items_text
 from unified.tasks.writing import WritingTask
 
 #: Options of ``unified finetune`` that decide no score, whose contents are compared instead, or whose effect is named

@@ -26,7 +26,7 @@ class Share:
 
     Attributes:
         task: what is learnt.
-        weight: how often an epoch reads its training items, see :class:`unified.tasks.HeadEntry`.
+        weight: how often an epoch reads its training items, see :class:`unified.tasks.heads.HeadEntry`.
     """
 
     task: Task

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unified.errors import UnifiedError
-from unified.tasks.span import SpanAnswers
+from unified.tasks.heads.span import SpanAnswers
 
 #: The value of ``--threshold`` that asks for the best one of the development set.
 BEST = "best"

@@ -9,16 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified.data.windows import TokenCounter
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
 from unified.tasks.grids import Grid
 from unified.tasks.settings import Published, Training
+from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 if TYPE_CHECKING:
-    from unified.hub import UnifiedLM
+    from unified.inference.language_model import UnifiedLM
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class WritingItem:
         target: the text; None where it is to be written.
         references: all texts that are right, where there are several.
         group: of items whose references are pooled, a name.
-        sentences, oracle: of the extractive loss, see :func:`unified.data.summaries.pairs.write_pairs`.
+        sentences, oracle: of the extractive loss, see :func:`unified.tasks.datasets.summaries.pairs.write_pairs`.
         unread: tokens that the source leaves out of what it was made of; None where it has all.
     """
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unified.metrics.coqa import COQA_SIGNATURE, score_coqa
-from unified.metrics.generation import score_generation
-from unified.metrics.question_generation import from_bert_words, penn_treebank, score_question_generation
-from unified.metrics.summaries import POST_PROCESSING
+from unified.tasks.metrics.coqa import COQA_SIGNATURE, score_coqa
+from unified.tasks.metrics.generation import score_generation
+from unified.tasks.metrics.question_generation import from_bert_words, penn_treebank, score_question_generation
+from unified.tasks.metrics.summaries import POST_PROCESSING
 from unified.tasks.writing import WritingItem
 
 
@@ -19,7 +19,7 @@ def score_texts(
     separator: str | None = None,
     post_processing: str | None = None,
 ) -> dict[str, Any]:
-    """BLEU, ROUGE and exact texts, see :class:`unified.metrics.generation.GenerationScores`.
+    """BLEU, ROUGE and exact texts, see :class:`unified.tasks.metrics.generation.GenerationScores`.
 
     Args:
         bert_words: has no influence here.

@@ -26,9 +26,9 @@ from pathlib import Path
 
 import numpy as np
 
+from unified.corpus.noun_phrases import NounPhrases
 from unified.errors import UnifiedError
 from unified.tokenization.base import SPECIAL_SYMBOLS, pairs_of_integers
-from unified.tokenization.noun_phrases import NounPhrases
 from unified.tokenization.wordpiece import CONTINUATION, SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
 
 FILE_NAME = "anna.json"

@@ -17,9 +17,9 @@ from itertools import takewhile
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.metrics.conll import Mention
-from unified.tasks.coreference import Coreference
-from unified.tasks.documents import DocumentItem, read_conll, response_text
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.documents import DocumentItem, read_conll, response_text
+from unified.tasks.metrics.conll import Mention
 
 PRONOUNS = frozenset(
     "i me my mine myself you your yours yourself he him his himself she her hers herself it its itself "

@@ -29,9 +29,9 @@ from augment_sizes import SIZES, Size  # noqa: E402
 from steps import Run, Step  # noqa: E402
 
 from unified.errors import UnifiedError  # noqa: E402
-from unified.processes import module_command  # noqa: E402
-from unified.result_tables import tables  # noqa: E402
-from unified.results import FILE_NAME, read_results  # noqa: E402
+from unified.reports.result_tables import tables  # noqa: E402
+from unified.reports.results import FILE_NAME, read_results  # noqa: E402
+from unified.runtime.processes import module_command  # noqa: E402
 
 UNIFIED = tuple(module_command("unified.cli"))
 

@@ -1,0 +1,39 @@
+"""Options of the commands that find named entities in a task's texts by a spaCy pipeline."""
+
+from __future__ import annotations
+
+import argparse
+
+from unified.errors import UnifiedError
+
+
+def add_pipeline_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spacy",
+        metavar="PIPELINE",
+        help="spaCy pipeline, by name or folder, that finds named entities in the task's texts; for a model whose "
+        "attention reads them",
+    )
+    parser.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
+
+
+def entity_source(args: argparse.Namespace):
+    """The :class:`unified.corpus.annotate.AnnotationSource` of the options; None where no pipeline is given.
+
+    Raises:
+        UnifiedError: --spacy-code stands without --spacy.
+    """
+    from unified.corpus.annotate import AnnotationSource
+    from unified.tasks.heads.named_entities import KIND
+
+    require_pipeline(args)
+    return None if args.spacy is None else AnnotationSource((KIND,), args.spacy, args.spacy_code)
+
+
+def require_pipeline(args: argparse.Namespace) -> None:
+    """
+    Raises:
+        UnifiedError: --spacy-code stands without --spacy.
+    """
+    if args.spacy is None and args.spacy_code is not None:
+        raise UnifiedError(f"--spacy-code {args.spacy_code} belongs to a pipeline; give --spacy PIPELINE too")

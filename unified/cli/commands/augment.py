@@ -1,0 +1,224 @@
+"""``unified augment``: questions about unlabelled passages, and fine-tuning on them first and on real ones then."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+
+from unified.cli.commands.annotating.pipeline import require_pipeline
+from unified.errors import UnifiedError
+
+HELP = "make questions about passages of a corpus, answered and unanswerable ones, and fine-tune on them; resumable"
+
+
+_ROLES = ("answers", "asks", "reads")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="corpus: documents as `unified prepare` takes them")
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="what each stage makes; a broken run goes on")
+    parser.add_argument("--text-field", default="text", metavar="NAME", help="field of a JSON line (text)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all that is drawn (1)")
+
+    models = parser.add_argument_group("models", "Checkpoint files, or folders with one.")
+    models.add_argument("--answers", required=True, metavar="MODEL", help="of `unified finetune squad-answers`")
+    models.add_argument("--asks", required=True, metavar="MODEL", help="of `unified finetune squad_qg`")
+    models.add_argument("--reads", required=True, metavar="MODEL", help="of `unified finetune squad1.1` or squad2.0")
+    models.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    models.add_argument("--threads", type=_positive, metavar="N", help="threads (torch's choice)")
+    models.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="questions written together (32)")
+    models.add_argument("--max-tokens", type=_positive, default=4096, metavar="N", help="tokens read together (4096)")
+    models.add_argument("--block", type=_positive, default=16, metavar="N", help="passages saved together (16)")
+
+    stages = parser.add_argument_group("stages", "Defaults are UniLM's, appendix A, where it says.")
+    stages.add_argument("--passages", type=_positive, metavar="N", help="paragraphs drawn from the corpus (all)")
+    stages.add_argument(
+        "--words", type=_positive, nargs=2, default=(80, 500), metavar=("MIN", "MAX"), help="of a paragraph (80 500)"
+    )
+    stages.add_argument("--top", type=_positive, default=30, metavar="N", help="candidate answers of a passage (30)")
+    stages.add_argument("--beam", type=_positive, default=3, metavar="N", help="beam of the questions (3)")
+    stages.add_argument(
+        "--max-length", type=_positive, metavar="N", help="tokens of a question (those of training, or 48)"
+    )
+    stages.add_argument(
+        "--max-source",
+        type=_positive,
+        metavar="N",
+        help="tokens shown to ask from (those of training, or 456, or the room)",
+    )
+    stages.add_argument(
+        "--least-f1", type=_share, default=0.6, metavar="F", help="of the answer read and the candidate (0.6)"
+    )
+    stages.add_argument(
+        "--unanswerable",
+        type=_share,
+        default=0.8,
+        metavar="F",
+        help="share of the questions that one without an answer is made of, where it can be (0.8)",
+    )
+    stages.add_argument(
+        "--spacy", metavar="PIPELINE", help="spaCy pipeline that types entities (rules: dates, numbers, names)"
+    )
+    stages.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
+
+    training = parser.add_argument_group(
+        "fine-tuning",
+        "With --squad and --init the commands of both stages are printed; with --finetune they are run.",
+    )
+    training.add_argument("--squad", metavar="FOLDER", help="folder with SQuAD 2.0's train and dev files")
+    training.add_argument("--init", metavar="CHECKPOINT", help="model that the first stage starts from")
+    training.add_argument("--finetune", action="store_true", help="run them")
+    training.add_argument(
+        "--auxiliary-masking",
+        type=float,
+        default=0.3,
+        metavar="W",
+        help="weight of masked language modelling in both stages; 0 does without (0.3)",
+    )
+    training.add_argument("--first", default="", metavar="OPTIONS", help="of `unified finetune`, for the first stage")
+    training.add_argument("--second", default="", metavar="OPTIONS", help="and for the second")
+
+
+def run(args: argparse.Namespace) -> int:
+    # Imported here, so that --help does not wait for torch.
+    import torch
+
+    from unified.files.claims import claimed_folder
+    from unified.runtime.devices import usable_device
+    from unified.tasks.augmentation.pipeline import KEPT
+    from unified.tasks.augmentation.stages import Stages
+
+    if args.words[0] > args.words[1]:
+        raise UnifiedError(f"--words {args.words[0]} {args.words[1]}: the first must not exceed the second")
+    require_pipeline(args)
+    usable_device(args.device, "--device")
+    output = Path(args.output)
+    then = _two_stages(args, output)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    claim = _claim(args)
+    models = None if Stages(output, args.block).path(KEPT).exists() else _models(args)
+    with claimed_folder(output, claim, "name another folder"):
+        _run_stages(args, output, models)
+        if then is not None:
+            then.prepare()
+            if args.finetune:
+                then.run()
+            else:
+                print("\n".join(map(shlex.join, then.commands().values())))
+    return 0
+
+
+def _run_stages(args: argparse.Namespace, output: Path, models) -> None:
+    """From passages to questions; says what was made.
+
+    Raises:
+        UnifiedError: nothing can be made of the corpus, or no question was kept.
+    """
+    from unified.tasks.augmentation.entities import entities_by_rules, entities_of_spacy
+    from unified.tasks.augmentation.passages import Passage, sample_passages
+    from unified.tasks.augmentation.pipeline import GENERATED, Pipeline
+    from unified.tasks.augmentation.stages import Stages
+
+    find = entities_of_spacy(args.spacy, args.spacy_code) if args.spacy else entities_by_rules
+
+    def passages() -> list[Passage]:
+        found = sample_passages(args.inputs, args.text_field, args.passages, tuple(args.words), args.seed)
+        if args.passages and len(found) < args.passages:
+            print(f"passages: only {len(found):,} paragraphs are that long", file=sys.stderr, flush=True)
+        return found
+
+    pipeline = Pipeline(args.top, args.least_f1, args.unanswerable, find, args.seed)
+    counts = pipeline.run(Stages(output, args.block), passages, models)
+    print(json.dumps(counts, indent=2), flush=True)
+    if not counts["kept"]:
+        raise UnifiedError(
+            f"{output}: no question was answered like its candidate, so there is nothing to train on; see the file "
+            "questions.jsonl: do --answers, --asks and --reads suit the corpus?"
+        )
+    print(f"written to {output / GENERATED}", file=sys.stderr, flush=True)
+
+
+def _two_stages(args: argparse.Namespace, output: Path):
+    from unified.tasks.augmentation.pipeline import GENERATED
+    from unified.tasks.augmentation.two_stages import TwoStages
+
+    if not (args.squad and args.init):
+        if args.squad or args.init or args.finetune:
+            raise UnifiedError("fine-tuning needs both --squad and --init")
+        return None
+    options = (tuple(shlex.split(words)) for words in (args.first, args.second))
+    generated = (output / GENERATED).parent
+    then = TwoStages(
+        output, generated, Path(args.squad), Path(args.init), args.auxiliary_masking, *options, seed=args.seed
+    )
+    then.check()
+    return then
+
+
+def _claim(args: argparse.Namespace):
+    """What decides the files of all stages; folders may move, contents may not change."""
+    from unified.checkpoints.trained import find_checkpoint
+    from unified.files.claims import Claim, hashes
+
+    names = ("text_field", "passages", "words", "top", "beam", "max_length", "max_source", "least_f1", "unanswerable")
+    names += ("spacy", "spacy_code", "batch_size", "max_tokens", "block", "seed")
+    inputs = {"the corpus": hashes(_existing("INPUT", Path(path)) for path in args.inputs)}
+    for role in _ROLES:
+        inputs[f"--{role}"] = hashes([_existing(f"--{role}", find_checkpoint(getattr(args, role)))])
+    return Claim({f"--{name.replace('_', '-')}": getattr(args, name) for name in names}, inputs)
+
+
+def _existing(what: str, path: Path) -> Path:
+    if not path.is_file():
+        raise UnifiedError(f"{what} {path}: no such file")
+    return path
+
+
+def _models(args: argparse.Namespace):
+    from dataclasses import replace
+
+    from unified.inference.language_model import UnifiedLM
+    from unified.tasks.augmentation.pipeline import Models
+    from unified.tasks.augmentation.questions import Asking
+    from unified.tasks.composing import usual_question, usual_window
+
+    loaded = {path: UnifiedLM.from_pretrained(path, device=args.device) for path in {getattr(args, r) for r in _ROLES}}
+    readers = []
+    for role in ("answers", "reads"):
+        try:
+            predictor = loaded[getattr(args, role)].predictor("span")
+        except UnifiedError as error:
+            raise UnifiedError(f"--{role} {getattr(args, role)}: {error}") from None
+        readers.append(replace(predictor, most_places=args.max_tokens))
+    asks = loaded[args.asks]
+    try:
+        asks.scheme(prompt=False)
+    except UnifiedError as error:
+        raise UnifiedError(f"--asks {args.asks}: {error}") from None
+    max_length = usual_question(asks.lengths) if args.max_length is None else args.max_length
+    room = int(min(asks.room(max_length), 1 << 30))
+    max_source = usual_window(asks.lengths, room) if args.max_source is None else args.max_source
+    if not 3 <= max_source <= room:
+        raise UnifiedError(f"--max-source {max_source}: the model has room for 3 to {room} tokens beside a question")
+    options = {"beam": args.beam, "max_length": max_length, "batch_size": args.batch_size}
+    return Models(readers[0], Asking(asks, max_source, options), readers[1])
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got {text!r}")
+    return value

@@ -1,0 +1,85 @@
+"""``unified convert``: checkpoints of other libraries in, and out again; ours over another dictionary."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from unified.checkpoints.roberta import import_roberta
+from unified.checkpoints.vocabularies import SEED, change_vocabulary
+from unified.errors import UnifiedError
+from unified.generation.decoder import SCHEMES
+from unified.huggingface.bert import export_bert, import_bert
+from unified.huggingface.xlnet import export_xlnet, import_xlnet
+from unified.tokenization import tokenizer_files
+
+HELP = "make a checkpoint of this library from one of another, or the reverse, or over another dictionary"
+IMPORTS = {"bert": import_bert, "roberta": import_roberta, "xlnet": import_xlnet}
+EXPORTS = {"bert": export_bert, "xlnet": export_xlnet}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    direction = parser.add_mutually_exclusive_group(required=True)
+    direction.add_argument(
+        "--from",
+        dest="source_format",
+        choices=IMPORTS,
+        help="import: bert, xlnet (folders of transformers or TensorFlow) or roberta (of fairseq)",
+    )
+    direction.add_argument(
+        "--to", dest="target_format", choices=EXPORTS, help="export: bert or xlnet (for transformers)"
+    )
+    direction.add_argument(
+        "--vocabulary", metavar="DATA", type=Path, help="put a checkpoint over the dictionary of this data folder"
+    )
+    parser.add_argument(
+        "--writes",
+        choices=(*SCHEMES, "nothing"),
+        help="how an imported model writes, with --from: cloze or next where it was fine-tuned on pairs, left_to_right "
+        "where it continues prompts (default: left_to_right with UniLM's six token types, permutation of XLNet, else "
+        "nothing)",
+    )
+    parser.add_argument("--seed", type=int, help=f"of new symbols' rows, with --vocabulary (default: {SEED})")
+    parser.add_argument("input", metavar="IN", type=Path, help="folder to import, or checkpoint (file or folder)")
+    parser.add_argument("output", metavar="OUT", type=Path, help="new folder")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.writes is not None and not args.source_format:
+        raise UnifiedError("--writes says how an imported model writes; without --from leave it out")
+    if args.seed is not None and not args.vocabulary:
+        raise UnifiedError("--seed is that of --vocabulary's new rows; leave it out")
+    if args.source_format and not args.input.is_dir():
+        raise UnifiedError(
+            f"{args.input}: no such folder; a model of the Hugging Face hub comes into one by "
+            "`hf download NAME --local-dir FOLDER`"
+        )
+    if args.vocabulary:
+        _change_vocabulary(args)
+    else:
+        if args.source_format:
+            done = IMPORTS[args.source_format](args.input, args.output, args.writes)
+        else:
+            done = EXPORTS[args.target_format](args.input, args.output)
+        if done.new:
+            print(f"not in {args.input}, drawn at random when loaded: {', '.join(done.new)}")
+        for remark in done.remarks:
+            print(f"{args.input}: {remark}")
+        if done.left_out:
+            print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
+    has_tokenizer = args.target_format or tokenizer_files(args.output)
+    print(f"wrote {args.output}" + ("" if has_tokenizer else ", without a tokenizer"))
+    return 0
+
+
+def _change_vocabulary(args: argparse.Namespace) -> None:
+    seed = SEED if args.seed is None else args.seed
+    done = change_vocabulary(args.input, args.vocabulary, args.output, seed)
+    print(f"symbols kept: {len(done.kept)}")
+    fates = {
+        f"new, drawn at random with seed {seed} and written only once training has them as targets": done.new,
+        "left out": done.left_out,
+    }
+    for fate, symbols in fates.items():
+        examples = f" ({' '.join(symbols[:8])}{' ...' if len(symbols) > 8 else ''})" if symbols else ""
+        print(f"symbols {fate}: {len(symbols)}{examples}")

@@ -1,0 +1,290 @@
+"""``unified finetune``: fine-tune a model for a task, score it, and write down what was done."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
+from unified.errors import TrainingFailed, UnifiedError
+from unified.runtime.processes import run_module
+
+if TYPE_CHECKING:
+    from unified.tasks.settings import Task
+    from unified.tasks.several import SeveralTasks
+    from unified.tasks.thresholds import FoundThreshold
+    from unified.tasks.writing import WritingTask
+
+#: What to do with a folder of another fine-tuning.
+_ANOTHER = "give another --output, or remove the folder"
+HELP = "fine-tune a model for a task with fairseq-train, then score it; prints the command"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "task",
+        metavar="TASK",
+        help="a task by name, or a head for data in its own format; several at once, each with how often an epoch "
+        "reads its items, as 'rte, mnli:2, stsb:0.5'",
+    )
+    parser.add_argument(
+        "--data", required=True, metavar="PATH", help="folder with the task's official files, or with one for each task"
+    )
+    parser.add_argument(
+        "--init", required=True, metavar="CHECKPOINT", help="model to start from: of fairseq-train or unified convert"
+    )
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="data, checkpoints, predictions and results")
+    parser.add_argument("--run", dest="run_name", default="ours", metavar="NAME", help="name in tables (ours)")
+    parser.add_argument("--system", metavar="NAME", help="head and settings of another paper, such as unilm for GLUE")
+    parser.add_argument("--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)'")
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the data (the task's published ones)")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
+    parser.add_argument(
+        "--micro-batch", type=int, metavar="N", help="sequences that a card reads at once (its share of an update)"
+    )
+    parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
+    parser.add_argument(
+        "--head-rate", type=float, metavar="R", help="learning rate of the head, which is new (as published, or of all)"
+    )
+    parser.add_argument(
+        "--layer-decay",
+        type=float,
+        metavar="R",
+        help="a layer's learning rate as a share of the one above's (as published)",
+    )
+    parser.add_argument(
+        "--mask",
+        metavar="NAME",
+        help="mask under which texts are read: bidirectional, left_to_right, right_to_left, or seq2seq, which reads "
+        "the second of two texts from left to right (that of the model's pre-training or last fine-tuning)",
+    )
+    parser.add_argument(
+        "--lstm",
+        type=int,
+        metavar="N",
+        help="layers of a bidirectional LSTM between the model and the head, drawn at random (none, or as many as the "
+        "model has)",
+    )
+    parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
+    parser.add_argument(
+        "--auxiliary-masking",
+        type=float,
+        default=0.0,
+        metavar="W",
+        help="weight of masked language modelling on the task's texts beside its loss, against forgetting (0)",
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the head's weights, dropout, order (1)")
+    add_grid_arguments(parser)
+    add_selection_arguments(parser)
+    add_pipeline_arguments(parser)
+    parser.add_argument(
+        "--threshold",
+        metavar="best|NUMBER",
+        help="of questions that may have no answer: the probability of that above which there is none; best: the one "
+        "with the highest F1 on the development set (best where the rules are those of SQuAD 2.0, else 0.5)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="prepare the data and print the command, no more")
+    parser.add_argument(
+        "--fairseq",
+        default="",
+        metavar="OPTIONS",
+        help="further options of fairseq-train, such as '--fp16'",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from unified.cli.commands.finetuning.grid import finetune_grid
+    from unified.cli.commands.finetuning.groups import finetune_each
+    from unified.tasks.catalogue import GROUPS
+
+    if args.task in GROUPS:
+        for option, value in (("--grid", args.grid), ("--seeds", args.seeds)):
+            if value is not None:
+                members = ", ".join(GROUPS[args.task].members.values())
+                raise UnifiedError(f"{option}: {args.task} stands for several tasks; run it for each of {members}")
+        return finetune_each(args, GROUPS[args.task], _finetune)
+    if args.grid is not None or args.seeds is not None:
+        return finetune_grid(args, _task_of(args), _finetune)
+    return _finetune(args)
+
+
+def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
+    """The task that the options name, with the head and the data that they choose."""
+    from unified.tasks.catalogue import with_head
+    from unified.tasks.selection import with_held_out
+    from unified.tasks.several import SeveralTasks, tasks_named
+    from unified.tasks.writing import WritingTask
+
+    task = tasks_named(args.task)
+    task = task if args.system is None else task.as_in(args.system)
+    if isinstance(task, WritingTask):
+        _refuse_for_writing(args, task.name)
+    elif args.head is not None:
+        if isinstance(task, SeveralTasks):
+            raise UnifiedError(f"--head {args.head}: there are several tasks; it is for one")
+        task = with_head(task, args.head)
+    return task if args.hold_out is None else with_held_out(task, args.hold_out)
+
+
+def _finetune(args: argparse.Namespace) -> int:
+    """Fine-tune for one task, or for several at once."""
+    from unified.corpus.annotate import annotating
+    from unified.files.claims import claimed_folder
+    from unified.tasks.catalogue import with_changes
+    from unified.tasks.finetuning import Start
+    from unified.tasks.jobs import job_of
+    from unified.tasks.run_settings import claim_of
+    from unified.tasks.thresholds import parse_threshold, require_abstaining
+
+    threshold = None if args.threshold is None else parse_threshold(args.threshold)
+    if args.micro_batch is not None and args.micro_batch < 1:
+        raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
+    task = _task_of(args)
+    training = with_changes(
+        task.training,
+        select=args.select,
+        validations=args.validations,
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        learning_rate=args.learning_rate,
+        head_rate=args.head_rate,
+        layer_decay=args.layer_decay,
+        longest=args.longest,
+    )
+    check_selection(task, training.select, args.fairseq)
+    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
+    if args.auxiliary_masking and start.config.token_head == "none":
+        raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
+    job = job_of(task, training, start, Path(args.output))
+    with annotating(_entity_source(args, job.start.config), job.data) as annotator:
+        splits = job.items_of(Path(args.data), annotator)
+    require_abstaining(job.understandings(splits), threshold, task.name)
+    with claimed_folder(job.folder, claim_of(vars(args), job, splits), _ANOTHER, job.begun):
+        if all(path.is_file() for path in job.results) and not args.dry_run:
+            print(f"{job.folder}: trained with these settings before; nothing is changed", file=sys.stderr)
+            return 0
+        job.write(splits, annotator)
+        return _train(args, job, splits, threshold)
+
+
+def _train(args: argparse.Namespace, job, splits, threshold: float | str | None) -> int:
+    import torch
+
+    from unified.cli.commands import plugin_dir
+
+    options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
+    options[1:1] = ["--user-dir", str(plugin_dir.folder())]
+    if args.auxiliary_masking:
+        options += ["--auxiliary-masking", str(args.auxiliary_masking)]
+    words = ["fairseq-train", *options, *shlex.split(args.fairseq)]
+    print(shlex.join(words), flush=True)
+    if args.dry_run:
+        return 0
+    began = time.monotonic()
+    if run_module("fairseq_cli.train", words[1:]):
+        raise TrainingFailed("fairseq-train has failed; what it printed says why")
+    _report(args, job, splits, words, time.monotonic() - began, threshold)
+    return 0
+
+
+def _entity_source(args: argparse.Namespace, config):
+    """What finds named entities in the task's texts; None where nothing shall."""
+    from unified.tasks.heads.named_entities import NOTHING_TO_MARK
+
+    source = entity_source(args)
+    if source is not None and not config.reads_entities:
+        raise UnifiedError(NOTHING_TO_MARK)
+    return source
+
+
+def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
+    for option, value in (("--mask", args.mask), ("--lstm", args.lstm)):
+        if value is not None:
+            raise UnifiedError(f"{option} {value}: {name} is a task of writing; the option is for understanding")
+    for option, value in (("--head", args.head), ("--head-rate", args.head_rate)):
+        if value is not None:
+            raise UnifiedError(f"{option} {value}: {name} is a task of writing, which needs no head")
+    if args.auxiliary_masking:
+        raise UnifiedError(f"--auxiliary-masking: {name} is a task of writing, which masks its texts anyway")
+
+
+def _submit(task, folder: Path) -> None:
+    """Files for the task's server, where there is one and its whole test set was predicted."""
+    try:
+        written = task.submit(folder, folder / "submission") if task.submit else []
+    except UnifiedError as problem:
+        print(f"no submission: {problem}", file=sys.stderr)
+        return
+    for path in written:
+        print(f"for the task's server: {path}", file=sys.stderr)
+
+
+def _report(
+    args: argparse.Namespace, job, splits, words: list[str], seconds: float, threshold: float | str | None
+) -> None:
+    from unified.inference.language_model import UnifiedLM
+    from unified.reports.results import write_result
+    from unified.tasks.run_settings import model_of, settings_of
+
+    model, settings = model_of(args.init, job), settings_of(vars(args), job, words)
+    handle, scores = UnifiedLM.from_pretrained(job.folder / f"checkpoint_{job.training.select}.pt", job.data), {}
+    for learnt in job.learnt(handle, splits):
+        learnt.folder.mkdir(exist_ok=True)
+        scores[learnt.task.name], found = _scores(learnt, threshold)
+        path = write_result(
+            learnt.folder,
+            task=learnt.task.name,
+            run=args.run_name,
+            scores=scores[learnt.task.name],
+            seed=args.seed,
+            command=words,
+            model=model,
+            settings=settings,
+            data=learnt.data,
+            published=learnt.task.published,
+            checkpoint=job.training.select,
+            measure=learnt.measure,
+            seconds=round(seconds, 1),
+            **({"null_threshold": asdict(found)} if found else {}),
+            **({"together": learnt.together} if learnt.together else {}),
+        )
+        _submit(learnt.task, learnt.folder)
+    print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
+    written = f"{path} and the other tasks' folders" if learnt.together else path
+    print(f"written to {written}; `unified results {job.folder}` makes a table of it", file=sys.stderr)
+
+
+def _scores(learnt, threshold: float | str | None) -> tuple[dict[str, dict], FoundThreshold | None]:
+    """Scores of every split with labels, and the threshold chosen on the development set; predictions are written."""
+    from unified.tasks.evaluation import outcomes
+    from unified.tasks.prediction import cut_note
+
+    folder, scores, found = learnt.folder, {}, None
+    for outcome in outcomes(learnt, threshold):
+        if outcome.threshold and found is None:
+            found = outcome.threshold
+            print(
+                f"{learnt.task.name}: no answer where its probability exceeds {found.value:.4g}, which gives the "
+                f"highest F1 of {found.found_on}; --threshold NUMBER sets it",
+                file=sys.stderr,
+            )
+        cut = sum("cut" in one for one in outcome.predictions)
+        note = cut_note(cut, len(outcome.predictions), learnt.predictor.reads)
+        if note:
+            print(f"{outcome.name}: {note}", file=sys.stderr, flush=True)
+        with (folder / f"predictions.{outcome.name}.jsonl").open("w", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in outcome.predictions)
+        for name, content in outcome.official.items():
+            if not isinstance(content, str):
+                content = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+            (folder / f"{outcome.name}.{name}").write_text(content, encoding="utf-8")
+        if outcome.scores is not None:
+            scores[outcome.name] = outcome.scores
+    return scores, found

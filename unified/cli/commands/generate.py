@@ -1,0 +1,143 @@
+"""``unified generate``: write a text for each sentence of a folder or a file, in several processes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from unified.errors import UnifiedError
+from unified.generation.config import GenerationConfig
+from unified.generation.penalties import PENALTIES
+
+HELP = "generate texts from a trained model, in several processes, going on after a crash where it stopped"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "data",
+        nargs="?",
+        metavar="DATA",
+        help="prepared folder of pairs; with --input, the folder with dictionary and tokenizer (default: the model's)",
+    )
+    parser.add_argument("--path", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
+    parser.add_argument(
+        "--output", required=True, metavar="FILE", help="where the lines go, as fairseq-generate has them"
+    )
+    parser.add_argument("--input", metavar="FILE", help="text file of one source a line, instead of a split of DATA")
+    parser.add_argument("--subset", default="test", metavar="NAME", help="split of DATA to write from (test)")
+    parser.add_argument("-s", "--source-lang", metavar="NAME", help="source side of DATA, where it holds several pairs")
+    parser.add_argument("-t", "--target-lang", metavar="NAME", help="target side of DATA")
+    parser.add_argument("--processes", type=_positive, default=1, metavar="N", help="processes, each with a model (1)")
+    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of each process (1)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    parser.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="sentences at a time (32)")
+    parser.add_argument(
+        "--chunk", type=_positive, default=128, metavar="N", help="sentences that are saved together (128)"
+    )
+    parser.add_argument(
+        "--max-source",
+        type=int,
+        metavar="N",
+        help="tokens kept from the front of each source; 0: all (as in training, or what the positions leave)",
+    )
+    parser.add_argument(
+        "--prompt",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="continue the sources from left to right (default: after pre-training alone)",
+    )
+    _add_search(parser.add_argument_group("search"))
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _add_search(group: argparse._ArgumentGroup) -> None:
+    """One option for each field of GenerationConfig."""
+    for field in fields(GenerationConfig):
+        option, sentence = "--" + field.name.replace("_", "-"), field.metadata["help"]
+        if field.name == "no_repeat_ignore":
+            group.add_argument(
+                option, nargs="+", default=[], metavar="SYMBOL", help="symbols that n-gram blocking leaves alone"
+            )
+        elif field.name == "length_penalty":
+            group.add_argument(option, choices=sorted(PENALTIES), default=field.default, help=sentence)
+        elif isinstance(field.default, bool):
+            group.add_argument(option, action="store_true", help=sentence)
+        else:
+            kind, default, known = type(field.default), field.default, str(field.default)
+            if field.name == "max_length":
+                default, known = None, f"as in training, or {known}"
+            group.add_argument(option, type=kind, default=default, metavar="N", help=f"{sentence} ({known})")
+
+
+def run(args: argparse.Namespace) -> int:
+    # Imported here, so that --help does not wait for torch.
+    import torch
+
+    from unified.checkpoints.trained import dictionary_file, find_checkpoint
+    from unified.data.vocabulary import Vocabulary
+    from unified.inference.sentences import FileSentences, FolderSentences
+    from unified.inference.several_processes import ChunkWriter, spread
+    from unified.runtime.devices import usable_device
+
+    if args.data is None and args.input is None:
+        raise UnifiedError("nothing to write from: give a prepared folder DATA, or a text file with --input")
+    if args.max_source is not None and args.max_source < 0:
+        raise UnifiedError(f"--max-source must be 0 or a number of tokens, got {args.max_source}")
+    usable_device(args.device, "--device")
+    torch.set_num_threads(args.threads)
+    checkpoint, output = find_checkpoint(args.path), Path(args.output)
+    options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
+    data, options["max_length"], max_source = _of_checkpoint(checkpoint, args)
+    config = GenerationConfig.of_options(Vocabulary.load(dictionary_file(data)), **options)
+    if args.input is not None:
+        sentences = FileSentences(Path(args.input))
+    else:
+        sentences = FolderSentences(Path(args.data), args.subset, args.source_lang, args.target_lang)
+    spread(
+        ChunkWriter(
+            checkpoint=checkpoint,
+            data=data,
+            sentences=sentences,
+            config=config,
+            prompt=args.prompt,
+            max_source=max_source,
+            chunk=args.chunk,
+            batch_size=args.batch_size,
+            threads=args.threads,
+            device=args.device,
+            parts=output.with_name(output.name + ".parts"),
+        ),
+        output,
+        args.processes,
+        lambda text: print(f"generate: {text}", file=sys.stderr, flush=True),
+    )
+    return 0
+
+
+def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, int, int]:
+    """Folder of the dictionary, most tokens to write, and tokens of a source that are read (0: all).
+
+    What is no option is as the checkpoint was trained. The lengths of pairs do not concern prompts, which are whole.
+    """
+    from unified.checkpoints import load_checkpoint
+    from unified.checkpoints.trained import find_data, pair_lengths, read
+    from unified.generation import SCHEMES
+    from unified.generation.lengths import PairLengths
+
+    content = load_checkpoint(checkpoint)
+    data = find_data(checkpoint, content, args.data)
+    trained, lengths = read(checkpoint, content, data), pair_lengths(content)
+    positions, max_length, max_source = trained.config.position_limit, args.max_length, args.max_source
+    continues = trained.writes in SCHEMES and SCHEMES[trained.writes].prompt
+    if continues if args.prompt is None else args.prompt:
+        lengths, max_source = PairLengths(), max_source or 0
+    if max_length is None:
+        max_length = max(lengths.default_length(positions, max_source), args.min_length)
+    return data, max_length, lengths.source_limit(positions, max_length, max_source) or 0

@@ -1,0 +1,59 @@
+"""``unified pairs``: a published data set of summaries as pairs of source and target."""
+
+from __future__ import annotations
+
+import argparse
+
+from unified.errors import UnifiedError
+from unified.tasks.datasets.summaries.formats import FORMATS
+from unified.tasks.datasets.summaries.oracles import DEFAULT_ORACLE, ORACLES
+
+HELP = "turn a data set of summaries, as it is distributed, into JSON lines for `unified prepare`"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    forms = "; ".join(f"{name}: {form.known}" for name, form in FORMATS.items())
+    parser.add_argument("data_set", choices=tuple(FORMATS), metavar="DATASET", help=f"what it is read from: {forms}")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders of one part, such as train")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where the pairs go (*.jsonl)")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE where it is there")
+    parser.add_argument(
+        "--list", metavar="FILE", help="which files of the folders to take, one a line: names, or addresses of stories"
+    )
+    parser.add_argument(
+        "--separator", default="|", metavar="SYMBOL", help="between the sentences of a summary; a / within texts (|)"
+    )
+    parser.add_argument(
+        "--oracle",
+        nargs="?",
+        const=DEFAULT_ORACLE,
+        choices=tuple(ORACLES),
+        help="say where sentences begin and which of them an extractive summary takes, see `unified prepare`: the best "
+        "combination by ROUGE-2 (combinations, the default), or a greedy search by ROUGE-1 and ROUGE-2 (greedy)",
+    )
+    parser.add_argument("--skip-empty", action="store_true", help="leave pairs with an empty side out")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+
+
+def run(args: argparse.Namespace) -> None:
+    from unified.runtime.parallel import available_cores
+    from unified.tasks.datasets.summaries.inputs import Inputs
+    from unified.tasks.datasets.summaries.pairs import PairConverter, write_pairs
+
+    workers = available_cores() if args.workers is None else args.workers
+    if workers < 1:
+        raise UnifiedError(f"--workers must be at least 1, got {workers}")
+    inputs = Inputs(args.data_set, tuple(args.inputs), args.list)
+    converter = PairConverter(inputs, args.separator, args.oracle, args.skip_empty)
+    counts = write_pairs(converter, args.output, workers, args.overwrite)
+    print(f"{counts.pairs:,} pairs")
+    notes = {
+        f"left out, a side is empty: {counts.empty:,}": counts.empty,
+        f"with {args.separator!r} in a text, now a slash: {counts.replaced:,}": counts.replaced,
+        f"without a sentence that the oracle takes: {counts.without_oracle:,}": counts.without_oracle,
+        f"whose oracle might be better with more sentences than were tried: {counts.limited:,}": counts.limited,
+    }
+    for note, count in notes.items():
+        if count:
+            print(note)
+    print(f"wrote {args.output}")

@@ -1,0 +1,282 @@
+"""``unified predict``: what a fine-tuned model answers, JSON lines in and out."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.errors import Problems, UnifiedError
+
+#: What to do with predictions of another run.
+_REMOVE = "remove it, or give another --output"
+HELP = "answer with a model of a task: JSON lines in, JSON lines out, in the same order"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="what the model was fine-tuned for: its head, or its task's name")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="file of items, one JSON object a line, all of which are checked first; - for stdin; or one item, {...}",
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        action="append",
+        metavar="CHECKPOINT",
+        help="checkpoint file, or a folder with one; given several times, models of the same task answer together",
+    )
+    parser.add_argument("--head", metavar="NAME", help="which head answers, where the model has several of a kind")
+    parser.add_argument(
+        "--output", metavar="FILE", help="where predictions go instead of stdout; a broken run goes on where it stopped"
+    )
+    parser.add_argument(
+        "--ahead", type=int, default=512, metavar="N", help="items read before the first of them is answered (512)"
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="tokens read together (4096); not for tasks of writing"
+    )
+    add_pipeline_arguments(parser)
+    parser.add_argument(
+        "--threshold",
+        metavar="best|NUMBER",
+        help="of questions that may have no answer: the probability of that above which there is none; best: the one "
+        "that fine-tuning found on its development set (best where it found one, else what the head was set to)",
+    )
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads; 0: torch's choice (0)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+
+
+def run(args: argparse.Namespace) -> int:
+    for name in ("ahead", "max_tokens"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+    # Imported here, so that --help does not wait for torch.
+    import torch
+
+    from unified.inference.language_model import UnifiedLM
+    from unified.runtime.devices import usable_device
+    from unified.tasks.prediction import cut_note
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    device = usable_device(args.device, "--device")
+    pipeline = entity_source(args)
+    annotator = None if pipeline is None else pipeline.load()
+    handle = UnifiedLM.ensemble(args.model, device=device, annotator=annotator)
+    predictor = replace(_predictor(args, handle), ahead=args.ahead)
+    source = Path(args.input)
+    if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
+        _check(source, predictor)
+    count = cut = 0
+    items = _items(args.input, predictor)
+    with _destination(args, handle, predictor, items) as stream:
+        for prediction in predictor.predict(items):
+            print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
+            count, cut = count + 1, cut + ("cut" in prediction)
+    note = cut_note(cut, count, predictor.reads)
+    if note:
+        print(f"predict: {note}", file=sys.stderr, flush=True)
+    return 0
+
+
+def _predictor(args: argparse.Namespace, handle):
+    """What answers, or writes."""
+    from unified.tasks.catalogue import task_named
+    from unified.tasks.heads import parse_head
+    from unified.tasks.several import head_name
+    from unified.tasks.thresholds import abstains, parse_threshold, require_abstaining
+    from unified.tasks.writing import Writer, WritingTask
+
+    threshold = None if args.threshold is None else parse_threshold(args.threshold)
+    task = task_named(args.task)
+    if isinstance(task, WritingTask):
+        if args.head:
+            raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")
+        require_abstaining([], threshold, task.name)
+        if args.max_tokens is not None:
+            raise UnifiedError(
+                f"--max-tokens {args.max_tokens}: {task.name} is a task of writing, whose batches are "
+                f"{Writer.batch_size} texts of any length; leave the option out"
+            )
+        handle.decoder(prompt=False)  # refuses models that do not write, before anything is read
+        return Writer(handle, task)
+    own = head_name(task.name)  # of a model of several tasks
+    head = args.head or (own if own in handle.predictors else None)
+    kinds = () if args.head else (parse_head(task.head).kind.name,)
+    predictor = handle.predictor(*kinds, head=head)
+    if threshold is not None or abstains(predictor.task):
+        predictor = replace(predictor, task=_by_threshold(predictor.task, threshold, args))
+    return predictor if args.max_tokens is None else replace(predictor, most_places=args.max_tokens)
+
+
+def _by_threshold(task, threshold: float | str | None, args: argparse.Namespace):
+    """The task with the threshold that is asked for; says which one was found in fine-tuning, where that counts.
+
+    Raises:
+        UnifiedError: it answers every item, or none was found.
+    """
+    from unified.tasks.thresholds import BEST, require_abstaining
+
+    require_abstaining([task], threshold, args.task)
+    if threshold == BEST and task.threshold_found_on is None:
+        raise UnifiedError(
+            f"--threshold best: no results beside {', '.join(args.model)} say which threshold was best on the "
+            "development set; give a number, or fine-tune with --threshold best"
+        )
+    if threshold not in (None, BEST):
+        return task.with_threshold(threshold)
+    if task.threshold_found_on is not None:
+        print(
+            f"no answer where its probability exceeds {task.threshold:.4g}, found on {task.threshold_found_on}; "
+            "--threshold NUMBER sets it",
+            file=sys.stderr,
+        )
+    return task
+
+
+def _check(source: Path, predictor) -> None:
+    """Read a file to its end, before anything is answered.
+
+    Raises:
+        UnifiedError: there is none, or lines of it are wrong, of which the first ten are named.
+    """
+    problems = Problems()
+    for _ in _items(str(source), predictor, problems):
+        pass
+    problems.check(f"{source}: ")
+
+
+def _items(source: str, predictor, problems: Problems | None = None) -> Iterator[Any]:
+    """Items as they come; what is wrong with a line is noted in ``problems``, or without these raised."""
+    from unified.files.json_files import fields_of
+
+    for number, line in _lines(source):
+        if not line.strip():
+            continue
+        try:
+            item = predictor.item(fields_of(line), number)
+        except UnifiedError as problem:
+            if problems is None:
+                raise UnifiedError(f"{_called(source)}: line {number}: {problem}") from None
+            problems.add(f"line {number}", problem)
+        else:
+            yield item
+
+
+def _lines(source: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a file, plain or compressed, of stdin or a pipe, or ``source`` itself, an object."""
+    from unified.files.text_files import numbered_lines
+
+    if _is_object(source):
+        yield 1, source
+    elif source == "-":
+        yield from _streamed(sys.stdin, source)
+    elif Path(source).is_fifo():
+        with open(source, encoding="utf-8") as stream:
+            yield from _streamed(stream, source)
+    else:
+        yield from numbered_lines(source)
+
+
+def _streamed(stream: Iterable[str], source: str) -> Iterator[tuple[int, str]]:
+    number = 0
+    try:
+        for number, line in enumerate(stream, 1):
+            yield number, line
+    except UnicodeDecodeError:
+        raise UnifiedError(f"{_called(source)}: not UTF-8 behind line {number}") from None
+
+
+def _is_object(source: str) -> bool:
+    return source.lstrip().startswith("{")
+
+
+def _called(source: str) -> str:
+    """What messages call it."""
+    return "standard input" if source == "-" else "the item" if _is_object(source) else source
+
+
+@contextmanager
+def _destination(args: argparse.Namespace, handle, predictor, items: Iterator[Any]) -> Iterator[TextIO]:
+    """Where to write; the file gets its name when complete. Takes the items whose predictions an earlier run has left
+    there.
+
+    Raises:
+        UnifiedError: what is left there is not of this model, these settings and these items, or another command is at
+            work on it.
+    """
+    from unified.files.claims import claimed_file
+
+    if args.output is None:
+        yield sys.stdout
+        return
+    partial = Path(args.output + ".partial")
+    with claimed_file(partial, _claim(args, handle, predictor), _REMOVE):
+        _pass_over(partial, items)
+        with partial.open("a", encoding="utf-8") as stream:
+            yield stream
+        partial.replace(args.output)
+
+
+def _claim(args: argparse.Namespace, handle, predictor):
+    """What decides the predictions. Nobody can say whether two streams are equal: each is another."""
+    from unified.checkpoints.trained import contents, find_checkpoint
+    from unified.files.claims import Claim, hashes
+    from unified.tasks.thresholds import abstains
+
+    path = Path(args.input)
+    if _is_object(args.input):
+        read = {"the item": hashlib.sha256(args.input.encode()).hexdigest()}
+    elif args.input == "-" or path.is_fifo():
+        read = {_called(args.input): f"stream {uuid.uuid4()}"}
+    else:
+        read = hashes([path])
+    settings = {
+        "the task": args.task,
+        "--head": args.head,
+        "--max-tokens": args.max_tokens,
+        "--threshold": predictor.task.threshold if abstains(predictor.task) else None,
+        "--spacy": args.spacy,
+        "--spacy-code": args.spacy_code,
+    }
+    checkpoints = [find_checkpoint(model) for model in args.model]
+    return Claim(settings, {"--model": contents(checkpoints, handle.vocabulary, handle.tokenizer), "INPUT": read})
+
+
+def _pass_over(partial: Path, items: Iterator[Any]) -> None:
+    """Take the items of a file's predictions; a last line that is not whole is taken away.
+
+    Raises:
+        UnifiedError: a line is not the prediction of its item.
+    """
+    if not partial.exists():
+        return
+    content = partial.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+        item = next(items, None)
+        if item is None:
+            raise UnifiedError(f"{partial}, line {number}: INPUT has fewer items; {_REMOVE}")
+        if not _is_of(line, item.id):
+            raise UnifiedError(f"{partial}, line {number}: not the prediction of item {item.id!r}; {_REMOVE}")
+    with partial.open("r+b") as stream:
+        stream.truncate(len(whole))
+
+
+def _is_of(line: bytes, item: str) -> bool:
+    try:
+        prediction = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(prediction, dict) and prediction.get("id") == item

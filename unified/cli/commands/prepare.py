@@ -1,0 +1,217 @@
+"""``unified prepare``: text to a folder to train from."""
+
+from __future__ import annotations
+
+import argparse
+
+from unified.data.annotations import ORACLE, SENTENCES
+from unified.errors import UnifiedError
+
+HELP = "turn text, or pairs of source and target, into a folder to train from"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    files = parser.add_argument_group(
+        "text",
+        "Raw text (a sentence or paragraph a line, a blank line between documents) or JSON lines (*.jsonl, a document "
+        "a line), plain or compressed (.gz, .xz, .zst).",
+    )
+    files.add_argument("inputs", nargs="+", metavar="INPUT", help="training text; the sources, with --target")
+    files.add_argument("--valid", nargs="+", metavar="FILE", help="validation text")
+    files.add_argument(
+        "--valid-share", type=float, default=0.0, metavar="F", help="use this share of the documents for validation"
+    )
+    files.add_argument("--test", nargs="+", metavar="FILE", help="test text")
+    files.add_argument("--text-field", default="text", metavar="NAME", help="field of a JSON line (default: text)")
+    files.add_argument("--destination", required=True, metavar="DIR", help="the folder to make")
+    files.add_argument("--overwrite", action="store_true", help="replace DIR where it is a folder made by this command")
+
+    files.add_argument(
+        "--clean",
+        metavar="RULES",
+        help="clean documents by rules such as urls,paths,noise,short_sentences=10,short_documents=100,language=en,"
+        "chunks=300; 'anna' for these",
+    )
+
+    pairs = parser.add_argument_group("pairs", "Two fields of JSON lines, or pairs of raw text files equal in lines.")
+    pairs.add_argument("--source-field", metavar="NAME", help="field of the source")
+    pairs.add_argument("--target-field", metavar="NAME", help="field of the target")
+    pairs.add_argument("--target", nargs="+", metavar="FILE", help="targets of the training text, a file per INPUT")
+    pairs.add_argument("--valid-target", nargs="+", metavar="FILE", help="targets of --valid")
+    pairs.add_argument("--test-target", nargs="+", metavar="FILE", help="targets of --test")
+    pairs.add_argument("--skip-empty", action="store_true", help="leave pairs with an empty side out")
+
+    pairs.add_argument(
+        "--oracle",
+        action="store_true",
+        help="take along which sentences of a source the oracle of `unified pairs --oracle` takes, for the objectives' "
+        "setting extractive",
+    )
+
+    tokenizer = parser.add_argument_group("tokenizer")
+    tokenizer.add_argument(
+        "--tokenizer",
+        default="unigram",
+        metavar="KIND|PATH",
+        help="unigram (default), bpe, char, wordpiece or anna to train one; or a sentencepiece model, a WordPiece "
+        "vocab.txt, or a folder: fine-tuning data take the folder the model was pre-trained on",
+    )
+    tokenizer.add_argument(
+        "--vocabulary-size", type=int, metavar="N", help="pieces to train (default: 32,000, or what the text gives)"
+    )
+    tokenizer.add_argument(
+        "--character-coverage", type=float, metavar="F", help="share of characters (default: 0.9995)"
+    )
+    tokenizer.add_argument(
+        "--normalization",
+        choices=("nmt_nfkc", "nfkc", "identity"),
+        help="of Unicode, by sentencepiece (default: nmt_nfkc, identity for char)",
+    )
+    tokenizer.add_argument("--lowercase", action="store_true", help="fold case")
+    tokenizer.add_argument("--byte-fallback", action="store_true", help="bytes for characters without a piece")
+    tokenizer.add_argument(
+        "--word-share", type=float, metavar="F", help="share of anna's vocabulary that are whole words (default: 0.7)"
+    )
+    tokenizer.add_argument(
+        "--sample-megabytes",
+        type=int,
+        default=20,
+        metavar="N",
+        help="train the tokenizer on a sample of N million characters (default: 20)",
+    )
+
+    spans = parser.add_argument_group("annotations", "Spans of documents, for objectives that hide whole phrases.")
+    spans.add_argument(
+        "--annotate",
+        metavar="KINDS",
+        help="noun_phrases, entities, parts_of_speech, separated by commas; an interrupted run goes on when repeated",
+    )
+    spans.add_argument(
+        "--spacy",
+        metavar="PIPELINE",
+        help="spaCy pipeline that finds them, and the noun phrases that --tokenizer anna takes words from: a name, or "
+        "a folder",
+    )
+    spans.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
+
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--seed", type=int, default=1, help="of the validation share and the sample (default: 1)")
+
+
+def run(args: argparse.Namespace) -> None:
+    # Imported here: `unified --help` imports this module and should not wait for the tokenizers' libraries.
+    from unified.corpus.cleaning import Cleaning
+    from unified.corpus.prepare import Settings, prepare
+    from unified.corpus.tokenizer_source import TokenizerSource
+    from unified.runtime.parallel import available_cores
+
+    settings = Settings(
+        train=_corpus(args, args.inputs, args.target, "--target"),
+        valid=_corpus(args, args.valid, args.valid_target, "--valid-target"),
+        test=_corpus(args, args.test, args.test_target, "--test-target"),
+        valid_share=args.valid_share,
+        tokenizer=TokenizerSource(
+            name=args.tokenizer,
+            vocabulary_size=args.vocabulary_size,
+            character_coverage=args.character_coverage,
+            normalization=args.normalization,
+            lowercase=args.lowercase,
+            byte_fallback=args.byte_fallback,
+            word_share=args.word_share,
+            spacy=args.spacy if args.tokenizer == "anna" else None,
+            spacy_code=args.spacy_code if args.tokenizer == "anna" else None,
+            sample_megabytes=args.sample_megabytes,
+        ),
+        cleaning=None if args.clean is None else Cleaning.parse(args.clean),
+        annotation=_annotation(args),
+        skip_empty=args.skip_empty,
+        oracle=args.oracle,
+        seed=args.seed,
+    )
+    workers = available_cores() if args.workers is None else args.workers
+    manifest = prepare(settings, args.destination, workers=workers, overwrite=args.overwrite)
+    for line in _summary(manifest):
+        print(line)
+    print(f"wrote {args.destination}")
+
+
+def _annotation(args: argparse.Namespace):
+    """Who annotates; None where nobody asked."""
+    from unified.corpus.annotate import AnnotationSource
+
+    if args.annotate is None:
+        if (args.spacy or args.spacy_code) and args.tokenizer != "anna":
+            raise UnifiedError(
+                "--spacy and --spacy-code need --annotate, which says what to annotate, or --tokenizer anna"
+            )
+        return None
+    if args.spacy is None:
+        raise UnifiedError("--annotate needs --spacy PIPELINE, which finds the spans")
+    return AnnotationSource(tuple(args.annotate.split(",")), args.spacy, args.spacy_code)
+
+
+def _corpus(args: argparse.Namespace, paths: list[str] | None, targets: list[str] | None, target_option: str):
+    """The corpus that ``paths`` are by the options about pairs; None where there are no paths."""
+    from unified.corpus.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus, is_json
+
+    if paths is None:
+        if targets is not None:
+            raise UnifiedError(f"{target_option}: there are no sources to these targets")
+        return None
+    fields = (args.source_field, args.target_field)
+    if fields == (None, None) and args.target is None:
+        if targets is not None:
+            raise UnifiedError(f"{target_option} needs --target: the training text has no targets")
+        return DocumentCorpus(tuple(paths), args.text_field)
+    if args.target is None:
+        if None in fields:
+            raise UnifiedError("--source-field and --target-field go together")
+        if targets is not None:
+            raise UnifiedError(f"{target_option} and --source-field are two ways to say what the pairs are; use one")
+        raw = next((path for path in paths if not is_json(path)), None)
+        if raw is not None:
+            raise UnifiedError(f"{raw}: --source-field needs JSON lines (*.jsonl); for raw text give --target")
+        return JsonPairCorpus(tuple(paths), *fields)
+    if fields != (None, None):
+        raise UnifiedError("--target and --source-field are two ways to say what the pairs are; use one")
+    if targets is None or len(targets) != len(paths):
+        raise UnifiedError(f"{target_option}: {len(targets or [])} files for {len(paths)} files of sources")
+    packed = next((path for path in (*paths, *targets) if is_json(path)), None)
+    if packed is not None:
+        raise UnifiedError(f"{packed}: JSON lines hold their pairs in fields; give --source-field and --target-field")
+    return ParallelCorpus(tuple(paths), tuple(targets))
+
+
+def _summary(manifest: dict) -> list[str]:
+    lines = []
+    for name, part in manifest["parts"].items():
+        if manifest["kind"] == "documents":
+            lines.append(f"{name}: {part['documents']:,} documents, {part['sentences']:,} sentences, {_tokens(part)}")
+            lines += [f"{name}: {count:,} {kind}" for kind, count in part.get("spans", {}).items()]
+        else:
+            skipped = f" ({part['skipped']:,} skipped)" if part["skipped"] else ""
+            sides = "; ".join(f"{side} {_tokens(part[side])}" for side in ("source", "target"))
+            lines.append(f"{name}: {part['pairs']:,} pairs{skipped}; {sides}")
+            if "spans" in part:
+                counts = part["spans"]
+                lines.append(f"{name}: {counts[SENTENCES]:,} sentences, of which the oracle takes {counts[ORACLE]:,}")
+    return [*_cleaning(manifest), *lines, f"vocabulary: {manifest['symbols']:,} symbols"]
+
+
+def _cleaning(manifest: dict) -> list[str]:
+    lines = []
+    for name, report in manifest.get("cleaning", {}).items():
+        lines.append(f"cleaning of {name}: {_amount(report['input'])}")
+        lines += [f"  {rule} removed {_amount(removed)}" for rule, removed in report["removed"].items()]
+        chunks = "" if report["chunks"] is None else f", now {report['chunks']:,} documents"
+        lines.append(f"  kept {_amount(report['kept'])}{chunks}")
+    return lines
+
+
+def _amount(counts: dict) -> str:
+    return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())
+
+
+def _tokens(counts: dict) -> str:
+    share = 100 * counts["unknown"] / counts["tokens"]
+    return f"{counts['tokens']:,} tokens, {counts['unknown']:,} of them unknown ({share:.3f} %)"

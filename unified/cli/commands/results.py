@@ -1,0 +1,42 @@
+"""``unified results``: tables of results files, tables and pictures of measurements."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from unified.errors import UnifiedError
+from unified.reports.measurements import measurement_files, page, read_measurements, table
+from unified.reports.result_tables import tables
+from unified.reports.results import read_results
+
+HELP = "print tables of results.json files, a line for each run over its seeds; or of what `make bench` measured"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="results.json, a file of `make bench`, or a folder that holds some"
+    )
+    parser.add_argument(
+        "--measures", nargs="+", default=[], metavar="NAME", help="columns (those that all runs of a task have)"
+    )
+    parser.add_argument(
+        "--differences",
+        action="store_true",
+        help="of results: say for all runs of a table in what they differ, not only for runs of the same name",
+    )
+    parser.add_argument("--draw", metavar="FILE.html", help="of measurements: draw bars and curves of growth too")
+
+
+def run(args: argparse.Namespace) -> int:
+    files = measurement_files(args.paths)
+    if not files:
+        if args.draw:
+            raise UnifiedError(f"--draw is for files of `make bench`; {', '.join(args.paths)} holds none")
+        print(tables(read_results(args.paths), args.measures, args.differences))
+        return 0
+    lines = read_measurements(files)
+    print(table(lines))
+    if args.draw:
+        Path(args.draw).write_text(page(lines), encoding="utf-8")
+    return 0

@@ -1,0 +1,29 @@
+"""``unified score``: how good generated texts and predictions are, from files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from unified.cli.commands.scoring import answers, coreference, labels, texts
+
+HELP = "score generated text or predictions by the rules of the published programs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    for family in (texts, answers, coreference, labels):
+        family.add_kinds(kinds)
+    parser.set_defaults(show=None)
+    for kind in kinds.choices.values():
+        kind.add_argument("--output", metavar="FILE", help="also write the scores to FILE, as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    scores = args.score(args)
+    document = json.dumps(scores, indent=2)
+    if args.output:
+        Path(args.output).write_text(document + "\n", encoding="utf-8")
+    print(document if args.show is None else args.show(scores))
+    return 0

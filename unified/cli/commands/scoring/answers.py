@@ -1,0 +1,93 @@
+"""Answers to questions: SQuAD, MRQA, CoQA."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from unified.cli.commands.scoring import naming
+from unified.errors import UnifiedError
+
+
+def add_kinds(kinds) -> None:
+    squad = kinds.add_parser("squad", help="exact match and F1 of SQuAD 1.1 and 2.0")
+    _add_files(squad, "file of SQuAD, JSON", "JSON object: question id to answer, '' for none")
+    squad.add_argument(
+        "--rules", choices=("1.1", "2.0"), help="the official program to follow (default: the version DATA states)"
+    )
+    squad.add_argument(
+        "--na-prob", metavar="FILE", help="JSON object: question id to how probable it is that there is no answer (2.0)"
+    )
+    squad.add_argument(
+        "--na-prob-thresh", type=float, default=1.0, metavar="X", help="give no answer above this probability (1.0)"
+    )
+    squad.set_defaults(score=_squad)
+    mrqa = kinds.add_parser("mrqa", help="exact match and F1 of MRQA")
+    _add_files(mrqa, "file of MRQA, JSON lines (.jsonl.gz)", "JSON object: question id to answer")
+    mrqa.set_defaults(score=_mrqa)
+    coqa = kinds.add_parser("coqa", help="exact match and F1 of CoQA, by domain")
+    _add_files(coqa, "file of CoQA, JSON", "JSON list of objects with id, turn_id and answer")
+    coqa.set_defaults(score=_coqa)
+
+
+def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str) -> None:
+    parser.add_argument("data", metavar="DATA", help=data)
+    parser.add_argument("predictions", metavar="PREDICTIONS", help=predictions)
+
+
+def _squad(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_squad_v2
+    from unified.tasks.metrics.answer_files import read_predictions, read_probabilities, read_squad
+
+    data = read_squad(args.data)
+    rules = args.rules or data.version.lstrip("v")
+    if rules not in ("1.1", "2.0"):
+        raise UnifiedError(f"{args.data}: states version {data.version!r}; say --rules 1.1 or --rules 2.0")
+    predictions = read_predictions(args.predictions)
+    if rules == "1.1":
+        if args.na_prob:
+            raise UnifiedError("--na-prob: the rules of SQuAD 1.1 have no unanswerable questions; say --rules 2.0")
+        return _by_squad_1(data.answers, predictions, args)
+    na_probs = read_probabilities(args.na_prob) if args.na_prob else None
+    with naming(args.data, args.predictions):
+        return score_squad_v2(data.answers, predictions, na_probs=na_probs, na_prob_threshold=args.na_prob_thresh)
+
+
+def _mrqa(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics.answer_files import read_mrqa, read_predictions
+
+    return _by_squad_1(read_mrqa(args.data), read_predictions(args.predictions), args)
+
+
+def _by_squad_1(answers: dict[str, list[str]], predictions: dict[str, str], args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_squad_v1
+
+    with naming(args.data, args.predictions):
+        scores = score_squad_v1(answers, predictions)
+    _say_unanswered(scores["unanswered"], scores["total"], "questions")
+    return scores
+
+
+def _coqa(args: argparse.Namespace) -> dict:
+    from unified.files.ids import require_common
+    from unified.tasks.metrics import score_coqa_domains
+    from unified.tasks.metrics.answer_files import read_coqa, read_coqa_predictions
+
+    data, predictions = read_coqa(args.data), read_coqa_predictions(args.predictions)
+    if not predictions:
+        raise UnifiedError(f"{args.predictions}: holds no prediction")
+    require_common(args.predictions, map(_turn, predictions), args.data, map(_turn, data.turns), "turn")
+    _say_unanswered(sum(turn not in predictions for turn in data.turns), len(data.turns), "turns")
+    with naming(args.data, args.predictions):
+        return score_coqa_domains(data.answers, [predictions.get(turn) for turn in data.turns], data.sources)
+
+
+def _say_unanswered(unanswered: int, total: int, what: str) -> None:
+    """Say on standard error how much has no prediction, as in half of a development set."""
+    if unanswered:
+        print(f"{unanswered} of {total} {what} have no prediction and score 0", file=sys.stderr)
+
+
+def _turn(turn: tuple[str, str]) -> str:
+    """A turn in one text."""
+    return " ".join(turn)

@@ -1,0 +1,24 @@
+"""Coreference chains."""
+
+from __future__ import annotations
+
+import argparse
+
+from unified.cli.commands.scoring import naming
+
+
+def add_kinds(kinds) -> None:
+    coref = kinds.add_parser("coref", help="MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
+    coref.add_argument("key", metavar="KEY", help="gold chains, a file in the format of CoNLL-2012")
+    coref.add_argument("response", metavar="RESPONSE", help="predicted chains for the same documents")
+    coref.set_defaults(score=_coref)
+
+
+def _coref(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_coreference
+    from unified.tasks.metrics.conll import pair_documents, read_coreference
+
+    key, response = read_coreference(args.key), read_coreference(args.response)
+    pairs = pair_documents(key, response, args.key, args.response)
+    with naming(args.response):
+        return score_coreference(*pairs)

@@ -1,0 +1,96 @@
+"""Labels of texts, numbers, relations and tags."""
+
+from __future__ import annotations
+
+import argparse
+
+from unified.cli.commands.scoring import naming
+
+_LABELS = "one label a line, 'id<tab>label', or JSON lines with 'label' (*.jsonl)"
+
+
+def add_kinds(kinds) -> None:
+    classification = kinds.add_parser(
+        "classification", help="accuracy, macro F1, Matthews correlation, F1 of one class"
+    )
+    _add_files(classification, _LABELS)
+    classification.add_argument("--positive", metavar="LABEL", help="class whose own precision, recall and F1 to give")
+    classification.set_defaults(score=_classification)
+    choice = kinds.add_parser("choice", help="accuracy of chosen answers, in all and by subset, such as RACE's levels")
+    _add_files(choice, "'id<tab>number', or JSON lines with 'label' and perhaps 'subset' (*.jsonl)")
+    choice.set_defaults(score=_choice)
+    regression = kinds.add_parser("regression", help="Pearson and Spearman correlation")
+    _add_files(regression, "one number a line, 'id<tab>number', or JSON lines with 'label' (*.jsonl)")
+    regression.set_defaults(score=_regression)
+    relation = kinds.add_parser("relation", help="F1 of relations by the rules of TACRED or SemEval-2010 task 8")
+    _add_files(relation, _LABELS)
+    relation.add_argument(
+        "--rules",
+        choices=("tacred", "semeval2010"),
+        default="tacred",
+        help="tacred: micro F1 without no_relation; semeval2010: macro F1 of nine directed relations (tacred)",
+    )
+    relation.add_argument(
+        "--negative", default="no_relation", metavar="LABEL", help="tacred's label of no relation (no_relation)"
+    )
+    relation.set_defaults(score=_relation)
+    tagging = kinds.add_parser("tagging", help="F1 of entities in BIO or IOB1 tags, by conlleval's rules")
+    _add_files(tagging, "one token a line, the tag in the last column, blank lines between; or JSON lines with 'tags'")
+    tagging.set_defaults(score=_tagging)
+
+
+def _add_files(parser: argparse.ArgumentParser, lines: str) -> None:
+    parser.add_argument("gold", metavar="GOLD", help=lines)
+    parser.add_argument("predictions", metavar="PREDICTIONS", help="the same, predicted")
+
+
+def _classification(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_classification
+    from unified.tasks.metrics.files import read_labels
+
+    gold, predicted = read_labels(args.gold, args.predictions)
+    with naming(args.gold, args.predictions):
+        return score_classification(gold, predicted, positive=args.positive)
+
+
+def _choice(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_classification
+    from unified.tasks.metrics.files import read_labels, read_subsets
+    from unified.tasks.metrics.subsets import score_subsets
+
+    def accuracy(gold: list[str], predicted: list[str]) -> dict:
+        scores = score_classification(gold, predicted)
+        return {name: scores[name] for name in ("accuracy", "total")}
+
+    gold, predicted = read_labels(args.gold, args.predictions)
+    subsets = read_subsets(args.gold) or [None] * len(gold)
+    return accuracy(gold, predicted) | score_subsets(accuracy, gold, predicted, subsets, ("accuracy", "total"))
+
+
+def _regression(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_regression
+    from unified.tasks.metrics.files import read_numbers
+
+    return score_regression(*read_numbers(args.gold, args.predictions))
+
+
+def _relation(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_relations, score_semeval2010_task8
+    from unified.tasks.metrics.files import read_labels
+    from unified.tasks.metrics.relations import OTHER
+
+    semeval = args.rules == "semeval2010"
+    gold, predicted = read_labels(args.gold, args.predictions, negative=OTHER if semeval else args.negative)
+    with naming(args.gold, args.predictions):
+        if semeval:
+            return score_semeval2010_task8(gold, predicted)
+        return score_relations(gold, predicted, negative=args.negative)
+
+
+def _tagging(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_tagging, score_tagging_by_type
+    from unified.tasks.metrics.files import read_tagged
+
+    gold, predicted = read_tagged(args.gold, args.predictions)
+    with naming(args.gold, args.predictions):
+        return score_tagging(gold, predicted) | {"types": score_tagging_by_type(gold, predicted)}

@@ -1,0 +1,214 @@
+"""How good generated text is, from generate's output or from two files."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from unified.errors import UnifiedError
+
+_FILES = """output of fairseq-generate (D- lines are scored against T- lines; several files are shards of one run), or
+two plain files, hypotheses and references, one sentence a line"""
+
+
+def add_kinds(kinds) -> None:
+    generation = kinds.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
+    _add_options(generation)
+    generation.set_defaults(score=_generation)
+    generation.add_argument("--no-stemmer", action="store_true", help="ROUGE on words as they are, without stemming")
+    generation.add_argument(
+        "--bleu-tokenizer", default="13a", metavar="NAME", help="sacrebleu's tokenizer: 13a, intl, char, zh, ... (13a)"
+    )
+    add_clean_up(generation)
+    questions = kinds.add_parser(
+        "question-generation", help="BLEU-1..4 and ROUGE-L as published for SQuAD question generation"
+    )
+    _add_options(questions)
+    questions.set_defaults(score=_questions)
+    questions.add_argument(
+        "--sources", required=True, metavar="FILE", help="source sentences, one a line; equal ones are scored together"
+    )
+    form = questions.add_mutually_exclusive_group()
+    form.add_argument(
+        "--penn-treebank",
+        action="store_true",
+        help="first lower-case and tokenize the hypotheses, which are plain text, as the references are",
+    )
+    form.add_argument(
+        "--bert-words",
+        action="store_true",
+        help="the same for hypotheses that a model with BERT's vocabulary wrote, by the rules of UniLM's program",
+    )
+    questions.add_argument(
+        "--meteor", action="store_true", help="METEOR 1.5 too, by its Java program (pip install '.[meteor]')"
+    )
+
+
+def _add_options(kind: argparse.ArgumentParser) -> None:
+    add_inputs(kind)
+    kind.add_argument(
+        "--json", dest="show", action="store_const", const=None, default=table, help="print JSON instead of a table"
+    )
+
+
+def add_clean_up(parser: argparse.ArgumentParser) -> None:
+    """Options that say what the sentences of summaries are, and how summaries are cleaned up before they are scored."""
+    parser.add_argument(
+        "--sentence-separator",
+        metavar="TEXT",
+        help="what stands between the sentences of a summary, such as '[X_SEP]'; ROUGE-L is then summary-level",
+    )
+    group = parser.add_argument_group("clean-up", "What was published with UniLM for three data sets of summaries.")
+    group.add_argument(
+        "--post-process", choices=("cnndm", "gigaword", "xsum"), help="first clean the hypotheses up as for this one"
+    )
+    group.add_argument(
+        "--longest", type=int, metavar="N", help="cut summaries behind so many words; 0: never (70 for cnndm, else 0)"
+    )
+    group.add_argument(
+        "--plain-references", action="store_true", help="give the references the form of the hypotheses: they are plain"
+    )
+
+
+def cleaned(
+    args: argparse.Namespace, hypotheses: list[str], references: list[list[str]]
+) -> tuple[list[str], list[list[str]], str | None]:
+    """Hypotheses and references as the options of :func:`add_clean_up` want them, and what was done, if anything.
+
+    Raises:
+        UnifiedError: options do not go together.
+    """
+    rules, separator = _post_processing(args), args.sentence_separator
+    if rules is None:
+        return hypotheses, references, None
+    if args.plain_references:
+        references = [[rules.in_form(text, separator) for text in group] for group in references]
+    return [rules(hypothesis, separator) for hypothesis in hypotheses], references, str(rules)
+
+
+def _post_processing(args: argparse.Namespace):
+    from unified.tasks.metrics.summaries import POST_PROCESSING
+
+    if args.post_process is None:
+        if args.longest is not None or args.plain_references:
+            raise UnifiedError("--longest and --plain-references go with --post-process")
+        return None
+    rules = POST_PROCESSING[args.post_process]
+    if rules.fewest and args.sentence_separator is None:
+        raise UnifiedError(f"--post-process {args.post_process} drops sentences; give --sentence-separator")
+    if args.longest is not None and args.longest < 0:
+        raise UnifiedError(f"--longest must be 0 or a number of words, got {args.longest}")
+    return rules if args.longest is None else replace(rules, longest=args.longest)
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Options of :func:`read_inputs`."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
+    parser.add_argument(
+        "--references",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="references, one a line, instead of T- lines or a second file; several files give several per sentence; "
+        "of JSON lines (*.jsonl) the field references, or target where there is none",
+    )
+
+
+def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Hypotheses, and for each the list of its references, from whatever kind of files these are.
+
+    Raises:
+        UnifiedError: a file cannot be read, the files do not go together, or their lengths differ.
+    """
+    from unified.tasks.metrics import outputs
+
+    kinds = [outputs.is_generate_output(path) for path in files]
+    if all(kinds):
+        hypotheses, own = outputs.read_generate_output(files, need_references=not references)
+        columns = [outputs.read_references(path) for path in references] or [[[text] for text in own]]
+        names = [" ".join(files)] if not references else references
+    else:
+        plain = [*files, *references]
+        if any(kinds) or len(files) != (1 if references else 2):
+            raise UnifiedError(
+                f"{' '.join(files)}: expected output of fairseq-generate (one file or its shards), two plain files "
+                "(hypotheses, references), or one plain file with --references"
+            )
+        hypotheses, columns = outputs.read_lines(plain[0]), [outputs.read_references(path) for path in plain[1:]]
+        names = plain[1:]
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(hypotheses):
+            raise UnifiedError(f"{name}: {len(column)} references for {len(hypotheses)} hypotheses in {files[0]}")
+    return hypotheses, [[text for own in group for text in own] for group in zip(*columns, strict=True)]
+
+
+def _generation(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import score_generation
+
+    hypotheses, references = read_inputs(args.files, args.references)
+    hypotheses, references, clean_up = cleaned(args, hypotheses, references)
+    scores = score_generation(
+        hypotheses,
+        references,
+        use_stemmer=not args.no_stemmer,
+        bleu_tokenizer=args.bleu_tokenizer,
+        sentence_separator=args.sentence_separator,
+    )
+    return {**scores.to_dict(), "post_process": clean_up} if clean_up else scores.to_dict()
+
+
+def _questions(args: argparse.Namespace) -> dict:
+    from unified.tasks.metrics import outputs, score_question_generation
+    from unified.tasks.metrics.question_generation import from_bert_words, penn_treebank
+
+    hypotheses, references = read_inputs(args.files, args.references)
+    if len(references[0]) != 1:
+        raise UnifiedError("question-generation takes one file of references; those of equal sources are pooled")
+    sources = outputs.read_lines(args.sources)
+    if len(sources) != len(hypotheses):
+        raise UnifiedError(
+            f"{args.sources}: {len(sources)} sources for {len(hypotheses)} hypotheses in {args.files[0]}"
+        )
+    if args.penn_treebank:
+        hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
+    if args.bert_words:
+        hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
+    form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
+    references = [group[0] for group in references]
+    return score_question_generation(hypotheses, references, sources, args.meteor, form).to_dict()
+
+
+_LABELS = {
+    "sentences": "sentences",
+    "questions": "questions",
+    "sources": "source sentences",
+    "exact_match": "exact sentences, %",
+    "character_similarity": "character similarity, %",
+    **{f"bleu{n}": f"BLEU-{n}" for n in (1, 2, 3, 4)},
+    "bleu": "BLEU",
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
+    "meteor": "METEOR",
+    "bleu_signature": "BLEU signature",
+    "rouge_signature": "ROUGE signature",
+    "signature": "signature",
+    "post_process": "clean-up",
+}
+
+
+def table(scores: dict) -> str:
+    """The scores, one a line, with notes about what they cannot tell."""
+    rows = [(_LABELS[name], _value(value)) for name, value in scores.items() if name in _LABELS]
+    width = max(len(label) for label, _ in rows)
+    lines = [f"{label:<{width}}  {value}" for label, value in rows]
+    without_words = scores.get("without_words", 0)
+    if without_words:
+        lines.append(f"note: {without_words} references hold no ASCII letter or digit, for which ROUGE is always 0")
+    return "\n".join(lines)
+
+
+def _value(value: int | float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,d}" if isinstance(value, int) else f"{value:.2f}"

@@ -1,1 +1,0 @@
-"""What `unified generate` is made of."""

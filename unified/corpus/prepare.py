@@ -1,0 +1,278 @@
+"""From text to a folder that fairseq and this library train from.
+
+Documents: ``train.bin/.idx`` (and ``valid``, ``test``) hold one item a paragraph (a sentence where cleaning divides
+them), each closed by ``</s>``, and an item of ``</s>`` alone between two documents, which is what
+``fairseq-preprocess`` writes for a blank line.
+Pairs: ``train.source-target.source.bin/.idx`` and ``….target.…``.
+Both: ``dict.txt``, for pairs ``dict.source.txt`` and an equal ``dict.target.txt``; the tokenizer's own
+file, ``word_starts.npy`` (bool, one per id) and ``manifest.json``. Annotated documents: ``train.KIND.bin/.idx``, see
+:mod:`unified.data.annotations`. Sentences of the sources of pairs: ``train.source-target.source.sentences.bin/.idx``,
+and ``….oracle.…`` those of them that an extractive summary takes.
+
+The folder depends on the text and the settings alone, not on the number of workers.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import unified
+from unified.corpus.annotate import AnnotationSource, Annotator, annotating
+from unified.corpus.cleaning import CleanedChunk, Cleaning, CleaningEncoder, Report
+from unified.corpus.encode import DocumentEncoder, LineSampler, PairEncoder, TokenEncoder
+from unified.corpus.parts import SOURCE, TARGET, DocumentPart, PairPart
+from unified.corpus.readers import (
+    DocumentChunk,
+    DocumentCorpus,
+    JsonPairChunk,
+    JsonPairCorpus,
+    PairChunk,
+    ParallelCorpus,
+)
+from unified.corpus.tokenizer_source import TokenizerSource
+from unified.data.annotations import SOURCE_KINDS
+from unified.data.sampling import TextSample
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.files.destination import check_destination, describe, new_folder, write_manifest
+from unified.files.text_files import require_file
+from unified.runtime.parallel import ordered_map
+from unified.runtime.progress import Progress
+from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
+from unified.tokenization.anna import AnnaTokenizer
+
+#: What to do where the destination is not empty, in the words of ``unified prepare``.
+ADVICE = "give another --destination, or --overwrite to replace the folder"
+Corpus = DocumentCorpus | ParallelCorpus | JsonPairCorpus
+Parts = Mapping[str, DocumentPart | PairPart]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a prepared folder is made from.
+
+    Attributes:
+        train, valid, test: the texts, all documents or all pairs; the latter two may be None.
+        valid_share: share of the training documents or pairs that become the validation part, in place of ``valid``.
+        tokenizer: how to get the tokenizer.
+        cleaning: what is removed from documents, in every part; None takes them as they are.
+        annotation: who annotates the documents; None leaves them as they are.
+        skip_empty: leave pairs with an empty side out instead of refusing them.
+        oracle: take along where the sentences of the sources are and which of them the oracle takes.
+        seed: of the validation share and of the sample the tokenizer is trained on.
+    """
+
+    train: Corpus
+    valid: Corpus | None = None
+    test: Corpus | None = None
+    valid_share: float = 0.0
+    tokenizer: TokenizerSource = TokenizerSource()
+    cleaning: Cleaning | None = None
+    annotation: AnnotationSource | None = None
+    skip_empty: bool = False
+    oracle: bool = False
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.valid_share < 1:
+            raise UnifiedError(f"--valid-share is at least 0 and below 1, got {self.valid_share}")
+        if self.valid_share and self.valid:
+            raise UnifiedError("--valid and --valid-share both say what the validation part is; give one of them")
+        if self.cleaning and self.is_pairs:
+            raise UnifiedError("--clean is for documents; pairs are taken as they are")
+        if self.annotation and self.is_pairs:
+            raise UnifiedError("--annotate is for documents; of source/target pairs objectives read --oracle")
+        if self.oracle and not isinstance(self.train, JsonPairCorpus):
+            raise UnifiedError("--oracle is for JSON lines of `unified pairs --oracle`; give --source-field source")
+
+    @property
+    def corpora(self) -> dict[str, Corpus]:
+        """The texts by the name of their part."""
+        named = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {name: corpus for name, corpus in named.items() if corpus is not None}
+
+    @property
+    def part_names(self) -> list[str]:
+        """The parts of the folder."""
+        return [*self.corpora, *(["valid"] if self.valid_share else [])]
+
+    @property
+    def is_pairs(self) -> bool:
+        return not isinstance(self.train, DocumentCorpus)
+
+    def chunks(self, corpus: Corpus) -> Iterator[DocumentChunk | PairChunk | JsonPairChunk]:
+        """The chunks of one of the texts, to be cleaned where that was asked for."""
+        if self.cleaning is not None and isinstance(corpus, DocumentCorpus):
+            yield from (CleanedChunk(chunk, self.cleaning) for chunk in corpus.chunks(whole_documents=True))
+        else:
+            yield from corpus.chunks()
+
+
+def prepare(
+    settings: Settings, destination: str | Path, workers: int = 1, overwrite: bool = False, advice: str = ADVICE
+) -> dict[str, Any]:
+    """Make the folder ``destination``; returns what its manifest says (without ``outputs``).
+
+    Progress goes to stderr. Nothing appears at ``destination`` before everything is done.
+
+    Args:
+        overwrite, advice: as for :func:`unified.files.destination.new_folder`.
+
+    Raises:
+        UnifiedError: the text, the settings or the destination cannot be used; the message says what and where.
+    """
+    if workers < 1:
+        raise UnifiedError(f"--workers must be at least 1, got {workers}")
+    check_destination(Path(destination).resolve(), overwrite, advice)
+    for corpus in settings.corpora.values():
+        for path in corpus.paths:
+            require_file(path)
+    if settings.cleaning:
+        settings.cleaning.rules()  # a missing library is told before any work, not within
+    annotation = annotating(settings.annotation, Path(destination).resolve())
+    with annotation as annotator, new_folder(destination, overwrite, advice) as folder:
+        tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
+        encoder = TokenEncoder(tokenizer, vocabulary)
+        parts, reports = _encode_all(settings, folder, encoder, annotator, vocabulary, workers)
+        if dictionary is None:
+            stop = vocabulary.special.ordinary_stop
+            vocabulary = Vocabulary(vocabulary.symbols[4:stop], parts["train"].counts[4:stop].tolist())
+        _write_dictionaries(folder, settings.is_pairs, vocabulary, dictionary)
+        tokenizer.save(folder)
+        np.save(folder / "word_starts.npy", word_starts(tokenizer, vocabulary))
+        manifest = _manifest(settings, tokenizer, vocabulary, parts, annotator)
+        if settings.cleaning:
+            manifest["cleaning"] = {name: asdict(report) for name, report in reports.items()}
+        write_manifest(folder, manifest)
+    return manifest
+
+
+def _tokenizer(settings: Settings, workers: int) -> tuple[Tokenizer, Vocabulary, bytes | None]:
+    """Tokenizer, vocabulary, and the dictionary file they came with, if any."""
+    source = settings.tokenizer
+    if not source.is_trained:
+        return source.load()
+    source.noun_phrases()  # a missing pipeline is told before the text is read, not after
+    sample = TextSample(source.sample_megabytes * 1_000_000)
+    progress, seen = Progress("reading"), 0
+    # Made while the pass goes on: the more is read, the lower the threshold, the less is sent back.
+    tasks = ((i, chunk, sample.threshold) for i, chunk in enumerate(settings.chunks(settings.train)))
+    for size, lines, keyed_lines in ordered_map(LineSampler(settings.seed, settings.valid_share), tasks, workers):
+        for key, line in keyed_lines:
+            sample.add(key, line)
+        seen += lines
+        progress.add(size, f"{seen:,} lines")
+    progress.finish(f"{seen:,} lines")
+    chosen = sample.lines()
+    if not chosen:
+        raise UnifiedError(_no_text(settings, "train"))
+    Progress.say(f"training the {source.name} tokenizer on {len(chosen):,} lines")
+    tokenizer = source.train(chosen)
+    if isinstance(tokenizer, AnnaTokenizer):
+        Progress.say(f"{len(tokenizer.words):,} words of the anna tokenizer are chosen from {tokenizer.candidates}")
+    return tokenizer, Vocabulary(ordinary_symbols(tokenizer)), None
+
+
+def _encode_all(
+    settings: Settings,
+    folder: Path,
+    encoder: TokenEncoder,
+    annotator: Annotator | None,
+    vocabulary: Vocabulary,
+    workers: int,
+) -> tuple[Parts, dict[str, Report]]:
+    """The parts of the folder, and how each text was cleaned."""
+    kinds = settings.annotation.kinds if settings.annotation else SOURCE_KINDS if settings.oracle else ()
+    new_part = PairPart if settings.is_pairs else DocumentPart
+    with ExitStack() as open_parts:
+        parts: dict[str, DocumentPart | PairPart] = {}
+        for name in settings.part_names:
+            parts[name] = new_part(folder, name, vocabulary, kinds)
+            open_parts.enter_context(parts[name])
+        reports = {
+            name: _encode(settings, name, corpus, parts, encoder, annotator, workers)
+            for name, corpus in settings.corpora.items()
+        }
+        for name, part in parts.items():
+            if not part.counts.any():
+                raise UnifiedError(_no_text(settings, name))
+    return parts, reports
+
+
+def _encode(
+    settings: Settings,
+    name: str,
+    corpus: Corpus,
+    parts: Parts,
+    encoder: TokenEncoder,
+    annotator: Annotator | None,
+    workers: int,
+) -> Report:
+    function = _chunk_encoder(settings, name, encoder, annotator)
+    progress, report = Progress(name), Report()
+    for size, encoded, encoded_valid, *cleaned in ordered_map(function, settings.chunks(corpus), workers):
+        report = sum(cleaned, report)
+        if encoded is not None:
+            parts[name].add(encoded)
+        if encoded_valid is not None:
+            parts["valid"].add(encoded_valid)
+        progress.add(size, parts[name].summary)
+    progress.finish(parts[name].summary)
+    return report
+
+
+def _chunk_encoder(
+    settings: Settings, name: str, encoder: TokenEncoder, annotator: Annotator | None
+) -> Callable[[Any], tuple[Any, ...]]:
+    """From a chunk of documents or of pairs to its size and what parts of their kind take, and how it was cleaned."""
+    share = settings.valid_share if name == "train" else 0.0
+    if settings.is_pairs:
+        return PairEncoder(encoder, settings.seed, share, settings.skip_empty, settings.oracle)
+    documents = DocumentEncoder(encoder, settings.seed, share, annotator)
+    return CleaningEncoder(documents) if settings.cleaning else documents
+
+
+def _no_text(settings: Settings, name: str) -> str:
+    if settings.valid_share and name in ("train", "valid"):
+        unit = "pairs" if settings.is_pairs else "documents (blank lines divide raw text into documents)"
+        return (
+            f"--valid-share {settings.valid_share} leaves the {name} part empty: {', '.join(settings.train.paths)} has "
+            f"too few {unit}; give another share or seed, or a file with --valid"
+        )
+    left = " that --clean leaves" if settings.cleaning else ""
+    return f"{', '.join(settings.corpora[name].paths)}: no text{left}"
+
+
+def _write_dictionaries(folder: Path, is_pairs: bool, vocabulary: Vocabulary, ready_made: bytes | None) -> None:
+    for name in (f"dict.{SOURCE}.txt", f"dict.{TARGET}.txt") if is_pairs else ("dict.txt",):
+        if ready_made is None:
+            vocabulary.save(folder / name)
+        else:
+            (folder / name).write_bytes(ready_made)
+
+
+def _manifest(
+    settings: Settings, tokenizer: Tokenizer, vocabulary: Vocabulary, parts: Parts, annotator: Annotator | None
+) -> dict[str, Any]:
+    return {
+        "kind": "pairs" if settings.is_pairs else "documents",
+        "symbols": len(vocabulary),
+        "parts": {name: part.statistics for name, part in parts.items()},
+        **({"tokenizer": tokenizer.statistics} if isinstance(tokenizer, AnnaTokenizer) else {}),
+        "annotations": annotator.description if annotator else None,
+        "settings": asdict(settings),
+        "inputs": {path: describe(path) for corpus in settings.corpora.values() for path in corpus.paths},
+        "versions": {
+            "unified": unified.__version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "sentencepiece", "tokenizers")},
+        },
+    }

@@ -1,0 +1,128 @@
+"""Reading raw text, and refusing what is none: tables, JSON lines under another name, binary files.
+
+Read as raw text, a table would be one document of all its columns. A table is known by its name, or by its content: the
+lines have one number of fields. Prose has blanks behind its commas, and their number differs from line to line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+from unified.errors import UnifiedError
+from unified.files.text_files import Block, LineReader, without_compression
+
+_TABLES = (".csv", ".tsv", ".tab", ".psv", ".xls", ".xlsx", ".ods", ".parquet", ".feather", ".arrow", ".orc", ".avro")
+_OTHERS = (".pdf", ".doc", ".docx", ".odt", ".epub", ".zip", ".tar", ".tgz", ".bz2", ".7z", ".npy", ".npz", ".db")
+#: How files begin that are no text, whatever they are called.
+_BEGINNINGS = {
+    b"\x1f\x8b": "compressed by gzip, which a name with .gz says",
+    b"\xfd7zXZ\x00": "compressed by xz, which a name with .xz says",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard, which a name with .zst says",
+    b"BZh": "compressed by bzip2; unpack it",
+    b"PK\x03\x04": "a zip archive, such as an .xlsx or a .docx",
+    b"PAR1": "a Parquet file",
+    b"%PDF": "a PDF file",
+    b"SQLite format 3": "a database",
+}
+_ADVICE = "write the texts one a line, or JSON lines (*.jsonl) with a field for each column"
+#: Bytes of a file, and lines of these, that are looked at.
+_SAMPLE_BYTES, _SAMPLE_LINES = 1 << 17, 200
+#: Lines that must agree: beneath a line of names, or without one; where blanks stand behind the commas.
+_WITH_HEADER, _WITHOUT, _WITH_BLANKS = 3, 10, 10
+_NAME = re.compile(r"[^\W\d][\w .()/#-]{0,39}")
+
+
+class RawTextReader(LineReader):
+    """As :class:`LineReader`, of a file of raw text.
+
+    Raises (here and from the methods):
+        UnifiedError: as there, or the file is a table, holds JSON lines, or is no text.
+    """
+
+    def __init__(self, path: str):
+        require_text_name(path)
+        super().__init__(path)
+
+    def _block(self, data: bytes) -> Block | None:
+        if self._next_line == 1:
+            require_text(self.path, data)
+        return super()._block(data)
+
+
+def require_text_name(path: str | Path) -> None:
+    """
+    Raises:
+        UnifiedError: the name is that of a table, or of no text.
+    """
+    suffix = Path(without_compression(str(path))).suffix.lower()
+    if suffix in _TABLES:
+        raise UnifiedError(f"{path}: a table by its name ({suffix}), not raw text; {_ADVICE}")
+    if suffix in _OTHERS:
+        raise UnifiedError(f"{path}: not raw text by its name ({suffix}); {_ADVICE}")
+
+
+def require_text(path: str | Path, data: bytes) -> None:
+    """
+    Args:
+        data: the file's beginning, without compression.
+
+    Raises:
+        UnifiedError: it is that of a table, of JSON lines or of no text.
+    """
+    sample = data[:_SAMPLE_BYTES]
+    for beginning, what in _BEGINNINGS.items():
+        if sample.startswith(beginning):
+            raise UnifiedError(f"{path}: not raw text but {what}")
+    if b"\0" in sample:
+        raise UnifiedError(f"{path}: not raw text, a byte is zero; it is binary, or not in UTF-8")
+    lines = sample.decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
+    if len(sample) < len(data):
+        lines.pop()  # cut in the middle
+    lines = [line.strip("\r") for line in lines if line.strip()][:_SAMPLE_LINES]
+    if lines and all(map(_is_object, lines)):
+        raise UnifiedError(f"{path}: not raw text but JSON lines, which a name with .jsonl says")
+    for delimiter, called in (("\t", "tabs"), (",", "commas"), (";", "semicolons")):
+        rows = _rows(lines, delimiter)
+        if rows and len(rows) >= _lines_needed(rows):
+            raise UnifiedError(
+                f"{path}: a table, not raw text: its first {len(rows)} lines have {len(rows[0])} fields each, "
+                f"separated by {called}; {_ADVICE}"
+            )
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _rows(lines: list[str], delimiter: str) -> list[list[str]] | None:
+    """The fields of each line, or None where their numbers differ or are one; a quoted field may have several lines.
+
+    Lines of a list or a poem may all end with a comma, which makes no second column.
+    """
+    if delimiter == "\t":  # those at the beginning of a line indent it
+        lines = [line.strip() for line in lines]
+    try:
+        rows = [row for row in csv.reader((line + "\n" for line in lines), delimiter=delimiter) if row]
+    except csv.Error:
+        return None
+    if len(rows) > 1 and len(rows[-1]) < len(rows[0]):
+        rows.pop()  # it may go on behind the sample
+    if len({len(row) for row in rows}) != 1:
+        return None
+    filled = [column for column in zip(*rows, strict=True) if any(map(str.strip, column))]
+    return rows if len(filled) > 1 else None
+
+
+def _lines_needed(rows: list[list[str]]) -> int:
+    """How many lines of one number of fields are a table; prose may have a few that agree by chance."""
+    names = [field.strip() for field in rows[0]]
+    header = len(set(names)) == len(names) and all(_NAME.fullmatch(name) and len(name.split()) <= 4 for name in names)
+    if any(field.startswith(" ") for row in rows for field in row[1:]):
+        return _WITH_BLANKS if header and len(names) > 2 else len(rows) + 1
+    return _WITH_HEADER if header else _WITHOUT

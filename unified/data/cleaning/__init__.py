@@ -1,6 +1,0 @@
-"""Cleaning of documents before they are tokenized, as ANNA's authors did with theirs (Jun et al. 2022, appendix)."""
-
-from unified.data.cleaning.report import Counts, Report
-from unified.data.cleaning.rules import CleanedChunk, Cleaning, CleaningEncoder
-
-__all__ = ["CleanedChunk", "Cleaning", "CleaningEncoder", "Counts", "Report"]

@@ -1,0 +1,109 @@
+"""A folder that appears under its name only when it is complete, and the manifest that says what is in it."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError
+from unified.runtime.progress import Progress
+
+MANIFEST = "manifest.json"
+#: What to do where a folder is not empty, if the command has no option to replace it.
+ANOTHER = "name a new folder"
+
+
+@contextmanager
+def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) -> Iterator[Path]:
+    """A temporary folder beside ``destination``, renamed to it when the block ends well, removed when it does not.
+
+    Args:
+        overwrite: replace a folder whose manifest lists all that it holds.
+        advice: what a user should do where the folder is not empty, in the words of the command that was called.
+
+    Raises:
+        UnifiedError: ``destination`` is there and not empty, and either ``overwrite`` is False or it holds anything
+            that its manifest does not list.
+    """
+    destination = Path(destination).resolve()
+    check_destination(destination, overwrite, advice)
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    for left in sorted(destination.parent.glob(f".{glob.escape(destination.name)}.*.partial")):
+        # It may be at work on another machine, so it is not ours to remove.
+        Progress.say(f"note: {left} was left by a run that was killed, unless one is at work; remove it by hand")
+    partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
+    partial.mkdir()
+    try:
+        yield partial
+        _sync(partial)
+        _replace(partial, destination)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER) -> None:
+    """The refusals of :func:`new_folder`, to be had before any work."""
+    if not destination.exists():
+        return
+    if not destination.is_dir():
+        raise UnifiedError(f"{destination}: a file, where the new folder should be")
+    names = _leaves(destination)
+    if not names:
+        return
+    if not overwrite:
+        raise UnifiedError(f"{destination}: not empty; {advice}")
+    listed = {MANIFEST, *_outputs(destination)}
+    foreign = [name for name in names if name not in listed]
+    if foreign:
+        raise UnifiedError(
+            f"{destination}: holds {foreign[0]}, which {MANIFEST} there does not list, so it will not be replaced; "
+            "move it away or name another folder"
+        )
+
+
+def write_manifest(folder: Path, content: dict[str, Any]) -> None:
+    """Write ``manifest.json``: ``content`` and the size and hash of every other file in ``folder``, at any depth."""
+    outputs = {name: describe(folder / name) for name in _leaves(folder)}
+    text = json.dumps({**content, "outputs": outputs}, indent=2, ensure_ascii=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def describe(path: str | Path) -> dict[str, int | str]:
+    """Bytes and SHA-256 of a file."""
+    with open(path, "rb") as stream:
+        return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def _outputs(folder: Path) -> list[str]:
+    try:
+        return list(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # no manifest of ours: every file is foreign
+
+
+def _leaves(folder: Path) -> list[str]:
+    """Files, links and empty folders at any depth, by their paths within ``folder``."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir() or not any(path.iterdir()))
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _sync(folder: Path) -> None:
+    for name in _leaves(folder):
+        with open(folder / name, "rb") as stream:
+            os.fsync(stream.fileno())
+
+
+def _replace(partial: Path, destination: Path) -> None:
+    old = partial.with_suffix(".old")
+    if destination.exists() and any(destination.iterdir()):
+        os.rename(destination, old)
+    os.rename(partial, destination)
+    if old.exists():
+        shutil.rmtree(old)

@@ -1,0 +1,136 @@
+"""Data sets that are one JSON value: reading them, and naming every bad entry of one together."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from unified.errors import MissingField, Problems, UnifiedError
+from unified.files.ids import name_text
+from unified.files.text_files import numbered_lines
+
+#: Half of a character, which JSON can escape and no encoding can write.
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_json(path: str | Path, object_of: Callable[[list[tuple[str, Any]]], Any] | None = None) -> object:
+    """The one JSON value of a file, plain or compressed (.gz, .xz, .zst).
+
+    Args:
+        object_of: makes an object of its names and values; None for a dictionary of the last value of each name.
+
+    Raises:
+        UnifiedError: the file cannot be read, or is not JSON.
+    """
+    try:
+        text = "\n".join(line for _, line in numbered_lines(path))
+        return json.loads(text, object_pairs_hook=object_of)
+    except json.JSONDecodeError as error:
+        raise UnifiedError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise UnifiedError(f"{path}: not JSON of a data set: nested too deeply") from None
+
+
+class Record(dict[str, Any]):
+    """An object of JSON whose missing fields are refused; ``object_of`` of :func:`read_json`."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise MissingField(name, list(self))
+
+
+def fields_of(line: str) -> dict[str, Any]:
+    """The object of a line.
+
+    Raises:
+        UnifiedError: there is none.
+    """
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        raise UnifiedError("not JSON") from None
+    if not isinstance(fields, dict):
+        raise UnifiedError("not a JSON object")
+    return fields
+
+
+class Entries:
+    """Reads fields of a data set's entries and collects what is wrong with them, until :meth:`check` refuses all.
+
+    A field that is missing or of another kind is noted with its place, and an empty value stands in for it, so that
+    reading goes on.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = path
+        self.problems = Problems()
+        self._places: dict[str, str] = {}
+
+    def wrong(self, place: str, what: str | UnifiedError) -> None:
+        """Note a problem."""
+        self.problems.add(place, what)
+
+    def once(self, identity: str, place: str) -> None:
+        """Note an id that another entry has: predictions are named by ids, and could not be told apart."""
+        first = self._places.get(identity)
+        if first is None:
+            self._places[identity] = place
+        else:
+            self.wrong(place, f"the id {identity!r} is that of {first}, too; each needs an id of its own")
+
+    def objects(self, entry: object, name: str, place: str, optional: bool = False) -> list[dict[str, Any]]:
+        """The list ``name`` of an object; members that are no objects are noted and left out."""
+        if not isinstance(entry, Mapping) or not isinstance(entry.get(name), list):
+            if not (optional and isinstance(entry, Mapping) and entry.get(name) is None):
+                self._lacks(entry, name, place, f"no list {name!r}")
+            return []
+        for number, member in enumerate(entry[name], 1):
+            if not isinstance(member, dict):
+                self.wrong(place, f"member {number} of {name!r} is not an object")
+        return [member for member in entry[name] if isinstance(member, dict)]
+
+    def text(self, entry: Mapping[str, Any], name: str, place: str, blank: bool = False) -> str:
+        """The text ``name`` of an object, which only with ``blank`` may hold nothing but white space."""
+        value = entry.get(name)
+        if not isinstance(value, str):
+            self._lacks(entry, name, place, f"no text {name!r}")
+        elif not blank and not value.strip():
+            self.wrong(place, f"{name!r} is empty")
+        elif LONE_SURROGATE.search(value):
+            self.wrong(place, f"{name!r} holds half of a surrogate pair")
+        else:
+            return value
+        return ""
+
+    def identity(self, entry: Mapping[str, Any], name: str, place: str) -> str:
+        """The id ``name`` of an object, a text or an integer, as a text (:mod:`unified.files.ids`)."""
+        text = name_text(entry.get(name))
+        if text is None:
+            self._lacks(entry, name, place, f"no id {name!r}, which is a text or an integer")
+        elif LONE_SURROGATE.search(text):
+            self.wrong(place, f"{name!r} holds half of a surrogate pair")
+        return text or ""
+
+    def integer(self, entry: Mapping[str, Any], name: str, place: str) -> int:
+        """The integer ``name`` of an object."""
+        value = entry.get(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._lacks(entry, name, place, f"no integer {name!r}")
+            return 0
+        return value
+
+    def _lacks(self, entry: object, name: str, place: str, otherwise: str) -> None:
+        """Note that a field is missing, or else what is wrong with it."""
+        if isinstance(entry, Mapping) and name not in entry:
+            self.wrong(place, MissingField(name, list(entry)))
+        else:
+            self.wrong(place, otherwise)
+
+    def check(self) -> None:
+        """
+        Raises:
+            UnifiedError: something was wrong; names the first ten kinds of problems and how many more there are.
+        """
+        self.problems.check(f"{self.path}: ")

@@ -1,0 +1,162 @@
+"""Folders of this library from ``transformers``' or TensorFlow's XLNet, and the reverse to ``transformers``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+
+from unified.checkpoints.conversion import (
+    ACTIVATIONS,
+    Conversion,
+    activation_of,
+    decoding,
+    fitting,
+    require_kind,
+    with_heads_of,
+)
+from unified.checkpoints.sources import counted, read_parameters, read_settings, required
+from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
+from unified.checkpoints.trained import Trained, write
+from unified.checkpoints.vocabularies import over_symbols
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.files.destination import new_folder
+from unified.huggingface.export import Source, write_folder
+from unified.huggingface.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
+from unified.model import TransformerConfig
+from unified.tokenization import ordinary_symbols
+from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
+from unified.tokenization.xlnet import FILE_NAME, XLNetTokenizer
+
+_PIECES = "spiece.model"
+
+
+def import_xlnet(source: Path, destination: Path, writes: str | None = None) -> Conversion:
+    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` from one of ``transformers`` or TensorFlow.
+
+    Args:
+        source: holds ``config.json``, ``spiece.model``, and ``model.safetensors``, ``pytorch_model.bin`` or another
+            single ``*.bin``; or ``xlnet_config.json``, ``spiece.model`` and a TensorFlow checkpoint.
+        destination: must not exist, or be empty.
+        writes: name of the decoding scheme by which it shall write, "permutation" or "nothing"; None for the first.
+
+    Raises:
+        UnifiedError: a file is missing or is not what it should be; nothing is written.
+    """
+    source = Path(source)
+    if not (source / _PIECES).is_file() and (source / JSON_NAME).is_file():
+        raise UnifiedError(
+            f"{source}: holds {JSON_NAME} and no {_PIECES}; XLNet's tokenizer is read from {_PIECES}, which the "
+            "published folder has"
+        )
+    tokenizer = XLNetTokenizer.load(required(source / _PIECES))
+    config, parameters, left_out = _read(source)
+    found, new = from_xlnet(parameters, config.layers)
+    config, new, remarks = with_heads_of(found, new, config)
+    symbols = tokenizer.native_symbols()
+    if config.vocabulary_size != len(symbols):
+        raise UnifiedError(f"{source}: {len(symbols)} pieces in {_PIECES}, {config.vocabulary_size} in its settings")
+    found = fitting(source, found, config)
+    vocabulary = Vocabulary(ordinary_symbols(tokenizer))
+    found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
+    config = config.with_vocabulary(len(vocabulary))
+    scheme, said = decoding(config, writes, "permutation")
+    with new_folder(destination, overwrite=False) as folder:
+        tokenizer.save(folder)
+        write(Trained(config, scheme, found, vocabulary), folder, destination)
+    return Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
+
+
+def export_xlnet(source: Path, destination: Path) -> Conversion:
+    """Make a folder for ``transformers`` from a checkpoint with XLNet's tokenizer.
+
+    It loads there as XLNetLMHeadModel, or as XLNetModel where the checkpoint has no token head.
+
+    Args:
+        source: a checkpoint file or its folder.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: the model is not XLNet's kind, or has another tokenizer; nothing is written.
+    """
+    trained = Source.read(source)
+    config = trained.config
+    plain = config.relative and config.token_head in ("plain", "none") and config.norm == "post"
+    if not plain or config.sublayers != "self,feed_forward":
+        raise UnifiedError(
+            f"{trained.path}: XLNet has relative positions, attention and feed-forward in each block, post-norm, and "
+            "nothing before the softmax; this model has not"
+        )
+    tokenizer = XLNetTokenizer.load(trained.tokenizer_file(FILE_NAME, "XLNet's tokenizer"))
+    pieces, markers = tokenizer.native_symbols(), trained.markers_beyond(tokenizer)
+    architecture, found, left_out = to_xlnet(trained.by_rows_of([*pieces, *markers]), config.layers)
+    settings = {
+        "architectures": [architecture], "model_type": "xlnet", "vocab_size": len(pieces) + len(markers),
+        "d_model": config.width, "n_layer": config.layers, "n_head": config.heads,
+        "d_head": config.width // config.heads,
+        "d_inner": config.feed_forward, "ff_activation": ACTIVATIONS[config.activation], "dropout": config.dropout,
+        "initializer_range": config.initializer_range, "layer_norm_eps": config.norm_epsilon, "untie_r": True,
+        "attn_type": config.attn_type, "bi_data": False, "clamp_len": config.clamp_len or -1, "same_length": False,
+    }  # fmt: skip
+
+    def save_tokenizer(folder: Path) -> None:
+        (folder / _PIECES).write_bytes((trained.data / FILE_NAME).read_bytes())
+        if markers:
+            added = {str(len(pieces) + i): {"content": marker, "special": True} for i, marker in enumerate(markers)}
+            content = {"tokenizer_class": "XLNetTokenizer", "added_tokens_decoder": added}
+            (folder / SETTINGS_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    write_folder(destination, settings, found, save_tokenizer)
+    return Conversion(left_out=(*left_out, *trained.left_out))
+
+
+def xlnet_config(settings: dict) -> TransformerConfig:
+    """Our configuration from the fields of a ``config.json``, or of the published code's ``xlnet_config.json``.
+
+    Raises:
+        UnifiedError: a field is missing, or asks for what this Transformer does not do.
+    """
+    require_kind(settings, "xlnet")
+    if settings.get("same_length", False):
+        raise UnifiedError("config.json: same_length True; only False is built")
+    try:
+        heads, width = settings["n_head"], settings["d_model"]
+        if settings.get("d_head", width // heads) * heads != width:
+            raise UnifiedError(f"config.json: {heads} heads of {settings['d_head']} do not make d_model {width}")
+        dropout = settings.get("dropout", 0.1)
+        return TransformerConfig(
+            vocabulary_size=settings["vocab_size"] if "vocab_size" in settings else settings["n_token"],
+            layers=settings["n_layer"],
+            width=width,
+            heads=heads,
+            feed_forward=settings["d_inner"],
+            positions="relative",
+            attn_type=settings.get("attn_type", "bi"),
+            clamp_len=max(settings.get("clamp_len", -1), 0),
+            token_head="plain",
+            activation=activation_of(settings.get("ff_activation", "gelu"), "ff_activation"),
+            dropout=dropout,
+            attention_dropout=dropout,
+            inner_dropout=dropout,
+            norm_epsilon=settings.get("layer_norm_eps", 1e-12),
+            initializer_range=settings.get("initializer_range", 0.02),
+        )
+    except KeyError as error:
+        raise UnifiedError(f"config.json: no {error.args[0]}; is it an XLNet's?") from None
+
+
+def _read(folder: Path) -> tuple[TransformerConfig, dict[str, torch.Tensor], list[str]]:
+    """Configuration, parameters under the names of ``transformers``, and what of the file is left out."""
+    prefix = find_tensorflow(folder)
+    if prefix is None or (folder / "model.safetensors").is_file() or any(folder.glob("*.bin")):
+        return xlnet_config(read_settings(folder / "config.json")), read_parameters(folder), []
+    settings = read_settings(folder / "xlnet_config.json")
+    if settings.get("ff_activation", "gelu") == "gelu":
+        settings["ff_activation"] = "gelu_new"  # the published code approximates by tanh
+    variables, optimizer = load_tensorflow(prefix)
+    settings.setdefault("vocab_size", settings.get("n_token"))
+    config = xlnet_config(settings)
+    parameters, heads = from_tensorflow(variables, config.layers)
+    return config, parameters, [*counted(optimizer), *heads]

@@ -1,0 +1,1 @@
+"""Trained models for Python users: fill, generate, score and embed, in one process or in several."""

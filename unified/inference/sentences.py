@@ -1,0 +1,88 @@
+"""What ``unified generate`` writes from: a split of a prepared pair folder, or a text file of one source a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unified.corpus.raw_text import RawTextReader
+from unified.data.token_files import TokenFile
+from unified.errors import UnifiedError
+from unified.inference.language_model import UnifiedLM
+
+
+class FolderSentences:
+    """Sources of a split, and their references where the folder has them.
+
+    Attributes:
+        files: the files read, for telling one run from another.
+    """
+
+    def __init__(self, folder: Path, subset: str, source: str | None, target: str | None):
+        source_prefix, target_prefix = _prefixes(folder, subset, source, target)
+        self.sources, self.targets = TokenFile(source_prefix), TokenFile(target_prefix)
+        if len(self.sources) != len(self.targets):
+            raise UnifiedError(
+                f"{source_prefix} holds {len(self.sources)} items, {target_prefix} {len(self.targets)}; "
+                "they must pair one to one"
+            )
+        self.files = [Path(f"{prefix}.{end}") for prefix in (source_prefix, target_prefix) for end in ("idx", "bin")]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def source(self, lm: UnifiedLM, i: int) -> list[int]:
+        """Ids of a source without special symbols."""
+        ids = self.sources[i].tolist()
+        return ids[:-1] if ids[-1:] == [lm.special.separator] else ids
+
+    def texts(self, lm: UnifiedLM, i: int) -> tuple[str, str | None]:
+        """Source and reference as text."""
+        return lm.decode(self.sources[i]), lm.decode(self.targets[i])
+
+
+class FileSentences:
+    """Lines of a text file, plain or compressed; there are no references."""
+
+    def __init__(self, path: Path):
+        self.files = [path]
+        self.lines = [line for block in RawTextReader(str(path)).blocks() for line in block.lines]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def source(self, lm: UnifiedLM, i: int) -> list[int]:
+        """Ids of a source without special symbols."""
+        return lm.encode(self.lines[i])
+
+    def texts(self, lm: UnifiedLM, i: int) -> tuple[str, str | None]:
+        """Source as text, and no reference."""
+        return self.lines[i], None
+
+
+def _prefixes(folder: Path, subset: str, source: str | None, target: str | None) -> tuple[Path, Path]:
+    """Paths without ending of both sides of a split, ``subset.source-target.source`` and ``….target``.
+
+    Raises:
+        UnifiedError: there is no such split, or the languages must be named.
+    """
+    if not folder.is_dir():
+        raise UnifiedError(f"{folder}: no such data folder; `unified prepare` makes one")
+    found = {}
+    for index in folder.glob(f"{subset}.*-*.*.idx"):
+        pair, side = index.name.removesuffix(".idx").split(".")[-2:]
+        first, _, second = pair.partition("-")
+        if side == first:
+            found[first, second] = folder / f"{subset}.{pair}"
+    for (first, second), base in list(found.items()):
+        found[second, first] = base  # either direction can be written
+    wanted = [sides for sides in found if source in (None, sides[0]) and target in (None, sides[1])]
+    if source is None and target is None:
+        wanted = wanted[: len(wanted) // 2]  # as the files say
+    if len(wanted) != 1:
+        known = ", ".join(f"{first}-{second}" for first, second in found) or "none"
+        raise UnifiedError(
+            f"{folder}: needs one source/target pair in split {subset!r}, found {known}; "
+            "see --subset, --source-lang and --target-lang, or give a text file with --input"
+        )
+    (first, second), base = wanted[0], found[wanted[0]]
+    return Path(f"{base}.{first}"), Path(f"{base}.{second}")

@@ -1,0 +1,159 @@
+"""A long list of sentences over several processes, chunk by chunk, so that a rerun goes on where a crash stopped it.
+
+Beside the output stands a folder ``OUTPUT.parts``: its claim says what decides the output, ``000007.txt`` is a finished
+chunk. At the end the chunks are joined in order and the folder goes, as after a refusal, which would come again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from unified.errors import Interrupted, UnifiedError
+from unified.files.claims import Claim, claimed_folder, hashes
+from unified.generation import SCHEMES, GenerationConfig
+from unified.inference.generate_output import lines
+from unified.inference.language_model import UnifiedLM
+from unified.inference.sentences import FileSentences, FolderSentences
+from unified.runtime.parallel import ordered_map
+from unified.tokenization import FILES
+
+
+@dataclass
+class ChunkWriter:
+    """Generates one chunk of sentences and writes it; a process loads the model when its first chunk arrives.
+
+    Attributes:
+        checkpoint, data: as :meth:`UnifiedLM.from_pretrained` takes them.
+        sentences: what to write from.
+        config: settings of the search.
+        prompt: continue the sentences instead of answering them; None as the model was trained.
+        max_source: tokens kept from the front of each source, 0 keeps all.
+        chunk: sentences per chunk.
+        batch_size: sentences that are generated together.
+        threads: of each process.
+        device: "cpu", "cuda", ...
+        parts: folder of the chunks.
+    """
+
+    checkpoint: Path
+    data: Path
+    sentences: FolderSentences | FileSentences
+    config: GenerationConfig
+    prompt: bool | None
+    max_source: int
+    chunk: int
+    batch_size: int
+    threads: int
+    device: str
+    parts: Path
+
+    def __call__(self, number: int) -> tuple[int, int]:
+        """Write chunk ``number``; returns how many sentences it holds, and how many of them were cut."""
+        lm = _loaded(self)
+        indices = range(number * self.chunk, min((number + 1) * self.chunk, len(self.sentences)))
+        sources = [self.sentences.source(lm, i) for i in indices]
+        cut = sum(len(source) > self.max_source for source in sources) if self.max_source else 0
+        sources = [source[: self.max_source or None] for source in sources]
+        found = lm.hypotheses(
+            sources,
+            self.config,
+            prompt=self.prompt,
+            batch_size=self.batch_size,
+            indices=list(indices),
+            max_source=0,
+        )
+        is_prompt = SCHEMES[lm.scheme(self.prompt)].prompt
+        text = "".join(
+            lines(lm, i, *self.sentences.texts(lm, i), source if is_prompt else [], hypotheses)
+            for i, source, hypotheses in zip(indices, sources, found, strict=True)
+        )
+        write_atomically(self.path(number), [text.encode("utf-8")])
+        return len(indices), cut
+
+    def path(self, number: int) -> Path:
+        """File of a chunk."""
+        return self.parts / f"{number:06d}.txt"
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are."""
+        return -(-len(self.sentences) // self.chunk)
+
+    @property
+    def claim(self) -> Claim:
+        """All that decides what a chunk holds."""
+        config = {**asdict(self.config), "no_repeat_ignore": sorted(self.config.no_repeat_ignore)}
+        config |= {"prompt": self.prompt, "max_source": self.max_source, "chunk": self.chunk}
+        vocabulary = sorted(file for name in ("dict*.txt", *FILES) for file in self.data.glob(name))
+        return Claim(
+            {f"--{name.replace('_', '-')}": value for name, value in config.items()},
+            {"--path": hashes([self.checkpoint, *vocabulary]), "the sources": hashes(self.sentences.files)},
+        )
+
+
+_models: dict[tuple, UnifiedLM] = {}
+
+
+def _loaded(job: ChunkWriter) -> UnifiedLM:
+    """The model, loaded once in each process."""
+    key = (job.checkpoint, job.data, job.device, os.getpid())
+    if key not in _models:
+        torch.set_num_threads(job.threads)
+        _models.clear()
+        _models[key] = UnifiedLM.from_pretrained(job.checkpoint, job.data, job.device)
+    return _models[key]
+
+
+def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], None]) -> None:
+    """Generate what is missing of ``output`` and put it together.
+
+    Raises:
+        UnifiedError: ``output`` exists, its parts come from other settings, or sentences cannot be written from.
+        Interrupted: a process was killed; the same call goes on.
+    """
+    if output.exists():
+        raise UnifiedError(f"{output}: exists already; move it away or give another --output")
+    with claimed_folder(job.parts, job.claim, "remove it, or give another --output"):
+        try:
+            _write_chunks(job, processes, say)
+        except Interrupted:
+            raise
+        except UnifiedError:
+            _remove_chunks(job)
+            raise
+        write_atomically(output, (job.path(number).read_bytes() for number in range(job.chunks)))
+        _remove_chunks(job)
+
+
+def _write_chunks(job: ChunkWriter, processes: int, say: Callable[[str], None]) -> None:
+    missing = [number for number in range(job.chunks) if not job.path(number).exists()]
+    if len(missing) < job.chunks:
+        say(f"{job.parts}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
+    done = cut = 0
+    for count, shortened in ordered_map(job, missing, min(processes, max(len(missing), 1))):
+        done, cut = done + count, cut + shortened
+        say(f"{done:,} of {len(job.sentences):,} sentences written")
+    if cut:
+        say(f"{cut:,} of these {done:,} sources were cut to their first {job.max_source} tokens")
+
+
+def _remove_chunks(job: ChunkWriter) -> None:
+    """All but the claim, what killed processes have left included."""
+    for pattern in ("[0-9]*.txt", ".*.partial"):
+        for path in job.parts.glob(pattern):
+            path.unlink()
+
+
+def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write beside ``path``, flush to disk, rename: ``path`` is whole or not there."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with open(partial, "wb") as stream:
+        stream.writelines(pieces)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(partial, path)

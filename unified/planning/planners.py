@@ -1,0 +1,132 @@
+"""Kinds of planning: how the texts of an epoch are cut from documents, and which documents each kind gets.
+
+Most objectives read :class:`Blocks`. An objective that wants its texts cut in another way says so by its attribute
+``planner``; objectives with equal planners share documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
+from unified.objectives.contract import Objective
+from unified.planning.lanes import cut_stretches
+from unified.planning.rows import Room, Share
+from unified.planning.sources import TextSource
+
+#: A document of more than so many rows, or so large a part of all text, is dealt in parts.
+_ROWS_PER_PART, _PARTS = 64, 32
+
+
+class TextPlan(Protocol):
+    """N texts of one epoch."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 (N,), tokens of each, special symbols not counted."""
+        ...
+
+    @property
+    def rows(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The texts of row after row, int64 (N,), and where each row begins, (R + 1,), the end included.
+
+        None where rows shall be packed when the examples' lengths are known.
+        """
+        ...
+
+    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        """Texts ``indices`` (int64 (n,)) as ``objective`` wants them."""
+        ...
+
+
+Source = TypeVar("Source", contravariant=True)
+
+
+class Planner(Protocol[Source]):
+    """A kind of planning: a frozen dataclass, so that equal ones can be told; it cuts texts of one kind of source."""
+
+    @property
+    def each_epoch(self) -> bool:
+        """True where every epoch has texts of its own; False where only what objectives do to them changes."""
+        ...
+
+    @property
+    def shortest(self) -> int:
+        """How many tokens rows must have room for, so that there is anything to plan."""
+        ...
+
+    def plan(self, texts: Source, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
+        """The texts of ``epoch``, from the documents of ``share``, or from all of them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What the source cuts itself: blocks of whole sentences of a document, or pairs."""
+
+    each_epoch: ClassVar[bool] = False
+    shortest: ClassVar[int] = 1
+
+    def plan(self, texts: TextSource, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
+        """Blocks in rows; where texts of one length make examples of different ones, blocks that are not packed yet."""
+        if room.overhead is None:
+            alone = replace(room, row_length=room.longest, overhead=0, packed=False)
+            plan = texts.plan(alone, seed, epoch, share)
+            return PlannedBlocks(texts, plan.starts, plan.lengths, None)
+        plan = texts.plan(room, seed, epoch, share)
+        return PlannedBlocks(texts, plan.starts, plan.lengths, (plan.members, plan.offsets))
+
+
+@dataclass(frozen=True)
+class PlannedBlocks:
+    """A :class:`TextPlan`; ``starts`` and ``lengths`` (N,) as in :class:`unified.planning.rows.RowPlan`."""
+
+    source: TextSource
+    starts: np.ndarray
+    lengths: np.ndarray
+    rows: tuple[np.ndarray, np.ndarray] | None
+
+    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        return self.source.texts(self.starts[indices], self.lengths[indices], objective, draws)
+
+
+#: The planning of objectives that name no planner.
+BLOCKS = Blocks()
+
+
+def deal(
+    bounds: np.ndarray,
+    document_starts: np.ndarray,
+    weights: tuple[float, ...],
+    row_length: int,
+    rng: np.random.Generator,
+) -> list[Share]:
+    """Deal documents to kinds of planning, in proportion to their weights.
+
+    The documents stand in a random order on a circle, each as long as it has tokens, and the kinds divide the circle by
+    their weights from a random point on; the document's middle decides. So each kind gets each document with the
+    probability of its weight, and of all tokens its share up to about one document. So that a few long documents still
+    serve every kind, a document of more than 64 rows is dealt in parts of 64 to 128 rows; where there is little text, a
+    document of more than a 32nd of it in parts of about that size, but not below a row.
+
+    Args:
+        bounds, document_starts: int64 (S + 1,) and (D + 1,), see :class:`unified.planning.documents.DocumentTexts`.
+        weights: one per kind, adding up to 1.
+
+    Returns:
+        A share per kind; where documents are few, some may be without any.
+    """
+    limit = int(np.clip(bounds[-1] // _PARTS, row_length, _ROWS_PER_PART * row_length))
+    firsts, _ = cut_stretches(bounds, document_starts[:-1], document_starts[1:], limit)
+    starts = np.append(firsts, document_starts[-1])
+    sizes = np.diff(bounds[starts])
+    order = rng.permutation(len(sizes))
+    middles = np.empty(len(sizes))
+    middles[order] = np.cumsum(sizes[order]) - sizes[order] / 2
+    turned = (middles / sizes.sum() + rng.random()) % 1.0
+    kinds = np.searchsorted(np.cumsum(weights)[:-1], turned, side="right")
+    return [Share(starts, kinds == kind) for kind in range(len(weights))]

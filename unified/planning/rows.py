@@ -1,0 +1,222 @@
+"""Which blocks of text share a row: planned once, from lengths alone, before any example is made.
+
+A *unit* is what is never cut: a sentence, or a piece of a sentence longer than a row. A *block* is a run of units of
+one document; it becomes one example. Places in the text are counted over all sentences of a corpus, one after another,
+without their separators.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from unified.planning.lanes import cut_stretches, evenly, fill_lanes
+
+#: Pairs that are packed together. Larger windows leave less padding but mix an epoch's pairs less.
+_WINDOW = 4096
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """R rows of N blocks; every block is in exactly one row. All arrays int64.
+
+    Attributes:
+        starts: (N,) where block i begins: a place in the text, or the number of the pair.
+        lengths: (N,) its tokens, special symbols not counted.
+        members: (N,) numbers of the blocks, row after row.
+        offsets: (R + 1,) row r holds the blocks ``members[offsets[r] : offsets[r + 1]]``.
+    """
+
+    starts: np.ndarray
+    lengths: np.ndarray
+    members: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the texts of one kind have to fit into.
+
+    Attributes:
+        row_length: places per row.
+        longest: tokens of the longest text that every objective of the kind can put into a row.
+        overhead: an example takes at most ``slope`` places for each token of its text and so many more; None where
+            texts of one length make examples of different ones.
+        packed: False where every text has a row of its own.
+    """
+
+    row_length: int
+    longest: int
+    overhead: int | None
+    packed: bool
+    slope: float = 1.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """The documents that are planned together in one epoch; a long document may be in parts, which count as documents.
+
+    Attributes:
+        document_starts: int64 (D + 1,), increasing; document d begins with sentence ``document_starts[d]``.
+        wanted: bool (D,), False for those that are planned elsewhere.
+    """
+
+    document_starts: np.ndarray
+    wanted: np.ndarray
+
+
+def plan_documents(
+    bounds: np.ndarray,
+    document_starts: np.ndarray,
+    row_length: int,
+    special_tokens: int,
+    rng: np.random.Generator,
+    wanted: np.ndarray | None = None,
+) -> RowPlan:
+    """Pack whole sentences of documents into rows of fixed length with little padding.
+
+    Documents of at most a quarter of a row stay whole and are packed best-fit decreasing; :mod:`unified.planning.lanes`
+    cuts the others into blocks. Padding, measured on 10 million tokens of Wikipedia articles in sentences of 30 tokens:
+    1.0 % in rows of 128 places, 0.4 % in 256, 0.5 % in 512; in paragraphs of 81 tokens: 3.4, 2.4 and 0.9 %.
+
+    Args:
+        bounds: int64 (S + 1,), increasing; sentence s holds the places ``bounds[s]`` to ``bounds[s + 1] - 1``.
+        document_starts: int64 (D + 1,), increasing; document d begins with sentence ``document_starts[d]``.
+        row_length: tokens per row, above ``special_tokens``.
+        special_tokens: places that every block takes beyond its tokens.
+        rng: order of documents and rows.
+        wanted: bool (D,), the documents to plan; None for all.
+    """
+    wanted = _all_or(wanted, document_starts)
+    sizes = np.diff(bounds[document_starts]) + special_tokens
+    short = wanted & (sizes <= row_length // 4)
+    row_of_short, rows = pack_windows(sizes[short], row_length, rng)
+    units, documents = _cut_units(bounds, document_starts, row_length - special_tokens)
+    row_of_long, firsts, stops = fill_lanes(units, documents, wanted & ~short, row_length, special_tokens, rng)
+    firsts = np.concatenate([documents[:-1][short], firsts])
+    stops = np.concatenate([documents[1:][short], stops])
+    row_of_block = np.concatenate([row_of_short, row_of_long + rows])
+    order = np.argsort(firsts)
+    starts = units[firsts[order]]
+    members, offsets = group_rows(row_of_block[order], rng)
+    return RowPlan(starts, units[stops[order]] - starts, members, offsets)
+
+
+def plan_single_blocks(
+    bounds: np.ndarray,
+    document_starts: np.ndarray,
+    row_length: int,
+    special_tokens: int,
+    wanted: np.ndarray | None = None,
+) -> RowPlan:
+    """One block per row, each as many sentences of its document as fit; arguments as for :func:`plan_documents`."""
+    wanted = _all_or(wanted, document_starts)
+    budget = row_length - special_tokens
+    units, documents = _cut_units(bounds, document_starts, budget)
+    first, end = cut_stretches(units, documents[:-1][wanted], documents[1:][wanted], 1000 * row_length)
+    firsts, stops = [], []
+    while len(first):
+        stop = np.minimum(np.searchsorted(units, units[first] + budget, side="right") - 1, end)
+        firsts.append(first)
+        stops.append(stop)
+        first, end = stop[stop < end], end[stop < end]
+    starts = np.sort(units[np.concatenate(firsts)])
+    ends = np.sort(units[np.concatenate(stops)])
+    return RowPlan(starts, ends - starts, np.arange(len(starts)), np.arange(len(starts) + 1))
+
+
+def pack_windows(lengths: np.ndarray, row_length: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+    """Pack examples of fixed lengths: best fit decreasing within windows of a random order.
+
+    Args:
+        lengths: int64 (N,), places per example, special symbols included, none above ``row_length``.
+
+    Returns:
+        int64 (N,) the row of each, and the number of rows.
+    """
+    order = rng.permutation(len(lengths))
+    row_of_block = np.empty(len(lengths), dtype=np.int64)
+    rows = 0
+    for start in range(0, len(order), _WINDOW):
+        window = order[start : start + _WINDOW]
+        packed, count = best_fit_decreasing(lengths[window], row_length)
+        row_of_block[window] = packed + rows
+        rows += count
+    return row_of_block, rows
+
+
+def best_fit_decreasing(lengths: np.ndarray, row_length: int) -> tuple[np.ndarray, int]:
+    """Longest first, each into the fullest row that has room.
+
+    Returns:
+        int64 (N,) the row of each, and the number of rows.
+    """
+    rows = np.empty(len(lengths), dtype=np.int64)
+    with_room: list[list[int]] = [[] for _ in range(row_length + 1)]  # rows by their empty places
+    rooms = 0  # bit r is set where some row has r empty places: the best fit is one shift away
+    count = 0
+    longest_first = np.argsort(-lengths, kind="stable")
+    for i, length in zip(longest_first.tolist(), lengths[longest_first].tolist(), strict=True):
+        fitting = rooms >> length
+        if fitting:
+            room = length + (fitting & -fitting).bit_length() - 1
+            row = with_room[room].pop()
+            if not with_room[room]:
+                rooms ^= 1 << room
+        else:
+            room, row = row_length, count
+            count += 1
+        rows[i] = row
+        left = room - length
+        with_room[left].append(row)
+        rooms |= 1 << left
+    return rows, count
+
+
+def even_rows(lengths: np.ndarray, row_length: int) -> tuple[np.ndarray, int]:
+    """As few rows as :func:`best_fit_decreasing` finds, filled evenly: cut to the longest they hold less padding.
+
+    Longest first, each into the emptiest row, unless that overfills one.
+    """
+    rows, count = best_fit_decreasing(lengths, row_length)
+    even, emptiest = np.empty_like(rows), [(0, row) for row in range(count)]
+    longest_first = np.argsort(-lengths, kind="stable")
+    for i, length in zip(longest_first.tolist(), lengths[longest_first].tolist(), strict=True):
+        filled, row = emptiest[0]
+        even[i] = row
+        heapq.heapreplace(emptiest, (filled + length, row))
+    fuller = np.bincount(even, lengths).max() > np.bincount(rows, lengths).max()
+    return (rows if fuller else even), count
+
+
+def group_rows(row_of_block: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Members and offsets of a :class:`RowPlan`, rows in random order, blocks of a row by number.
+
+    Args:
+        row_of_block: int64 (N,), row numbers from 0, none left out.
+    """
+    counts = np.bincount(row_of_block)
+    new_place = rng.permutation(len(counts))
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    offsets[new_place + 1] = counts
+    np.cumsum(offsets, out=offsets)
+    return np.argsort(new_place[row_of_block], kind="stable"), offsets
+
+
+def _all_or(wanted: np.ndarray | None, document_starts: np.ndarray) -> np.ndarray:
+    return np.ones(len(document_starts) - 1, dtype=bool) if wanted is None else wanted
+
+
+def _cut_units(bounds: np.ndarray, document_starts: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the units, and the documents' first units; a sentence above ``budget`` becomes pieces of equal size.
+
+    Pieces take at most an eighth of a row: where a cut inside a sentence cannot be avoided, fine ones pack best.
+    """
+    lengths = np.diff(bounds)
+    pieces = np.where(lengths > budget, -(-lengths // max(1, budget // 8)), 1)
+    return evenly(bounds[:-1], lengths, pieces, bounds[-1]), np.append(0, np.cumsum(pieces))[document_starts]

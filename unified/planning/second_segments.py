@@ -1,0 +1,228 @@
+"""Random second segments for next-sentence prediction, of the same shape as the segments that they replace.
+
+If true second segments ended a sentence and random ones did not, or if one kind were longer, a model could tell them
+apart without reading the first. So a random one has as many tokens as the true one and begins and ends as it does:
+within a sentence, between two, or where the document ends. It is found before it is decided which of the two is used.
+Where the corpus has none both become shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
+from unified.planning.segments import Blocks, Segments
+
+if TYPE_CHECKING:  # documents use this module
+    from unified.planning.documents import DocumentTexts
+
+#: What there is at a place: the middle of a sentence, the border between two of a document, or of two documents.
+INSIDE, BETWEEN, OUTSIDE = range(3)
+#: So many sentences, or documents, in a row are tried, first from one random place on, then from several. Where
+#: sentences have 25 tokens about one in 40 fits.
+_IN_A_ROW, _PLACES = 128, (1, 4, 16)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What can be seen of n second segments without reading them.
+
+    Attributes:
+        lengths: int64 (n,), tokens, at least one.
+        joins: int64 (n,), what there is where each meets its first segment, :data:`INSIDE` or :data:`BETWEEN`.
+        ends: int64 (n,), what there is at its other side.
+        backward: bool (n,), whether it is read backwards, so that it stands before the first segment in the text.
+        places: int64 (n,), a place of its document.
+    """
+
+    lengths: np.ndarray
+    joins: np.ndarray
+    ends: np.ndarray
+    backward: np.ndarray
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, texts: DocumentTexts, blocks: Blocks, lengths: np.ndarray) -> Shapes:
+        """Those of the last ``lengths`` (int64 (n,)) places of blocks, as they are read."""
+        far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
+        joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
+        return cls(lengths, joins, _kinds(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)
+
+    def take(self, members: np.ndarray) -> Shapes:
+        one = self.lengths[members], self.joins[members], self.ends[members]
+        return Shapes(*one, self.backward[members], self.places[members])
+
+
+def with_random_seconds(
+    texts: DocumentTexts, blocks: Blocks, cuts: np.ndarray, draws: Draws, share: float
+) -> tuple[Segments, np.ndarray]:
+    """Blocks cut in two, and with probability ``share`` the second segment replaced by one from another document.
+
+    Args:
+        cuts: int64 (n,), lengths of the first segments.
+
+    Returns:
+        The segments, and bool (n,), False where the second one is random; an empty one never is.
+    """
+    segments = blocks.divided(cuts)
+    starts, lengths = segments.starts, segments.lengths
+    asked = np.flatnonzero(lengths[1])
+    shapes = Shapes.of(texts, blocks, lengths[1]).take(asked)
+    elsewhere, kept = runs_elsewhere(
+        texts, shapes, lambda i: blocks.ends_behind(int(asked[i]), int(cuts[asked[i]])), draws.take(asked)
+    )
+    # What is cut off from a true one is what lies away from its first segment.
+    starts[1, asked] += np.where(shapes.backward, lengths[1, asked] - kept, 0)
+    lengths[1, asked] = kept
+    is_next = draws.uniforms("random second") >= share
+    is_next[lengths[1] == 0] = True
+    random = ~is_next[asked]
+    starts[1, asked[random]] = elsewhere[random]
+    return segments, is_next
+
+
+def runs_elsewhere(
+    texts: DocumentTexts, shapes: Shapes, shorter: Callable[[int], list[int]], draws: Draws
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random runs of tokens of given shapes in other documents.
+
+    Where nothing fits, as among a few short documents, as little as possible is cut off at a sentence end; where that
+    does not help either, the length is random, so that neither kind ends a sentence more often.
+
+    Args:
+        shorter: the numbers of tokens, falling, to which segment i may be cut where a sentence ends.
+
+    Returns:
+        Where the runs begin, and their lengths, to which the true segments are to be cut too, int64 (n,) each.
+    """
+    found, kept = np.full(len(shapes.lengths), -1), shapes.lengths.copy()
+    left = np.arange(len(found))
+    for places in _PLACES:
+        if len(left) == 0:
+            break
+        some, own = shapes.take(left), draws.take(left)
+        found[left] = _found(texts, some, some.lengths, some.ends, places, own, f"elsewhere {places}")
+        left = left[found[left] < 0]
+    for i in left.tolist():
+        one = np.array([i])
+        found[i], kept[i] = _cut_run(texts, shapes.take(one), shorter(i), draws.take(one))
+    return found, kept
+
+
+def _found(
+    texts: DocumentTexts,
+    shapes: Shapes,
+    lengths: np.ndarray,
+    ends: np.ndarray,
+    places: int,
+    draws: Draws,
+    purpose: str,
+) -> np.ndarray:
+    """Where a random run with these lengths and ends begins, int64 (n,), -1 where none of the tried ones fits."""
+    sentences, valid = _candidates(texts, shapes, ends == OUTSIDE, places, draws, purpose)
+    owners, starts = _fitting(texts, sentences, valid, shapes, lengths, ends, draws, purpose)
+    fitting = Extents(np.bincount(owners, minlength=len(shapes.lengths)))
+    one = fitting.starts + draws.integers(f"{purpose}, one of", fitting.lengths)
+    return np.where(fitting.lengths > 0, np.append(starts, -1)[one], -1)
+
+
+def _candidates(
+    texts: DocumentTexts, shapes: Shapes, ends: np.ndarray, places: int, draws: Draws, purpose: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sentences outside of the own document, int64 (n, places x 128), and bool alike: False for one too many.
+
+    Where ``ends`` (bool (n,)) they are the last ones of documents, or the first ones where the text is read backwards.
+    """
+    own = texts.document_starts.searchsorted(texts.bounds.searchsorted(shapes.places, side="right") - 1, "right") - 1
+    stop = np.where(ends, own + 1, texts.document_starts[own + 1])
+    total = np.where(ends, texts.document_count, len(texts.items))
+    count = (total - np.where(ends, 1, stop - texts.document_starts[own]))[:, None]
+    # Runs of numbers from random ones on, on a circle of those that lie outside.
+    begins = draws.integers(purpose, np.repeat(count[:, 0], places), np.full(len(own), places))
+    in_a_row = np.arange(_IN_A_ROW)
+    numbers = (begins.reshape(-1, places, 1) + in_a_row).reshape(len(own), places * _IN_A_ROW)
+    numbers = np.minimum(numbers - count * (numbers >= count), count - 1) + stop[:, None]
+    numbers -= total[:, None] * (numbers >= total[:, None])
+    rows = np.flatnonzero(ends)
+    numbers[rows] = np.where(
+        shapes.backward[rows, None],
+        texts.document_starts[numbers[rows]],
+        texts.document_starts[numbers[rows] + 1] - 1,
+    )
+    return numbers, np.tile(in_a_row, places) < count
+
+
+def _fitting(
+    texts: DocumentTexts,
+    sentences: np.ndarray,
+    valid: np.ndarray,
+    shapes: Shapes,
+    lengths: np.ndarray,
+    ends: np.ndarray,
+    draws: Draws,
+    purpose: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Runs of these lengths with the given ends: their segments, increasing, and where they start, int64 each.
+
+    There is at most one for each of ``sentences`` (n, C): it begins or ends with it, or lies somewhere within.
+    """
+    bounds, borders = texts.bounds, texts.borders
+    left = np.where(shapes.backward, ends, shapes.joins)
+    right = np.where(shapes.backward, shapes.joins, ends)
+    from_end = left < right
+    starts = bounds[sentences + from_end[:, None]] - (from_end * lengths)[:, None]
+    within = np.flatnonzero((left == INSIDE) & (right == INSIDE))
+    if within.size:
+        size = bounds[sentences[within] + 1] - bounds[sentences[within]]
+        uniforms = draws.take(within).uniforms(f"{purpose}, within", np.full(len(within), size.shape[1]))
+        starts[within] += (uniforms.reshape(size.shape) * size).astype(np.int64)
+    # One side of a run belongs to the sentence; what there is at the other leaves few to look at.
+    other = starts + np.where(from_end, 0, lengths)[:, None]
+    valid = valid & (other >= 0) & (other <= bounds[-1])
+    border = bounds.searchsorted(other)
+    valid &= _kinds(texts, border, other) == np.where(from_end, left, right)[:, None]
+    owners, columns = np.nonzero(valid)
+    sentences, starts, border = (array[owners, columns] for array in (sentences, starts, border))
+    left, right, from_end, stops = left[owners], right[owners], from_end[owners], starts + lengths[owners]
+    first = np.where(from_end, border - (bounds[border] > starts), sentences)
+    last = np.where(from_end, sentences, border - 1)
+    fits = texts.items[last] - texts.items[first] == last - first  # else an empty line lies between them
+    fits &= (bounds[first] == starts) * borders[first] == left
+    fits &= (bounds[last + 1] == stops) * borders[last + 1] == right
+    # A true one that joins within a sentence lies within it altogether; so shall the random one if any can.
+    alone = fits & (first == last)
+    have_alone = np.bincount(owners[alone], minlength=len(lengths)) > 0
+    fits &= alone | ~(have_alone & (shapes.joins == INSIDE))[owners]
+    return owners[fits], starts[fits]
+
+
+def _kinds(texts: DocumentTexts, border: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """What there is at places, given the first of the bounds at or behind each."""
+    border = np.minimum(border, len(texts.bounds) - 1)
+    return (texts.bounds[border] == places) * texts.borders[border]
+
+
+def _cut_run(texts: DocumentTexts, shape: Shapes, shorter: list[int], draws: Draws) -> tuple[int, int]:
+    """A run that is shorter than the one segment of ``shape``: where it begins, and its length."""
+    between = np.array([BETWEEN])
+    for length in ([int(shape.lengths[0])] if shape.ends[0] == OUTSIDE else []) + shorter:
+        start = _found(texts, shape, np.array([length]), between, _PLACES[-1], draws, "cut run")[0]
+        if start >= 0:
+            return int(start), length
+    return _any_run(texts, shape, draws)
+
+
+def _any_run(texts: DocumentTexts, shape: Shapes, draws: Draws) -> tuple[int, int]:
+    """A run of random length that begins with a random sentence elsewhere, or, read backwards, ends with it."""
+    sentence = int(_candidates(texts, shape, np.array([False]), 1, draws, "any run")[0][0, 0])
+    document = int(texts.document_starts.searchsorted(sentence, side="right")) - 1
+    begin, end = texts.bounds[texts.document_starts[document : document + 2]]
+    start, stop = texts.bounds[sentence : sentence + 2]
+    room = int(stop - begin if shape.backward[0] else end - start)
+    length = 1 + int(draws.integers("length of any run", min(int(shape.lengths[0]), room))[0])
+    return int(stop) - length if shape.backward[0] else int(start), length

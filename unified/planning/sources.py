@@ -1,0 +1,92 @@
+"""What a source of texts offers to datasets of rows, and checks that all sources share."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
+from unified.data.vocabulary import SpecialTokens
+from unified.errors import UnifiedError
+from unified.objectives.contract import Objective
+from unified.planning.rows import Room, RowPlan, Share
+
+
+class TextSource(Protocol):
+    """Blocks of a document folder, or pairs of a source and a target file.
+
+    Running text has also ``bounds`` and ``document_starts``, see :class:`unified.planning.documents.DocumentTexts`:
+    other kinds of planning than blocks, and dealing documents to several kinds, need them.
+
+    Attributes:
+        name: what error messages call it, the path of its files.
+        paired: True for source/target pairs, False for running text.
+        plans_each_epoch: True where the plan depends on the epoch.
+        special: ids of the special symbols.
+        word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
+    """
+
+    name: str
+    paired: bool
+    plans_each_epoch: bool
+    special: SpecialTokens
+    word_starts: np.ndarray | None
+
+    @property
+    def document_count(self) -> int:
+        """Documents that a random second segment may come from; 0 for pairs."""
+        ...
+
+    @property
+    def annotation_kinds(self) -> frozenset[str]:
+        """Kinds of spans that are annotated."""
+        ...
+
+    def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
+        """Which texts exist, and which rows of ``room`` they share, or that each has one of its own.
+
+        ``share`` are the documents to take; None for all, and always None for pairs.
+        """
+        ...
+
+    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+        """Texts of planned blocks, given their entries in :attr:`RowPlan.starts` and :attr:`RowPlan.lengths`."""
+        ...
+
+
+def word_starts_of(
+    tokens: np.ndarray, table: np.ndarray | None, special: SpecialTokens, name: str
+) -> np.ndarray | None:
+    """Where words begin, bool (n,), from the table per vocabulary entry; None without a table.
+
+    Raises:
+        UnifiedError: a token is in no vocabulary, or the table is too short for it.
+    """
+    highest = int(tokens.max(initial=0))
+    size = special.first_sentinel + special.sentinel_count
+    if highest >= size:
+        raise UnifiedError(f"{name}: holds token {highest}, but the dictionary has {size} entries; they do not match")
+    if table is None:
+        return None
+    if highest >= len(table):
+        raise UnifiedError(
+            f"{name}: holds token {highest}, but the table of word starts has {len(table)} entries; they do not match"
+        )
+    return table[tokens]
+
+
+def require_final_separators(last_tokens: np.ndarray, items: np.ndarray, special: SpecialTokens, name: str) -> None:
+    """Refuse items (int64 (n,)) that do not end with ``</s>``, given their last tokens (n,).
+
+    Raises:
+        UnifiedError: names the first such item.
+    """
+    right = last_tokens == special.separator
+    if not right.all():
+        wrong = np.flatnonzero(~right)[0]
+        raise UnifiedError(
+            f"{name}: item {int(items[wrong])} ends with token {int(last_tokens[wrong])}, not with </s> "
+            f"({special.separator}); make the folder again with `unified prepare` or `fairseq-preprocess`"
+        )

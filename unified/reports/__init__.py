@@ -1,0 +1,1 @@
+"""Files of results and of measurements, and their tables and charts."""

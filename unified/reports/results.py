@@ -1,0 +1,137 @@
+"""One file of results for each run, which says what made the run what it is.
+
+:mod:`unified.reports.result_tables` makes tables of many.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError
+
+FILE_NAME = "results.json"
+PACKAGES = "unified-lm torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
+#: What every results file says.
+_FIELDS = ("task", "run", "scores", "seed", "command", "model", "settings", "data", "versions", "date")
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the packages that decide figures, as far as they are installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write_result(
+    folder: Path,
+    *,
+    task: str,
+    run: str,
+    scores: Mapping[str, Mapping[str, Any]],
+    seed: int,
+    command: list[str],
+    model: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    data: Mapping[str, str],
+    published: Mapping[str, Mapping[str, Mapping[str, float]]],
+    **more: Any,
+) -> Path:
+    """Write ``results.json`` into ``folder``, whole or not at all.
+
+    Two results of a task are of the same run if they have the same name, contents of the model, settings, data and
+    versions; then they are taken for repetitions with other seeds.
+
+    Args:
+        task: what was learnt.
+        run: name of the system, by the user.
+        scores: split -> measure -> score, signatures included.
+        seed, command: what was run.
+        model: what was fine-tuned: ``name``, as the user called it; ``sha256`` of its contents, None where it has none;
+            and its size, for readers.
+        settings: name -> value of everything else that decides the scores but the seed: head, training, selection.
+        data: file of a split, such as ``train.jsonl`` -> SHA-256.
+        published: split -> system -> measure -> figure of others.
+        more: anything else worth keeping.
+    """
+    content = {
+        "task": task,
+        "run": run,
+        "scores": scores,
+        "seed": seed,
+        "command": command,
+        "model": model,
+        "settings": settings,
+        "data": data,
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
+        "published": published,
+        **more,
+    }
+    return write_whole(folder / FILE_NAME, content)
+
+
+def write_whole(path: Path, content: Mapping[str, Any]) -> Path:
+    """Write a file of JSON, whole or not at all."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+    return path
+
+
+def chosen_run(path: Path) -> Path | None:
+    """The folder of the run that a grid has chosen, of the grid's ``results.json``; None where it is another file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    chosen = content.get("chosen") if isinstance(content, dict) else None
+    return path.parent / chosen["folder"] if chosen else None
+
+
+def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """The results files that ``paths`` are, or hold at any depth; of a grid those of its runs.
+
+    Raises:
+        UnifiedError: there is none, or a file is something else.
+    """
+    files: list[Path] = []
+    for path in map(Path, paths):
+        folder = path.parent if chosen_run(path) else path
+        own = sorted(folder.rglob(FILE_NAME)) if folder.is_dir() else [folder]
+        files += [file for file in own if not chosen_run(file)]
+    if not files:
+        raise UnifiedError(f"no {FILE_NAME} in {', '.join(map(str, paths))}; `unified finetune` writes them")
+    return [_read(path) for path in files]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnifiedError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise UnifiedError(f"{path}: not JSON") from None
+    missing = [name for name in _FIELDS if name not in content] if isinstance(content, dict) else list(_FIELDS)
+    if missing:
+        raise UnifiedError(
+            f"{path}: not a file of results as this version writes them: {missing[0]} is missing, so that nobody can "
+            "say which results belong together; move it away, or run its command again"
+        )
+    if not isinstance(content["model"], dict) or not {"name", "sha256"} <= content["model"].keys():
+        raise UnifiedError(f"{path}: not a file of results; 'model' must have 'name' and 'sha256'")
+    for name in ("scores", "settings", "data", "versions"):
+        if not isinstance(content[name], dict):
+            raise UnifiedError(f"{path}: not a file of results; {name!r} must be an object")
+    return content

@@ -1,0 +1,120 @@
+"""Stages of a pipeline over passages: each reads what others wrote, goes on where it stopped, and is never half there.
+
+A stage writes one JSON object for each passage, a line each, in blocks of as many lines. An interrupted stage goes on
+behind the last whole block, so that models see the same batches as in a run without a break.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError
+from unified.runtime.progress import Progress
+
+Row = dict[str, Any]
+#: Seconds between lines that say how far a stage is.
+_INTERVAL = 5.0
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A folder of stages.
+
+    Attributes:
+        folder: where they write.
+        block: passages of a block.
+    """
+
+    folder: Path
+    block: int
+
+    def path(self, name: str) -> Path:
+        """The output of a stage; it is there when the stage is done."""
+        return self.folder / f"{name}.jsonl"
+
+    def rows(self, *names: str) -> Iterator[tuple[Row, ...]]:
+        """What some stages wrote for each passage."""
+        streams = [self.path(name).open(encoding="utf-8") for name in names]
+        try:
+            for lines in zip(*streams, strict=True):
+                yield tuple(json.loads(line) for line in lines)
+        except ValueError:
+            raise UnifiedError(
+                f"{self.folder}: {', '.join(names)} are damaged; remove them to make them anew"
+            ) from None
+        finally:
+            for stream in streams:
+                stream.close()
+
+    def first(self, name: str, rows: Callable[[], Sequence[Row]]) -> None:
+        """The stage that others read, whose rows come at once."""
+        if self.path(name).exists():
+            return
+        partial, found = self._partial(name), rows()
+        with partial.open("w", encoding="utf-8") as stream:
+            _write(stream, found)
+        partial.replace(self.path(name))
+
+    def run(self, name: str, inputs: Sequence[str], work: Callable[[list[tuple[Row, ...]]], list[Row]]) -> None:
+        """A stage, unless it is done.
+
+        Args:
+            inputs: stages that are read.
+            work: their rows for the passages of a block -> a row for each. It depends on nothing else.
+        """
+        if self.path(name).exists():
+            return
+        total, partial = _lines(self.path(inputs[0])), self._partial(name)
+        done = _keep_whole_blocks(partial, self.block)
+        if done:
+            Progress.say(f"{name}: {done:,} of {total:,} passages were done before")
+        rows = islice(self.rows(*inputs), done, None)
+        begun = said = time.monotonic()
+        start = done
+        with partial.open("a", encoding="utf-8") as stream:
+            while block := list(islice(rows, self.block)):
+                _write(stream, work(block))
+                done += len(block)
+                if time.monotonic() - said >= _INTERVAL:
+                    said = time.monotonic()
+                    left = (said - begun) / (done - start) * (total - done)
+                    Progress.say(f"{name}: {done:,} of {total:,} passages, {left / 60:,.1f} minutes left")
+        partial.replace(self.path(name))
+        Progress.say(f"{name}: {total:,} passages")
+
+    def _partial(self, name: str) -> Path:
+        return self.folder / f"{name}.jsonl.partial"
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as stream:
+        return sum(1 for _ in stream)
+
+
+def _write(stream, rows: Sequence[Row]) -> None:
+    stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _keep_whole_blocks(path: Path, block: int) -> int:
+    """Lines of a file, whose last block is taken away where it is not whole."""
+    if not path.exists():
+        return 0
+    lines = size = kept = kept_size = 0
+    with path.open("r+b") as stream:
+        for line in stream:
+            if not line.endswith(b"\n"):
+                break
+            lines, size = lines + 1, size + len(line)
+            if lines % block == 0:
+                kept, kept_size = lines, size
+        stream.truncate(kept_size)
+    return kept

@@ -1,0 +1,42 @@
+"""IMDB's reviews of films (Maas et al. 2011)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unified.errors import UnifiedError
+from unified.files.json_files import Entries
+from unified.files.text_files import numbered_lines, without_compression
+from unified.tasks.heads.items import TextItem
+
+LABELS = ("neg", "pos")
+
+
+def read_imdb(folder: str | Path, labelled: bool = True) -> list[TextItem]:
+    """IMDB's folder of a split: a file a review in ``neg`` and ``pos``, which are the labels.
+
+    An item's ``id`` is the file, such as ``pos/127_10.txt``. HTML's line break is a space, as in XLNet's code.
+
+    Raises:
+        UnifiedError: a label has no reviews, or files are empty, no text, or there twice, plain and compressed; the
+            first ten are named.
+    """
+    folder = Path(folder)
+    entries, items = Entries(folder), []
+    for label in LABELS:
+        paths = sorted(path for path in folder.glob(f"{label}/*") if without_compression(path.name).endswith(".txt"))
+        if not paths:
+            raise UnifiedError(f"{folder}: no {label}/*.txt; is it a split of IMDB, such as aclImdb/train?")
+        for path in paths:
+            identity = without_compression(path.relative_to(folder).as_posix())
+            entries.once(identity, f"{label}/{path.name}")
+            try:
+                text = " ".join(line for _, line in numbered_lines(path)).replace("<br />", " ").strip()
+            except UnifiedError as error:
+                entries.wrong(f"{label}/{path.name}", str(error))
+                continue
+            if not text:
+                entries.wrong(f"{label}/{path.name}", "empty")
+            items.append(TextItem(identity, text, label=label if labelled else None))
+    entries.check()
+    return items

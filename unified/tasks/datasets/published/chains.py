@@ -1,0 +1,57 @@
+"""Coreference: CoNLL-2012, and data sets in its format."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from unified.tasks.datasets.formats.files import read_splits
+from unified.tasks.heads.documents import DocumentItem, read_conll
+from unified.tasks.settings import Task, Training
+
+_FILES = {
+    split: ((f"{name}.english.v4_gold_conll",), (f"{name}.conll",))
+    for split, name in (("train", "train"), ("valid", "dev"), ("test", "test"))
+}
+
+
+def _read(path: Path, labelled: bool) -> list[DocumentItem]:
+    return read_conll(path)
+
+
+def _settings(segments: int, longest: int, rate: float, head_rate: float) -> tuple[str, Training]:
+    """Head and settings; the published code scores the development set after 1,000 of an epoch's 2,802 documents."""
+    training = Training(
+        epochs=20,
+        batch_size=1,
+        learning_rate=rate,
+        longest=longest,
+        head_rate=head_rate,
+        head_weight_decay=0.0,
+        select="best",
+        validations=3,
+    )
+    return f"coreference(max_segments={segments})", training
+
+
+TASKS = (
+    Task(
+        "conll2012",
+        _settings(3, 384, 2e-5, 1e-4)[0],
+        partial(read_splits, _FILES, _read),
+        _settings(3, 384, 2e-5, 1e-4)[1],
+        {
+            "test": {
+                "SpanBERT base": {"average_f1": 77.7},
+                "SpanBERT large": {"muc_f1": 85.3, "bcub_f1": 78.1, "ceafe_f1": 75.3, "average_f1": 79.6},
+                "BERT base": {"average_f1": 73.9},
+            }
+        },
+        "Joshi et al. 2020, section 4.2; mandarjoshi90/coref",
+        systems={
+            "bert_base": _settings(11, 128, 1e-5, 2e-4),
+            "bert_large": _settings(3, 384, 1e-5, 2e-4),
+            "spanbert_large": _settings(3, 512, 1e-5, 3e-4),
+        },
+    ),
+)

@@ -1,0 +1,124 @@
+"""The files of a data set of summaries: which form they have, and their rows in chunks that worker processes take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unified.corpus.readers import PairChunk, ParallelCorpus, is_json
+from unified.errors import UnifiedError, first_few
+from unified.files.text_files import Block, LineReader, require_file
+from unified.tasks.datasets.summaries.formats import FORMATS, Format, SummaryPair
+
+_FILES_AT_ONCE = 256
+
+#: Lines of JSON, lines of two text files, or files of one pair each.
+Chunk = Block | PairChunk | tuple[Path, ...]
+#: Where a row is, its bytes, and what makes a pair of it or raises UnifiedError.
+Row = tuple[str, int, Callable[[], SummaryPair]]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files of one part of a data set.
+
+    Attributes:
+        name: one of :data:`unified.tasks.datasets.summaries.formats.FORMATS`.
+        paths: files of JSON lines, two text files equal in lines, or folders with one file a pair.
+        chosen: file that names which files of the folders to take, one a line, in this order; None takes all.
+
+    Raises:
+        UnifiedError: no such data set, a file is missing, or the data set does not come in this form.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    chosen: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in FORMATS:
+            raise UnifiedError(f"no data set {self.name!r}; known are {', '.join(FORMATS)}")
+        if self.chosen is not None and not self.are_folders:
+            raise UnifiedError(f"--list chooses files of folders, but {' '.join(self.paths)} are none")
+        if not self.are_folders:
+            for path in self.paths:
+                require_file(path)
+        json_lines = all(map(is_json, self.paths))
+        parallel = len(self.paths) == 2 and not any(map(is_json, self.paths))
+        if not (self.form.file if self.are_folders else self.form.row if json_lines else self.form.lines and parallel):
+            raise UnifiedError(f"{' '.join(self.paths)}: {self.name} is read from {self.form.known}")
+
+    @property
+    def form(self) -> Format:
+        return FORMATS[self.name]
+
+    @property
+    def are_folders(self) -> bool:
+        return all(Path(path).is_dir() for path in self.paths)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """
+        Raises:
+            UnifiedError: two text files differ in their number of lines, or files of the list are not there.
+        """
+        if self.are_folders:
+            files = self._files()
+            yield from (tuple(files[i : i + _FILES_AT_ONCE]) for i in range(0, len(files), _FILES_AT_ONCE))
+        elif is_json(self.paths[0]):
+            for path in self.paths:
+                yield from LineReader(path).blocks()
+        else:
+            yield from ParallelCorpus(self.paths[:1], self.paths[1:]).chunks()
+
+    def rows(self, chunk: Chunk) -> Iterator[Row]:
+        """The rows of a chunk; blank lines of JSON are none."""
+        # __post_init__ has refused files of a form that the data set does not have.
+        if isinstance(chunk, Block):
+            assert self.form.row is not None
+            for number, line in enumerate(chunk.lines, chunk.first_line):
+                if line.strip():
+                    yield f"{chunk.path}, line {number}", len(line), partial(_of_json, self.form.row, line)
+        elif isinstance(chunk, PairChunk):
+            assert self.form.lines is not None
+            for number, source, target in chunk.pairs():
+                size = len(source) + len(target)
+                yield chunk.place(number, "source"), size, partial(self.form.lines, source, target)
+        else:
+            assert self.form.file is not None
+            for path in chunk:
+                yield str(path), path.stat().st_size, partial(_of_file, self.form.file, path)
+
+    def _files(self) -> list[Path]:
+        found = {path.name: path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))}
+        if self.chosen is None:
+            return list(found.values())
+        names = {}
+        for block in LineReader(self.chosen).blocks():
+            for number, entry in enumerate(block.lines, block.first_line):
+                if entry.strip():
+                    names[self.form.stem(entry) + self.form.suffix] = f"{self.chosen}, line {number}"
+        missing = [f"{place}: no file {name}" for name, place in names.items() if name not in found]
+        if missing:
+            raise UnifiedError(f"{first_few(missing)}; in {', '.join(self.paths)}")
+        return [found[name] for name in names]
+
+
+def _of_json(pair_of: Callable[[dict[str, Any]], SummaryPair], line: str) -> SummaryPair:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UnifiedError(f"not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise UnifiedError(f"a JSON {type(row).__name__}, not an object")
+    return pair_of(row)
+
+
+def _of_file(pair_of: Callable[[str], SummaryPair], path: Path) -> SummaryPair:
+    try:
+        return pair_of(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UnifiedError(f"not UTF-8 at byte {error.start}") from None

@@ -1,0 +1,25 @@
+"""Fine-tuning for understanding: what an item of a task is, what a head learns from it, and what it answers."""
+
+from unified.tasks.heads.base import Codec, Encoded, Understanding
+from unified.tasks.heads.choice import Choice
+from unified.tasks.heads.classification import Classification, Regression
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.registry import HEADS, HeadEntry, parse_head, parse_heads
+from unified.tasks.heads.relation import Relation
+from unified.tasks.heads.tagging import Tagging
+
+__all__ = [
+    "HEADS",
+    "Choice",
+    "Classification",
+    "Codec",
+    "Coreference",
+    "Encoded",
+    "HeadEntry",
+    "Regression",
+    "Relation",
+    "Tagging",
+    "Understanding",
+    "parse_head",
+    "parse_heads",
+]

@@ -1,0 +1,306 @@
+"""What tasks of understanding share: how items become sequences, what a head reads of them, and what it learns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from unified.data.example import Example
+from unified.data.targets import TASK
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.model.config import TransformerConfig
+from unified.model.heads import LossSum
+from unified.objectives.sequences import FIRST, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SECOND, SOURCE, TARGET
+from unified.tasks.heads.items import read_items
+from unified.tasks.metrics.subsets import score_subsets
+from unified.tokenization import Tokenizer, original_offsets
+
+#: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
+Reading = Mapping[str, torch.Tensor]
+
+#: Token types of a first and a second text by mask, in models with UniLM's six, which name the objective.
+_UNILM_TYPES = {
+    "bidirectional": (FIRST, SECOND),
+    "left_to_right": (LEFT_TO_RIGHT, LEFT_TO_RIGHT),
+    "right_to_left": (RIGHT_TO_LEFT, RIGHT_TO_LEFT),
+    "seq2seq": (SOURCE, TARGET),
+}
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How texts become sequences of a model.
+
+    Attributes:
+        tokenizer, vocabulary: of the model.
+        longest: places of a sequence, at most.
+        cls_last: CLS stands at the end, as XLNet has it, instead of the beginning.
+        marks_entities: sequences say which tokens lie within named entities, which the model's attention reads.
+        mask: name of the mask of a sequence, one of :data:`unified.masks.TEXT_MASKS`.
+        token_types: of the first and the second text of a sequence.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    longest: int
+    cls_last: bool = False
+    marks_entities: bool = False
+    mask: str = "bidirectional"
+    token_types: tuple[int, int] = (FIRST, SECOND)
+
+    @classmethod
+    def for_model(cls, config: TransformerConfig, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Codec:
+        """The codec of a model of this shape.
+
+        Raises:
+            UnifiedError: no special symbol would see the whole text.
+        """
+        if config.relative and config.mask == "right_to_left":
+            raise UnifiedError(
+                "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), "
+                "where it would see itself alone"
+            )
+        named = config.token_types > TARGET and not config.relative
+        return cls(
+            tokenizer,
+            vocabulary,
+            longest,
+            cls_last=config.relative,
+            marks_entities=config.reads_entities,
+            mask=config.mask,
+            token_types=_UNILM_TYPES[config.mask] if named else (FIRST, SECOND),
+        )
+
+    def encode(self, texts: list[str]) -> list[np.ndarray]:
+        """Ids of each text, without special symbols, int64."""
+        if not texts:
+            return []
+        native, sizes = self.tokenizer.encode_ids(texts)
+        ids = self.vocabulary.encode(self.tokenizer.native_symbols())
+        return np.split(ids[native].astype(np.int64), np.cumsum(sizes)[:-1])
+
+    def encode_offsets(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Ids of each text, int64 (n,), and the characters of each token in the text as it is, int64 (n, 2).
+
+        The first character and the one behind the last.
+
+        Raises:
+            UnifiedError: the tokenizer does not tell.
+        """
+        if not texts:
+            return []
+        native, sizes, offsets = self.tokenizer.encode_offsets(texts)
+        ids = self.vocabulary.encode(self.tokenizer.native_symbols())[native].astype(np.int64)
+        ends = np.cumsum(sizes)[:-1]
+        found = zip(texts, np.split(ids, ends), np.split(offsets, ends), strict=True)
+        return [(tokens, original_offsets(text, places)) for text, tokens, places in found]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Items as examples: sequences, and the places whose states the head reads (``targets["task"]``).
+
+    Attributes:
+        examples: at least one for each item, those of one item one after another.
+        owners: int64 (examples,), the item of each, increasing.
+        facts: arrays by name, one for each example, that head or loss read; ``targets`` where items have labels.
+        cut: items that did not fit as they are.
+        lost: for each item how many tokens nothing reads; none where windows or examples together read all.
+        notes: for each example what its predictions take, such as the characters that its tokens stand for.
+        remarks: what the log should say about the items, such as how many cannot be learnt from, and why.
+    """
+
+    examples: list[Example]
+    owners: np.ndarray
+    facts: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
+    cut: int = 0
+    lost: Sequence[int] = ()
+    notes: Sequence[Any] = ()
+    remarks: Sequence[str] = ()
+
+    def reading(self, members: np.ndarray) -> dict[str, torch.Tensor]:
+        """What a head reads of a batch of examples, int64 where nothing else is said.
+
+        Args:
+            members: int64 (E,), numbers of the examples in the order of the batch.
+
+        Returns:
+            ``sizes`` (E,): how many places each example is read at; ``owners`` (E,): the item of each, numbered from 0
+            by the order of the items; and each of :attr:`facts`, concatenated along its first axis.
+        """
+        sizes = np.array([len(self.examples[member].targets[TASK]) for member in members], dtype=np.int64)
+        owners = np.unique(self.owners[members], return_inverse=True)[1].astype(np.int64)
+        facts = {name: np.concatenate([arrays[member] for member in members]) for name, arrays in self.facts.items()}
+        arrays = {"sizes": sizes, "owners": owners, **facts}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+class Understanding(ABC):
+    """A task: a frozen dataclass with its labels and settings.
+
+    Attributes:
+        name: of its head.
+        together: whether a loss needs all examples of an item in one batch.
+        longest_run: how many examples of an item training reads at once, a run of them drawn anew in every epoch; None
+            for all. Validation and prediction always read all.
+        numeric: whether the loss is of numbers; it is in nats otherwise.
+        ensembles: whether several models can answer together, see :meth:`averaged`.
+        marks_entities: whether items can say where named entities are, see :mod:`unified.tasks.heads.named_entities`.
+        measures: names of the scores worth watching, the one that chooses a checkpoint first.
+        averages_subsets: whether the mean of subsets' scores is one, as benchmarks of several data sets have it.
+        signature: how the scores are computed, ``|`` between its parts, as sacrebleu signs its BLEU.
+    """
+
+    name: ClassVar[str]
+    together: ClassVar[bool] = False
+    longest_run: ClassVar[int | None] = None
+    numeric: ClassVar[bool] = False
+    ensembles: ClassVar[bool] = True
+    marks_entities: ClassVar[bool] = False
+    averages_subsets: ClassVar[bool] = False
+    measures: ClassVar[tuple[str, ...]]
+    signature: ClassVar[str]
+
+    @property
+    def markers(self) -> int:
+        """How many markers its sequences take of the dictionary, see :mod:`unified.data.markers`."""
+        return 0
+
+    @classmethod
+    @abstractmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> Any:
+        """The item of a JSON object.
+
+        Args:
+            number: of its line, its ``id`` where it has none.
+            labelled: what is to be predicted is read, and must be there.
+
+        Raises:
+            UnifiedError: says which field is wrong.
+        """
+
+    @classmethod
+    def read(cls, path: str | Path, labelled: bool = True) -> list:
+        """Items of a file, see :func:`unified.tasks.heads.items.read_items`."""
+        return read_items(path, lambda fields, number: cls.item(fields, number, labelled))
+
+    @classmethod
+    @abstractmethod
+    def of(cls, items: Sequence, **settings: Any) -> Understanding:
+        """The task that training items pose, with the labels that occur."""
+
+    @abstractmethod
+    def encode(self, items: Sequence, codec: Codec) -> Encoded:
+        """Examples of at most ``codec.longest`` places."""
+
+    def group_of(self, item: Any) -> Hashable:
+        """What neighbouring items that must be encoded together have in common; None for an item by itself."""
+        return None
+
+    @abstractmethod
+    def head(self, config: TransformerConfig) -> nn.Module:
+        """The module from (N, D) states of all read places of a batch, and its :data:`Reading`, to scores."""
+
+    @abstractmethod
+    def loss(self, scores: Any, reading: Reading) -> LossSum:
+        """Of the scores of a batch, whose ``reading`` has targets."""
+
+    def loss_count(self, reading: Reading) -> int:
+        """The ``count`` of :meth:`loss`, known before there are scores: of targets, if a task says nothing else."""
+        return len(reading["targets"])
+
+    @abstractmethod
+    def predict(
+        self, items: Sequence, encoded: Encoded, members: np.ndarray, scores: Any, reading: Reading
+    ) -> list[dict[str, Any]]:
+        """Predictions, one JSON object for each item in the order of the items; each begins with ``id``.
+
+        Args:
+            items: those whose examples are in the batch, all examples of each.
+            encoded: of all items of the data.
+            members: int64 (E,), numbers of the examples in the order of the batch.
+            scores, reading: of the batch.
+        """
+
+    def averaged(self, scores: Sequence[Any], reading: Reading) -> Any:
+        """Scores of an ensemble, as :meth:`predict` reads them, from those of its models for one batch.
+
+        Only where :attr:`ensembles` is True.
+        """
+        raise NotImplementedError(f"models with a head {self.name} cannot answer together")
+
+    @abstractmethod
+    def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """Official scores of predictions for labelled items, :attr:`measures` among them."""
+
+    def subset_of(self, item: Any) -> str | None:
+        """The part of its data set that an item belongs to, where parts are scored by themselves too."""
+        return None
+
+    def signed_score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """:meth:`score` of all, :attr:`measures` of subsets and their means, and the :attr:`signature`.
+
+        See :func:`unified.tasks.metrics.subsets.score_subsets`.
+        """
+        subsets = [self.subset_of(item) for item in items]
+        own = score_subsets(self.score, items, predictions, subsets, self.measures, self.averages_subsets)
+        return {**self.score(items, predictions), **own, "signature": self.signature}
+
+    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
+        return {}
+
+
+def require_markable(kind: type[Understanding]) -> None:
+    """Refuse a task whose items cannot say where named entities are, for a model whose attention reads them.
+
+    Raises:
+        UnifiedError: names the head.
+    """
+    if not kind.marks_entities:
+        raise UnifiedError(
+            f"the model has entity-aware attention ('entity' among its sublayers), and items of the head {kind.name} "
+            "cannot say where named entities are; those of classification, regression and span can"
+        )
+
+
+def require_labels(labels: tuple[str, ...], what: str) -> None:
+    """Refuse fewer than two.
+
+    Raises:
+        UnifiedError: ``what`` says of which task.
+    """
+    if len(labels) < 2:
+        raise UnifiedError(f"{what} needs at least two labels, got {list(labels)}")
+
+
+def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndarray:
+    """Numbers of labels, int64 (n,).
+
+    Raises:
+        UnifiedError: a label is none of the known ones; names the ``item``.
+    """
+    number = {label: i for i, label in enumerate(known)}
+    labels = list(labels)
+    for label in labels:
+        if label not in number:
+            raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known)}")
+    return np.array([number[label] for label in labels], dtype=np.int64)
+
+
+def probabilities(scores: torch.Tensor) -> np.ndarray:
+    """Softmax of (N, classes) scores, float32 on the CPU."""
+    return scores.detach().float().softmax(-1).cpu().numpy()
+
+
+def by_label(labels: Sequence[str], row: np.ndarray) -> dict[str, float]:
+    """Probabilities of the labels to six places."""
+    return {label: round(float(p), 6) for label, p in zip(labels, row, strict=True)}

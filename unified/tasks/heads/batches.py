@@ -1,0 +1,93 @@
+"""Which of a task's examples are read together, and how they share rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from unified.data.collate import collate
+from unified.data.example import Batch, Example
+from unified.model.transformer import Transformer
+from unified.planning.rows import even_rows
+from unified.tasks.heads.base import Encoded
+
+#: Length of rows that hold whatever comes.
+ANY_LENGTH = sys.maxsize
+
+
+def packed_length(transformer: Transformer, longest: int, device: torch.device) -> int:
+    """Most places of packed rows: those of the longest example; where length is free any, so that nothing is padded."""
+    return ANY_LENGTH if transformer.goes_by_documents(device) else longest
+
+
+def drawn(weight: float, units: int) -> int:
+    """How many of so many units an epoch reads that reads each ``weight`` times."""
+    return max(1, round(weight * units))
+
+
+def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
+    """Numbers of the examples that must be in one batch: those of each item, or each by itself.
+
+    Args:
+        owners: int64 (examples,), increasing, see :class:`unified.tasks.heads.base.Encoded`.
+    """
+    numbers = np.arange(len(owners))
+    return np.split(numbers, np.flatnonzero(np.diff(owners)) + 1 if together else numbers[1:])
+
+
+def runs_of(units: list[np.ndarray], longest: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Of each unit a run of at most ``longest`` examples; every run of that length is as probable."""
+    begins = rng.integers(np.maximum(np.array([len(unit) for unit in units]) - longest, 0) + 1)
+    return [unit[begin : begin + longest] for unit, begin in zip(units, begins, strict=True)]
+
+
+def batches_of(order: np.ndarray, places: np.ndarray, units: int | None, most_places: int | None) -> list[np.ndarray]:
+    """Runs of ``order`` of at most so many units and so many places; a unit above the limit is alone.
+
+    Args:
+        order: int64 (U,), numbers of units.
+        places: int64 (units in all,), what each takes.
+        units, most_places: limits; None for none.
+    """
+    starts, count, total = [0], 0, 0
+    for i, size in enumerate(places[order].tolist()):
+        full = (units and count == units) or (most_places and count and total + size > most_places)
+        if full:
+            starts.append(i)
+            count, total = 0, 0
+        count, total = count + 1, total + size
+    return np.split(order, starts[1:])
+
+
+def assembled(
+    encoded: Encoded, members: np.ndarray, row_length: int | None, pad: int
+) -> tuple[np.ndarray, Batch, dict[str, torch.Tensor]]:
+    """A batch of examples.
+
+    Args:
+        members: int64 (E,), their numbers.
+        row_length: most places of the rows in which they are packed; None gives each a row of its own.
+        pad: id of the padding symbol.
+
+    Returns:
+        The members in the order of the batch, the batch, and its reading, see :meth:`Encoded.reading`.
+    """
+    rows = arranged(members, encoded.examples, row_length or 0, packed=row_length is not None)
+    batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), pad)
+    members = np.concatenate(rows)
+    return members, batch, encoded.reading(members)
+
+
+def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, packed: bool) -> list[np.ndarray]:
+    """Members of a batch row by row: several in a row of at most ``row_length`` places, or each in one of its own."""
+    if not packed:
+        return [members[i : i + 1] for i in range(len(members))]
+    lengths = np.array([len(examples[member].tokens) for member in members])
+    if lengths.sum() <= row_length:
+        return [members]
+    rows, count = even_rows(lengths, max(row_length, int(lengths.max())))
+    order = np.argsort(rows, kind="stable")
+    return np.split(members[order], np.cumsum(np.bincount(rows, minlength=count))[:-1])

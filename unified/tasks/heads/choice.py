@@ -1,0 +1,193 @@
+"""Multiple choice: each choice is read with the context, and a score from the state of CLS ranks them (BERT, 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from unified.data.example import Example
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import item_id, name_text
+from unified.model.averaging import log_mean
+from unified.model.config import TransformerConfig
+from unified.model.heads import LossSum, PooledHead
+from unified.tasks.heads.base import Codec, Encoded, Reading, Understanding
+from unified.tasks.heads.items import item_subset
+from unified.tasks.heads.sequences import sequence
+from unified.tasks.metrics import score_classification
+
+#: Where a question leaves room for the choice, as RACE's do.
+BLANK = "_"
+
+
+#: CLS, and SEP behind each part.
+_SPECIAL = 3
+
+
+@dataclass(frozen=True)
+class ChoiceItem:
+    """A context and what may follow it, or answer a question about it.
+
+    Attributes:
+        id: what predictions are named by.
+        context: what all choices are read with.
+        choices: at least two texts, of which some may be empty; the items of a task may differ in their number.
+        question: stands before each choice; a ``_`` in it stands for the choice.
+        label: number of the right choice, from 0; None where it is to be predicted.
+        subset: part of the data set that is scored by itself, too, such as RACE's "middle" and "high".
+    """
+
+    id: str
+    context: str
+    choices: tuple[str, ...]
+    question: str | None = None
+    label: int | None = None
+    subset: str | None = None
+
+    @property
+    def seconds(self) -> list[str]:
+        """For each choice the text that is read behind the context."""
+        if not self.question:
+            return list(self.choices)
+        if BLANK in self.question:
+            return [self.question.replace(BLANK, choice) for choice in self.choices]
+        return [f"{self.question} {choice}" for choice in self.choices]
+
+
+@dataclass(frozen=True)
+class Choice(Understanding):
+    """Which of an item's choices is right; the loss is the cross-entropy among them.
+
+    Attributes:
+        dropout: before the last projection.
+    """
+
+    name: ClassVar[str] = "choice"
+    together: ClassVar[bool] = True
+    measures: ClassVar[tuple[str, ...]] = ("accuracy",)
+    signature: ClassVar[str] = "rules:accuracy-of-items"
+
+    dropout: float = 0.1
+
+    @classmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> ChoiceItem:
+        return choice_item(fields, number, labelled)
+
+    @classmethod
+    def of(cls, items: Sequence[ChoiceItem], **settings: Any) -> Choice:
+        return cls(**settings)
+
+    def encode(self, items: Sequence[ChoiceItem], codec: Codec) -> Encoded:
+        """An example CLS context SEP choice SEP for each choice, the context cut at its end where that is too long."""
+        contexts = codec.encode([item.context for item in items])
+        seconds = iter(codec.encode([second for item in items for second in item.seconds]))
+        owners = np.repeat(np.arange(len(items)), [len(item.choices) for item in items])
+        examples, lost = [], np.zeros(len(items), dtype=np.int64)
+        for owner in owners.tolist():
+            second = next(seconds)
+            examples.append(_example(contexts[owner], second, codec))
+            there = len(contexts[owner]) + len(second) + _SPECIAL
+            lost[owner] = max(lost[owner], there - len(examples[-1].tokens))
+        facts = {}
+        if all(item.label is not None for item in items):
+            right = [number == item.label for item in items for number in range(len(item.choices))]
+            facts["targets"] = [np.array([one], dtype=np.int64) for one in right]
+        return Encoded(examples, owners, facts, np.count_nonzero(lost), lost)
+
+    def subset_of(self, item: ChoiceItem) -> str | None:
+        return item.subset
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return PooledHead(config, 1, self.dropout)
+
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        """Of (E, 1) scores of the examples; ``targets`` (E,) is 1 at the right choice of each item, 0 elsewhere."""
+        owners, right = reading["owners"], reading["targets"].bool()
+        likelihoods = log_shares(scores.squeeze(-1).float(), owners)
+        losses = -likelihoods[right]
+        items = len(losses)
+        best = likelihoods.new_full((items,), -torch.inf).scatter_reduce(0, owners, likelihoods.detach(), "amax")
+        correct = (likelihoods.detach()[right] == best[owners[right]]).sum()
+        return LossSum(losses.sum(), torch.tensor(items), correct, losses.detach().sum())
+
+    def loss_count(self, reading: Reading) -> int:
+        """Items, each of which has one right choice."""
+        return int(reading["targets"].sum())
+
+    def predict(
+        self,
+        items: Sequence[ChoiceItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``label``, the number of a choice, its text as ``choice``, and the ``probabilities`` of all choices.
+
+        An item's ``subset`` is repeated.
+        """
+        shares = log_shares(scores.squeeze(-1).float(), reading["owners"]).exp().cpu().numpy()[np.argsort(members)]
+        rows = np.split(shares, np.cumsum([len(item.choices) for item in items])[:-1])
+        return [
+            {
+                "id": item.id,
+                **({} if item.subset is None else {"subset": item.subset}),
+                "label": int(row.argmax()),
+                "choice": item.choices[row.argmax()],
+                "probabilities": [round(float(share), 6) for share in row],
+            }
+            for item, row in zip(items, rows, strict=True)
+        ]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms (E, 1) of the mean probabilities among the choices of an item."""
+        shares = [log_shares(one.squeeze(-1).float(), reading["owners"]) for one in scores]
+        return log_mean(shares).unsqueeze(-1)
+
+    def score(self, items: Sequence[ChoiceItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """``accuracy`` and ``total``."""
+        gold, found = [item.label for item in items], [prediction["label"] for prediction in predictions]
+        scores = score_classification(gold, found)
+        return {name: scores[name] for name in ("accuracy", "total")}
+
+
+def log_shares(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
+    """Log-softmax of scores (E,) among those of the same owner, int64 (E,), numbered from 0 without a gap."""
+    count = int(owners.max()) + 1
+    greatest = scores.new_full((count,), -torch.inf).scatter_reduce(0, owners, scores.detach(), "amax")
+    shifted = scores - greatest[owners]
+    return shifted - scores.new_zeros(count).index_add(0, owners, shifted.exp()).log()[owners]
+
+
+def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
+    """A second part without room loses its beginning (XLNet's code)."""
+    room = codec.longest - _SPECIAL
+    kept = second[max(0, len(second) - room) :]
+    return sequence((context[: room - len(kept)], kept), codec)
+
+
+def choice_item(fields: dict, number: int, labelled: bool) -> ChoiceItem:
+    """Of ``context`` and ``choices``, and where they are there ``question``, ``label``, ``subset`` and ``id``.
+
+    As :func:`unified.tasks.heads.items.text_item`.
+    """
+    require_fields(fields, "context", "choices", *(["label"] if labelled else []))
+    context, choices, question, label = (fields.get(name) for name in ("context", "choices", "question", "label"))
+    if not isinstance(context, str) or not context.strip():
+        raise UnifiedError("'context' must be a text that is not empty")
+    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
+        raise UnifiedError("'choices' must be a list of two texts or more")
+    if question is not None and not isinstance(question, str):
+        raise UnifiedError(f"'question' must be a text, got {question!r}")
+    item = ChoiceItem(item_id(fields, number), context, tuple(choices), question, subset=item_subset(fields))
+    if not labelled:
+        return item
+    numbers = {str(i): i for i in range(len(choices))}
+    if name_text(label) not in numbers:
+        raise UnifiedError(f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
+    return replace(item, label=numbers[name_text(label)])

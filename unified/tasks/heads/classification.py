@@ -1,0 +1,167 @@
+"""Classification and regression of one text or two, from the state of CLS [BERT, sec. 4.1].
+
+Under a mask that hides the text from CLS it is the last SEP, see :func:`unified.tasks.heads.sequences.class_place`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from unified.model.averaging import mean_classes, mean_scores
+from unified.model.config import TransformerConfig
+from unified.model.heads import LossSum, PooledHead, class_loss
+from unified.tasks.heads.base import (
+    Codec,
+    Encoded,
+    Reading,
+    Understanding,
+    by_label,
+    classes,
+    probabilities,
+    require_labels,
+)
+from unified.tasks.heads.items import TextItem, text_item
+from unified.tasks.heads.sequences import encode_texts
+from unified.tasks.metrics import score_classification, score_regression
+
+
+@dataclass(frozen=True)
+class Classification(Understanding):
+    """One of several classes.
+
+    Attributes:
+        labels: their names, at least two, in the order of their scores.
+        positive: the class whose F1 is watched, where there is one (MRPC and QQP: the paraphrases).
+        dropout: before the last projection.
+    """
+
+    name: ClassVar[str] = "classification"
+    marks_entities: ClassVar[bool] = True
+
+    labels: tuple[str, ...]
+    positive: str | None = None
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_labels(self.labels, "a classification")
+        if self.positive is not None:
+            classes([self.positive], self.labels, "'positive'")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return ("accuracy", "matthews", "macro_f1", *(("f1",) if self.positive else ()))
+
+    @property
+    def signature(self) -> str:
+        return f"rules:glue|macro:all-labels|positive:{self.positive or 'none'}"
+
+    @classmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> TextItem:
+        return text_item(fields, number, labelled)
+
+    @classmethod
+    def of(cls, items: Sequence[TextItem], **settings: Any) -> Classification:
+        return cls(tuple(sorted({item.label for item in items})), **settings)
+
+    def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
+        examples, lost = encode_texts(items, codec)
+        facts = {}
+        if all(item.label is not None for item in items):
+            facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
+        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return PooledHead(config, len(self.labels), self.dropout)
+
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        return class_loss(scores, reading["targets"])
+
+    def predict(
+        self,
+        items: Sequence[TextItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``label`` and the ``probabilities`` of all labels."""
+        rows = probabilities(scores)[np.argsort(members)]
+        return [
+            {"id": item.id, "label": self.labels[row.argmax()], "probabilities": by_label(self.labels, row)}
+            for item, row in zip(items, rows, strict=True)
+        ]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms of the mean probabilities."""
+        return mean_classes(scores)
+
+    def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """See :func:`unified.tasks.metrics.score_classification`."""
+        gold, predicted = [item.label for item in items], [prediction["label"] for prediction in predictions]
+        return score_classification(gold, predicted, positive=self.positive)
+
+
+@dataclass(frozen=True)
+class Regression(Understanding):
+    """A number; the loss is the squared error.
+
+    Attributes:
+        dropout: before the last projection.
+    """
+
+    name: ClassVar[str] = "regression"
+    marks_entities: ClassVar[bool] = True
+    numeric: ClassVar[bool] = True
+    measures: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
+    signature: ClassVar[str] = "rules:glue|ties:mean-rank"
+
+    dropout: float = 0.1
+
+    @classmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> TextItem:
+        return text_item(fields, number, labelled, numeric=True)
+
+    @classmethod
+    def of(cls, items: Sequence[TextItem], **settings: Any) -> Regression:
+        return cls(**settings)
+
+    def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
+        examples, lost = encode_texts(items, codec)
+        labels = [item.label for item in items]
+        facts = {} if None in labels else {"targets": [np.array([label], dtype=np.float32) for label in labels]}
+        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return PooledHead(config, 1, self.dropout)
+
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        """Squared error of (N, 1) scores and float (N,) targets; nothing is right or wrong."""
+        targets = reading["targets"]
+        losses = (scores.squeeze(-1).float() - targets) ** 2
+        return LossSum(losses.sum(), torch.tensor(len(targets)), torch.tensor(0), losses.detach().sum())
+
+    def predict(
+        self,
+        items: Sequence[TextItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``label``, a number."""
+        numbers = scores.squeeze(-1).float().cpu().numpy()[np.argsort(members)]
+        return [{"id": item.id, "label": float(n)} for item, n in zip(items, numbers, strict=True)]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """The mean of the numbers."""
+        return mean_scores(scores)
+
+    def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """See :func:`unified.tasks.metrics.score_regression`."""
+        return score_regression([item.label for item in items], [prediction["label"] for prediction in predictions])

@@ -1,0 +1,128 @@
+"""Sentences with two entities as sequences: entities between markers, or a symbol for role and type in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unified.data.example import Example
+from unified.data.markers import marker_ids
+from unified.errors import UnifiedError, first_few
+from unified.tasks.heads.base import Codec
+from unified.tasks.heads.sequences import first_place, sequence
+
+#: Markers around two entities, a pair for each.
+MARKERS = 4
+_ROLES = ("SUBJ", "OBJ")
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Words ``start`` to ``stop`` (exclusive), and the type of what they name; None where nobody says."""
+
+    start: int
+    stop: int
+    type: str | None = None
+
+
+Pair = tuple[Entity, Entity]
+
+
+def role_types(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Roles with types, such as ``SUBJ=PERSON``, in the order in which they occur first.
+
+    Raises:
+        UnifiedError: an entity has no type.
+    """
+    if any(entity.type is None for pair in pairs for entity in pair):
+        raise UnifiedError("relation(design='types') needs the types of all entities; use design='markers'")
+    named = (f"{role}={entity.type}" for pair in pairs for role, entity in zip(_ROLES, pair, strict=True))
+    return tuple(dict.fromkeys(named))
+
+
+def marked(
+    sentences: Sequence[Sequence[str]], pairs: Sequence[Pair], codec: Codec
+) -> tuple[list[Example], np.ndarray, list[np.ndarray]]:
+    """CLS sentence SEP with a marker before and behind each entity, read at the two that stand before.
+
+    Under a left-to-right mask those see nothing of their entities, and the two that stand behind are read.
+
+    Returns:
+        The examples; tokens cut of each, int64; and whether the place of its second entity comes first, int64 (1,).
+
+    Raises:
+        UnifiedError: the dictionary has too few markers.
+    """
+    symbols = marker_ids(codec.vocabulary, MARKERS, "the markers of two entities")
+    examples, lost, turned = [], [], []
+    for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
+        parts: list[np.ndarray] = []
+        begins, ends = {}, {}
+        for i in range(len(words) + 1):
+            # Of entities that begin at one word the first opens first, and closes last where they end at one.
+            for number in (1, 0):
+                if pair[number].stop == i:
+                    ends[number] = len(parts)
+                    parts.append(symbols[2 * number + 1 : 2 * number + 2])
+            for number in (0, 1):
+                if pair[number].start == i:
+                    begins[number] = len(parts)
+                    parts.append(symbols[2 * number : 2 * number + 1])
+            parts += words[i : i + 1]
+        tokens, kept = _nearest(parts, symbols, codec.longest - 2)
+        lost.append(np.count_nonzero(~kept))
+        offsets = np.cumsum([0, *map(len, parts)])
+        read = ends if codec.mask == "left_to_right" else begins
+        places = np.cumsum(kept)[offsets[[read[0], read[1]]]] - 1 + first_place(codec)
+        turned.append(np.array([int(places[1] < places[0])]))
+        examples.append(sequence((tokens,), codec, np.sort(places)))
+    return examples, np.array(lost, dtype=np.int64), turned
+
+
+def masked(
+    sentences: Sequence[Sequence[str]], pairs: Sequence[Pair], types: Sequence[str], codec: Codec
+) -> tuple[list[Example], np.ndarray]:
+    """CLS sentence SEP with one symbol for role and type in the place of each entity, read at CLS; tokens cut of each.
+
+    Raises:
+        UnifiedError: the dictionary has too few markers, or an entity has a type that is not among ``types``.
+    """
+    symbols = marker_ids(codec.vocabulary, len(types), "the types of entities")
+    number = {name: i for i, name in enumerate(types)}
+    unknown = [name for name in role_types(pairs) if name not in number]
+    if unknown:
+        raise UnifiedError(f"entities of types that the training items lack: {first_few(unknown)}")
+    examples, lost = [], []
+    for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
+        parts = []
+        for i, word in enumerate(words):
+            for role, entity in zip(_ROLES, pair, strict=True):
+                if entity.start == i:
+                    parts.append(symbols[[number[f"{role}={entity.type}"]]])
+            if not any(entity.start <= i < entity.stop for entity in pair):
+                parts.append(word)
+        tokens, kept = _nearest(parts, symbols, codec.longest - 2)
+        lost.append(np.count_nonzero(~kept))
+        examples.append(sequence((tokens,), codec))
+    return examples, np.array(lost, dtype=np.int64)
+
+
+def _pieces(sentences: Sequence[Sequence[str]], codec: Codec):
+    """Ids of the pieces of each word, sentence by sentence."""
+    pieces = iter(codec.encode([word for words in sentences for word in words]))
+    for words in sentences:
+        yield [next(pieces) for _ in words]
+
+
+def _nearest(parts: list[np.ndarray], symbols: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``room`` tokens, ``symbols`` and what stands nearest to one; and which they are, bool (tokens,)."""
+    tokens = np.concatenate(parts)
+    if len(tokens) <= room:
+        return tokens, np.ones(len(tokens), dtype=bool)
+    places = np.flatnonzero(np.isin(tokens, symbols))
+    distances = np.abs(np.arange(len(tokens))[:, None] - places).min(axis=1)
+    kept = np.zeros(len(tokens), dtype=bool)
+    kept[np.argsort(distances, kind="stable")[:room]] = True
+    return tokens[kept], kept

@@ -1,0 +1,174 @@
+"""Items of a data folder, one JSON object a line; every bad line is reported with its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import Spellings, item_id, name_text
+from unified.files.json_files import Entries, fields_of
+from unified.files.text_files import numbered_lines
+from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
+
+
+@dataclass(frozen=True)
+class TextItem:
+    """A text, or two that belong together, with a label.
+
+    Attributes:
+        id: what predictions are named by.
+        text, second: the texts; ``second`` is None where there is one.
+        label: a class by name, or a number; None where it is to be predicted.
+        named_entities: of the texts, see :mod:`unified.tasks.heads.named_entities`; None where nobody says.
+    """
+
+    id: str
+    text: str
+    second: str | None = None
+    label: str | float | None = None
+    named_entities: NamedEntities | None = None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Texts by the names of their fields."""
+        return {"text": self.text} if self.second is None else {"text": self.text, "second": self.second}
+
+
+@dataclass(frozen=True)
+class WordsItem:
+    """Words with a tag each.
+
+    Attributes:
+        id: what predictions are named by.
+        words: at least one.
+        tags: as many; None where they are to be predicted.
+        document: name of the text that the words stand in, shared with the items before and behind that do too.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+    document: str | None = None
+
+
+def write_items(path: str | Path, items: Sequence) -> None:
+    """The file that the readers here read, of dataclasses; fields that are None are left out."""
+    Path(path).write_text(items_text(items), encoding="utf-8")
+
+
+def items_text(items: Sequence) -> str:
+    """What :func:`write_items` writes."""
+    return "".join(json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
+
+
+def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
+    """Items of ``*.jsonl``, one object a line; empty lines are passed over.
+
+    Args:
+        item_of: makes an item of an object and the number of its line; raises UnifiedError with the reason.
+
+    Raises:
+        UnifiedError: the file is missing, holds nothing, or lines are wrong, those among them whose ``id`` another line
+            has, or whose label is a number here and a text there; the first ten are named with the reason.
+    """
+    if not Path(path).is_file():
+        raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
+    entries, items, spellings = Entries(path), [], Spellings()
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        place = f"line {number}"
+        try:
+            fields = fields_of(line)
+            items.append(item_of(fields, number))
+        except UnifiedError as problem:
+            entries.wrong(place, problem)
+            continue
+        entries.once(items[-1].id, place)
+        problem = spellings.problem(fields.get("label"))
+        if problem is not None:
+            entries.wrong(place, problem)
+    entries.check()
+    if not items:
+        raise UnifiedError(f"{path}: holds no item")
+    return items
+
+
+def text_item(fields: dict, number: int, labelled: bool, numeric: bool = False) -> TextItem:
+    """Reads ``text``, and where they are there ``second``, ``named_entities``, ``label`` and ``id``.
+
+    The ``id`` is the line's number where there is none.
+
+    Args:
+        labelled: the label is read and must be there.
+        numeric: it is a number instead of a name.
+
+    Raises:
+        UnifiedError: says which field is wrong.
+    """
+    require_fields(fields, "text", *(["label"] if labelled else []))
+    text, second, label = (fields.get(name) for name in ("text", "second", "label"))
+    if not isinstance(text, str) or not text.strip():
+        raise UnifiedError("'text' must be a text that is not empty")
+    if second is not None and not isinstance(second, str):
+        raise UnifiedError(f"'second' must be a text, got {second!r}")
+    item = TextItem(item_id(fields, number), text, second)
+    item = replace(item, named_entities=read_named_entities(fields, item.texts))
+    if not labelled:
+        return item
+    is_number = isinstance(label, int | float) and not isinstance(label, bool)
+    if numeric and not is_number:
+        raise UnifiedError(f"'label' must be a number, got {label!r}")
+    return replace(item, label=label if numeric else class_name(label))
+
+
+def class_name(label: object) -> str:
+    """The name of a class, which JSON may have as a text or as an integer.
+
+    Raises:
+        UnifiedError: it is something else.
+    """
+    name = name_text(label)
+    if name is None:
+        raise UnifiedError(f"'label' must be a name in quotes or an integer, got {label!r}")
+    return name
+
+
+def words_item(fields: dict, number: int, labelled: bool) -> WordsItem:
+    """Of ``words``, and where they are there ``tags``, ``document`` and ``id``; as :func:`text_item`."""
+    require_fields(fields, "words", *(["tags"] if labelled else []))
+    words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
+    if not are_texts(words) or not words:
+        raise UnifiedError("'words' must be a list of texts that are not empty")
+    if document is not None and not isinstance(document, str):
+        raise UnifiedError(f"'document' must be a text, got {document!r}")
+    if not labelled:
+        return WordsItem(item_id(fields, number), tuple(words), None, document)
+    if not are_texts(tags) or len(tags) != len(words):
+        raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
+    return WordsItem(item_id(fields, number), tuple(words), tuple(tags), document)
+
+
+def item_subset(fields: dict) -> str | None:
+    """The ``subset`` of an item, where it has one.
+
+    Raises:
+        UnifiedError: it is no text.
+    """
+    subset = fields.get("subset")
+    if subset is not None and (not isinstance(subset, str) or not subset.strip()):
+        raise UnifiedError(f"'subset' must be a text that is not empty, got {subset!r}")
+    return subset
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(item).items() if value is not None}
+
+
+def are_texts(value: Any) -> bool:
+    """Whether it is a list of texts that are not empty."""
+    return isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value)

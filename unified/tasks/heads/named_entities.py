@@ -1,0 +1,93 @@
+"""Named entities in the texts of items, for models with entity-aware attention; other models never ask for them.
+
+An item says where they are in ``named_entities``: for each of its texts the characters [start, stop) of every entity.
+Data files hold them, or an annotator finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from unified.corpus.annotate import Annotator
+from unified.errors import UnifiedError
+
+#: By the name of a text: first character of each entity, and the one behind its last.
+NamedEntities = Mapping[str, Sequence[tuple[int, int]]]
+#: The annotation that an annotator must give.
+KIND = "entities"
+_TEXTS_AT_ONCE = 1000
+#: Why a pipeline that finds entities is refused.
+NOTHING_TO_MARK = (
+    "no attention of the model reads named entities ('entity' is not among its sublayers); leave out what finds them "
+    "(annotator in Python, --spacy of `unified finetune` and `unified predict`)"
+)
+
+
+class Markable(Protocol):
+    """A frozen dataclass whose texts may have their entities marked."""
+
+    id: str
+    named_entities: NamedEntities | None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Texts by the names of their fields; those that the item lacks are left out."""
+
+
+def read_named_entities(fields: dict[str, Any], texts: Mapping[str, str]) -> NamedEntities | None:
+    """Reads the field ``named_entities`` of a JSON object; None where it has none.
+
+    Args:
+        texts: of the item, by the names of their fields.
+
+    Raises:
+        UnifiedError: the field does not hold a list of [start, stop] within the text for each text.
+    """
+    found = fields.get("named_entities")
+    if found is None:
+        return None
+    if not isinstance(found, dict) or found.keys() != texts.keys():
+        raise UnifiedError(f"'named_entities' must be an object with a list for each of {', '.join(texts)}")
+    for name, spans in found.items():
+        if not isinstance(spans, list) or not all(_is_span(span, len(texts[name])) for span in spans):
+            raise UnifiedError(f"'named_entities' of {name!r} must be a list of [start, stop] within the text")
+    return {name: tuple((start, stop) for start, stop in spans) for name, spans in found.items()}
+
+
+def _is_span(span: Any, length: int) -> bool:
+    if not isinstance(span, list) or len(span) != 2 or not all(type(place) is int for place in span):
+        return False
+    return 0 <= span[0] < span[1] <= length
+
+
+def annotated(items: Sequence[Markable], annotator: Annotator) -> list:
+    """The items with the entities that ``annotator`` finds; items that name theirs already stay as they are."""
+    unmarked = (item for item in items if item.named_entities is None)
+    texts = list(dict.fromkeys(text for item in unmarked for text in item.texts.values()))
+    spans: dict[str, list[tuple[int, int]]] = {text: [] for text in texts}
+    for first in range(0, len(texts), _TEXTS_AT_ONCE):
+        some = texts[first : first + _TEXTS_AT_ONCE]
+        for number, start, stop in annotator(some)[KIND].tolist():
+            spans[some[number]].append((start, stop))
+    return [
+        item
+        if item.named_entities is not None
+        else replace(item, named_entities={name: tuple(spans[text]) for name, text in item.texts.items()})
+        for item in items
+    ]
+
+
+def named_entities_of(item: Markable) -> NamedEntities:
+    """The entities of an item.
+
+    Raises:
+        UnifiedError: the item does not name them.
+    """
+    if item.named_entities is None:
+        raise UnifiedError(
+            f"item {item.id} has no 'named_entities', which the model's entity-aware attention reads; find them with "
+            "--spacy PIPELINE of `unified finetune` and `unified predict`, or write them into the data"
+        )
+    return item.named_entities

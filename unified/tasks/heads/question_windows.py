@@ -1,0 +1,221 @@
+"""Questions with windows of their passages as examples, and where in them the answers are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unified.errors import UnifiedError
+from unified.tasks.heads.base import Codec, Encoded
+from unified.tasks.heads.named_entities import named_entities_of
+from unified.tasks.heads.passages import align, central, token_marks, windows
+from unified.tasks.heads.questions import QuestionItem
+from unified.tasks.heads.sequences import class_place, first_place, sequence
+from unified.tasks.heads.span_decoding import Window
+
+#: Target of windows whose question has an answer that cannot be learnt.
+NOT_ASKED = -1
+#: Kind of windows without the span, which another window holds.
+ELSEWHERE = -1
+#: CLS and a SEP behind each of two segments.
+_SPECIAL = 3
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A question with the windows of its passage, in tokens.
+
+    Attributes:
+        item: the question.
+        query: int64 (q,), what stands in one segment: the question and what was said before.
+        lost: tokens of both that have no room there.
+        passage: int64 (p,).
+        offsets: int64 (p, 2), characters of each token of the passage.
+        windows: first token and number of tokens of each.
+        query_marks, passage_marks: bool (q,) and (p,), tokens within named entities; None where nobody asks.
+    """
+
+    item: QuestionItem
+    query: np.ndarray
+    lost: int
+    passage: np.ndarray
+    offsets: np.ndarray
+    windows: list[tuple[int, int]]
+    query_marks: np.ndarray | None = None
+    passage_marks: np.ndarray | None = None
+
+    def segments(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of the two segments of a window."""
+        return _ordered(self.query, self.passage[first : first + size], passage_first)
+
+    def marks(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray] | None:
+        """Which tokens of :meth:`segments` lie within named entities; None where nobody asks."""
+        if self.query_marks is None:
+            return None
+        return _ordered(self.query_marks, self.passage_marks[first : first + size], passage_first)
+
+
+def _ordered(query: np.ndarray, passage: np.ndarray, passage_first: bool) -> tuple[np.ndarray, np.ndarray]:
+    return (passage, query) if passage_first else (query, passage)
+
+
+def encode_questions(
+    items: Sequence[QuestionItem],
+    codec: Codec,
+    labels: tuple[str, ...],
+    max_query: int,
+    stride: int,
+    passage_first: bool,
+    whole: bool,
+) -> Encoded:
+    """Examples of two segments, the question and a window of its passage, for each window of each passage.
+
+    CLS stands before them, or behind them with ``codec.cls_last``. "CLS" below is the symbol that is read as the class
+    of the whole sequence, see :func:`unified.tasks.heads.sequences.class_place`.
+
+    Args:
+        labels: answers outside the passage, in the order of their numbers from 1.
+        max_query: tokens of a question, at most; what is left is for the end of what was said before it.
+        stride: see :func:`unified.tasks.heads.passages.windows`.
+        passage_first: the first segment is the window of the passage, instead of the question.
+        whole: read all places, instead of those of the passage and CLS.
+
+    Returns:
+        Facts for each example: ``cls`` int64 (1,), its place among those read; where items have answers ``targets``
+        int64 (1, 2), first and last place of the answer, CLS where there is none in the window, or NOT_ASKED; and
+        ``kinds`` int64 (1,), 0 for a span, i for the i-th label, or ELSEWHERE. Notes are :class:`Window`.
+
+    Raises:
+        UnifiedError: a question leaves no room for its passage, or has an answer outside it that is no label.
+    """
+    labelled = all(item.answers is not None for item in items)
+    examples, owners, notes, unread, cut = [], [], [], [], 0
+    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("cls", *(("targets", "kinds") if labelled else ()))}
+    unusable: Counter[str] = Counter()
+    lost = 0
+    for number, read in enumerate(_read(items, codec, max_query, stride)):
+        span = _span(read, unusable) if labelled else None
+        kind = _kind(read.item, labels) if labelled else 0
+        lost += labelled and span is None and kind == 0
+        cut += len(read.windows) > 1
+        unread.append(read.lost)
+        for (first, size), chosen in zip(read.windows, central(read.windows, len(read.passage)), strict=True):
+            places, passage_place, cls = _places(len(read.query), size, codec, passage_first, whole)
+            window = first, size, passage_first
+            examples.append(sequence(read.segments(*window), codec, places, read.marks(*window)))
+            owners.append(number)
+            notes.append(Window(passage_place, read.offsets[first : first + size], chosen))
+            facts["cls"].append(np.array([cls]))
+            if labelled:
+                target, here = _target(span, kind, first, size, passage_place, cls)
+                facts["targets"].append(target)
+                facts["kinds"].append(np.array([here]))
+    remarks = [*(_remarks(items, unusable, lost) if labelled else ())]
+    if any(unread):
+        remarks.append(
+            f"of {np.count_nonzero(unread)} of {len(items)} items question and history have more than {max_query} "
+            "tokens; the rest is not read"
+        )
+    return Encoded(examples, np.array(owners), facts, cut, unread, notes, remarks)
+
+
+def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: int) -> Iterator[_Read]:
+    contexts = list(dict.fromkeys(item.context for item in items))
+    passages = dict(zip(contexts, codec.encode_offsets(contexts), strict=True))
+    questions = codec.encode([item.question for item in items])
+    histories = codec.encode([item.history or "" for item in items])
+    for item, question, history in zip(items, questions, histories, strict=True):
+        asked = question[:max_query]
+        kept = min(len(history), max_query - len(asked))
+        query = np.concatenate([history[len(history) - kept :], asked])
+        room = codec.longest - len(query) - _SPECIAL
+        if room < 1:
+            raise UnifiedError(
+                f"item {item.id}: sequences of {codec.longest} tokens leave no room for the passage beside a question "
+                f"of {len(query)}; allow longer sequences, or set a lower max_query"
+            )
+        passage, offsets = passages[item.context]
+        marks = _marks(item, codec, offsets, kept, len(asked)) if codec.marks_entities else (None, None)
+        yield _Read(
+            item,
+            query,
+            len(history) + len(question) - len(query),
+            passage,
+            offsets,
+            windows(len(passage), room, stride),
+            *marks,
+        )
+
+
+def _marks(
+    item: QuestionItem, codec: Codec, offsets: np.ndarray, history: int, question: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens within named entities, of the query, bool (q,), and of the passage, bool (p,).
+
+    Args:
+        offsets: int64 (p, 2), characters of each token of the passage.
+        history, question: how many tokens the query has of either, at the end of the one and the start of the other.
+    """
+    spans = named_entities_of(item)
+    of_history, of_question = (
+        token_marks(found, spans.get(name, ()))
+        for name, (_, found) in zip(
+            ("history", "question"), codec.encode_offsets([item.history or "", item.question]), strict=True
+        )
+    )
+    query = np.concatenate([of_history[len(of_history) - history :], of_question[:question]])
+    return query, token_marks(offsets, spans["context"])
+
+
+def _span(read: _Read, unusable: Counter[str]) -> tuple[int, int] | None:
+    """The first answer that can be learnt; why others cannot is counted."""
+    found = [align(read.item.context, read.offsets, answer) for answer in read.item.answers]
+    unusable.update(reason for reason in found if isinstance(reason, str))
+    return next((span for span in found if not isinstance(span, str)), None)
+
+
+def _kind(item: QuestionItem, labels: tuple[str, ...]) -> int:
+    """0 for a span, i for the i-th label."""
+    if item.label is None:
+        return 0
+    if item.label not in labels:
+        what = f"the answer {item.label!r}, which stands in no passage" if item.label else "no answer"
+        raise UnifiedError(f"item {item.id} has {what}; no training item is like that")
+    return 1 + labels.index(item.label)
+
+
+def _places(query: int, size: int, codec: Codec, passage_first: bool, whole: bool) -> tuple[np.ndarray, int, int]:
+    """Places of a sequence that are read; among those the first of the passage's ``size`` tokens, and CLS."""
+    cls = class_place((size, query) if passage_first else (query, size), codec)
+    start = first_place(codec) + (0 if passage_first else query + 1)
+    if whole:
+        return np.arange(query + size + _SPECIAL), start, cls
+    passage = start + np.arange(size)
+    return (np.append(passage, cls), 0, size) if cls > start else (np.append(cls, passage), 1, 0)
+
+
+def _target(
+    span: tuple[int, int] | None, kind: int, first: int, size: int, passage_place: int, cls: int
+) -> tuple[np.ndarray, int]:
+    """Places (1, 2) of the answer in a window, and its kind there."""
+    if kind:
+        return np.array([[cls, cls]]), kind
+    if span is None:
+        return np.full((1, 2), NOT_ASKED), 0
+    if first <= span[0] and span[1] < first + size:
+        return np.array([span]) - first + passage_place, 0
+    return np.array([[cls, cls]]), ELSEWHERE
+
+
+def _remarks(items: Sequence[QuestionItem], unusable: Counter[str], lost: int) -> tuple[str, ...]:
+    if not unusable and not lost:
+        return ()
+    answers = sum(len(item.answers) for item in items)
+    reasons = "; ".join(f"{count}: {reason}" for reason, count in unusable.most_common())
+    return (
+        f"{unusable.total()} of {answers} answers cannot be learnt ({reasons}); "
+        f"{lost} of {len(items)} questions have no other and count in no loss",
+    )

@@ -1,0 +1,131 @@
+"""Questions about passages: items of extractive question answering, one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import item_id
+from unified.tasks.heads.items import item_subset
+from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
+
+#: The answer of questions that have none in their passage (SQuAD 2.0).
+NOTHING = ""
+#: What stands for a question where answers are looked for that have none yet [UniLM, app. A].
+UNASKED = "[UNK]"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A text, and the character of the passage where it begins; ``start`` is None where nobody says."""
+
+    text: str
+    start: int | None = None
+
+
+@dataclass(frozen=True)
+class QuestionItem:
+    """A question about a passage, within a conversation or by itself.
+
+    Attributes:
+        id: what predictions are named by.
+        question: what is asked.
+        context: the passage.
+        answers: what people marked in the passage. None where they are to be predicted, empty where there is none.
+        impossible: True where the passage has no answer (SQuAD 2.0).
+        choice: an answer that no part of the passage is, such as "yes" (CoQA).
+        history: what was said before the question.
+        references: free answers that a prediction is scored by, instead of the texts of ``answers``.
+        named_entities: of the texts, see :mod:`unified.tasks.heads.named_entities`; None where nobody says.
+        subset: part of the data set that is scored by itself, too, such as a data set of MRQA.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] | None = None
+    impossible: bool | None = None
+    choice: str | None = None
+    history: str | None = None
+    references: tuple[str, ...] | None = None
+    named_entities: NamedEntities | None = None
+    subset: str | None = None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Texts by the names of their fields."""
+        found = {"question": self.question, "context": self.context, "history": self.history}
+        return {name: text for name, text in found.items() if text is not None}
+
+    @property
+    def label(self) -> str | None:
+        """The answer outside the passage; None where it is in it."""
+        return NOTHING if self.impossible else self.choice
+
+    @property
+    def gold(self) -> list[str]:
+        """Texts that a prediction is compared with; none where the passage has no answer."""
+        if self.references is not None:
+            return list(self.references)
+        if self.choice is not None:
+            return [self.choice]
+        return [answer.text for answer in self.answers or ()]
+
+
+def question_item(fields: dict, number: int, labelled: bool) -> QuestionItem:
+    """Reads ``question`` and ``context``, and where they are there ``history``, ``named_entities``, ``subset``, ``id``.
+
+    Args:
+        number: of the line, which is the ``id`` where there is none.
+        labelled: ``answers`` are read, or ``impossible`` or ``choice`` must say why there are none.
+
+    Raises:
+        UnifiedError: says which field is wrong.
+    """
+    require_fields(fields, "question", "context")
+    texts = {name: fields[name] for name in ("question", "context")}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise UnifiedError(f"{name!r} must be a text that is not empty")
+    history = fields.get("history")
+    if history is not None and not isinstance(history, str):
+        raise UnifiedError(f"'history' must be a text, got {history!r}")
+    item = QuestionItem(item_id(fields, number), texts["question"], texts["context"], history=history)
+    item = replace(item, named_entities=read_named_entities(fields, item.texts), subset=item_subset(fields))
+    return _labelled(item, fields) if labelled else item
+
+
+def _labelled(item: QuestionItem, fields: dict) -> QuestionItem:
+    answers = tuple(map(_answer, _listed(fields, "answers")))
+    impossible, choice = fields.get("impossible"), fields.get("choice")
+    if not isinstance(impossible, bool | None):
+        raise UnifiedError(f"'impossible' must be true or false, got {impossible!r}")
+    if choice is not None and (not isinstance(choice, str) or not choice.strip()):
+        raise UnifiedError(f"'choice' must be a text that is not empty, got {choice!r}")
+    references = tuple(_listed(fields, "references"))
+    if not all(isinstance(text, str) for text in references):
+        raise UnifiedError("'references' must be a list of texts")
+    if impossible and (answers or choice is not None):
+        raise UnifiedError("'impossible' is true, but there is an answer")
+    if not impossible and choice is None and not answers and not references:
+        raise UnifiedError("no answer; where the passage has none, 'impossible' must be true")
+    return replace(item, answers=answers, impossible=impossible, choice=choice, references=references or None)
+
+
+def _listed(fields: dict, name: str) -> Sequence[Any]:
+    value = fields.get(name)
+    if value is not None and not isinstance(value, list):
+        raise UnifiedError(f"{name!r} must be a list, got {value!r}")
+    return value or []
+
+
+def _answer(fields: Any) -> Answer:
+    text = fields.get("text") if isinstance(fields, dict) else None
+    if not isinstance(text, str) or not text.strip():
+        raise UnifiedError(f"an answer must have a 'text' that is not empty, got {fields!r}")
+    start = fields.get("start")
+    if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
+        raise UnifiedError(f"'start' of the answer {text!r} must be an integer, got {start!r}")
+    return Answer(text, start)

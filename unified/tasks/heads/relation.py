@@ -1,0 +1,192 @@
+"""The relation between two entities of a sentence, which are marked or replaced by symbols of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import item_id
+from unified.model.averaging import mean_classes
+from unified.model.config import TransformerConfig
+from unified.model.heads import LossSum, PairHead, PooledHead, class_loss
+from unified.tasks.heads.base import (
+    Codec,
+    Encoded,
+    Reading,
+    Understanding,
+    by_label,
+    classes,
+    probabilities,
+    require_labels,
+)
+from unified.tasks.heads.entities import MARKERS, Entity, marked, masked, role_types
+from unified.tasks.heads.items import are_texts, class_name
+from unified.tasks.metrics import score_relations, score_semeval2010_task8
+from unified.tasks.metrics.relations import OTHER
+
+_MARKERS, _TYPES = "markers", "types"
+_TACRED, _SEMEVAL = "tacred", "semeval2010"
+
+
+@dataclass(frozen=True)
+class RelationItem:
+    """Words and two entities among them.
+
+    Attributes:
+        id: what predictions are named by.
+        words: at least one.
+        entities: TACRED's subject and object, SemEval's e1 and e2, in this order wherever they stand; may overlap.
+        label: the relation by name; None where it is to be predicted.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    entities: tuple[Entity, Entity]
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Relation(Understanding):
+    """One of several relations, or none.
+
+    Attributes:
+        labels: their names, at least two, in the order of their scores.
+        types: roles and types of entities, such as ``SUBJ=PERSON``, which have a symbol each; for design ``types``.
+        design: "markers": each entity stands between two symbols, and the states of the two that begin them are read
+            (Baldini Soares et al. 2019); "types": a symbol for its role and type stands in its place, and CLS is read
+            of TACRED [SpanBERT, sec. 4.2].
+        rules: "tacred": micro-averaged F1 over all labels but ``negative``; "semeval2010": macro-averaged F1 of SemEval
+            2010, task 8.
+        negative: the label of no relation.
+        dropout: before the last projection.
+    """
+
+    name: ClassVar[str] = "relation"
+
+    labels: tuple[str, ...]
+    types: tuple[str, ...] = ()
+    design: str = _MARKERS
+    rules: str = _TACRED
+    negative: str = "no_relation"
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_labels(self.labels, "a relation")
+        for name, value, known in (
+            ("design", self.design, (_MARKERS, _TYPES)),
+            ("rules", self.rules, (_TACRED, _SEMEVAL)),
+        ):
+            if value not in known:
+                raise UnifiedError(f"relation: {name} must be {' or '.join(map(repr, known))}, got {value!r}")
+        if self.rules == _TACRED and self.negative not in self.labels:
+            raise UnifiedError(
+                f"relation: no label is {self.negative!r}, which the rules of TACRED leave out; set negative='…' or "
+                "rules='semeval2010'"
+            )
+
+    @property
+    def markers(self) -> int:
+        """See :class:`unified.tasks.heads.base.Understanding`."""
+        return MARKERS if self.design == _MARKERS else len(self.types)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return ("f1", "precision", "recall") if self.rules == _TACRED else ("macro_f1", "micro_f1", "accuracy")
+
+    @property
+    def signature(self) -> str:
+        if self.rules == _TACRED:
+            return f"rules:tacred|avg:micro|without:{self.negative}"
+        return f"rules:semeval2010-task8|avg:macro|directions:yes|without:{OTHER}"
+
+    @classmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> RelationItem:
+        return relation_item(fields, number, labelled)
+
+    @classmethod
+    def of(cls, items: Sequence[RelationItem], **settings: Any) -> Relation:
+        types = role_types([item.entities for item in items]) if settings.get("design") == _TYPES else ()
+        return cls(tuple(sorted({item.label for item in items})), types, **settings)
+
+    def encode(self, items: Sequence[RelationItem], codec: Codec) -> Encoded:
+        """Sentences too long for a row keep what stands nearest to the entities.
+
+        Raises:
+            UnifiedError: the dictionary has too few symbols for entities, or an entity has a new type.
+        """
+        words, entities = [item.words for item in items], [item.entities for item in items]
+        facts = {}
+        if self.design == _MARKERS:
+            examples, lost, facts["turned"] = marked(words, entities, codec)
+        else:
+            examples, lost = masked(words, entities, self.types, codec)
+        if all(item.label is not None for item in items):
+            facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
+        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        kind = PairHead if self.design == _MARKERS else PooledHead
+        return kind(config, len(self.labels), self.dropout)
+
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        return class_loss(scores, reading["targets"])
+
+    def predict(
+        self,
+        items: Sequence[RelationItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``label`` and the ``probabilities`` of all labels."""
+        rows = probabilities(scores)[np.argsort(members)]
+        return [
+            {"id": item.id, "label": self.labels[row.argmax()], "probabilities": by_label(self.labels, row)}
+            for item, row in zip(items, rows, strict=True)
+        ]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms of the mean probabilities."""
+        return mean_classes(scores)
+
+    def score(self, items: Sequence[RelationItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """See :mod:`unified.tasks.metrics.relations`."""
+        gold, predicted = [item.label for item in items], [prediction["label"] for prediction in predictions]
+        if self.rules == _SEMEVAL:
+            return score_semeval2010_task8(gold, predicted)
+        return score_relations(gold, predicted, negative=self.negative)
+
+
+def relation_item(fields: dict, number: int, labelled: bool) -> RelationItem:
+    """Of ``words``, ``entities`` (objects with ``start``, ``stop``, perhaps ``type``), and ``label`` and ``id``.
+
+    As :func:`unified.tasks.heads.items.text_item`.
+    """
+    require_fields(fields, "words", "entities", *(["label"] if labelled else []))
+    words, entities, label = (fields.get(name) for name in ("words", "entities", "label"))
+    if not are_texts(words) or not words:
+        raise UnifiedError("'words' must be a list of texts that are not empty")
+    if not isinstance(entities, list) or len(entities) != 2 or not all(isinstance(one, dict) for one in entities):
+        raise UnifiedError("'entities' must be a list of two objects")
+    first, second = (_entity(entity, len(words)) for entity in entities)
+    identity = item_id(fields, number)
+    if not labelled:
+        return RelationItem(identity, tuple(words), (first, second))
+    return RelationItem(identity, tuple(words), (first, second), class_name(label))
+
+
+def _entity(fields: dict, words: int) -> Entity:
+    require_fields(fields, "start", "stop")
+    start, stop, kind = (fields.get(name) for name in ("start", "stop", "type"))
+    if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= words:
+        raise UnifiedError(f"an entity must have 0 <= start < stop <= {words}, got {start!r} and {stop!r}")
+    if kind is not None and (not isinstance(kind, str) or not kind):
+        raise UnifiedError(f"the 'type' of an entity must be a name, got {kind!r}")
+    return Entity(start, stop, kind)

@@ -1,0 +1,102 @@
+"""Long documents as independent segments: each is read by itself, all tokens are read (Joshi et al. 2019)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from unified.tasks.heads.base import Codec, Encoded
+from unified.tasks.heads.documents import DocumentItem
+from unified.tasks.heads.sequences import beyond, first_place, sequence
+
+
+def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
+    """Segments of documents, read at all their tokens but CLS and SEP.
+
+    Sentences stay whole where they fit into a segment; a longer one is divided between words, and a word too long for
+    a segment is cut at its end. The facts number words, sentences, speakers and chains through all documents of the
+    data, so that a number means the same whatever documents are in a batch:
+
+    - ``words``, ``sentences``, ``speakers`` and ``segments`` (this one within its document), int64, of each token;
+    - ``mentions``, int64 (M, 3), where chains are known: first word, last word and chain, from 1, of those that begin
+      in the segment.
+
+    Returns:
+        ``notes`` are the number of the document's first word; ``cut`` counts documents with a divided sentence or a
+        cut word, ``lost`` the tokens that a document's words lost.
+    """
+    room = codec.longest - 2
+    pieces = iter(codec.encode([word for item in items for word in item.words]))
+    unknown = np.array([codec.vocabulary.special.unknown])
+    labelled = all(item.chains is not None for item in items)
+    examples, owners, notes, lost, cut = [], [], [], [], 0
+    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("words", "sentences", "speakers", "segments")}
+    facts |= {"mentions": []} if labelled else {}
+    before: Counter[str] = Counter()  # how many of each kind the documents before have
+    for owner, item in enumerate(items):
+        # A word of control characters may have no pieces; it is read all the same.
+        tokens = [word if len(word) else unknown for word in (next(pieces) for _ in item.words)]
+        sizes = np.array([min(len(word), room) for word in tokens])
+        lengths = np.array([len(sentence) for sentence in item.sentences])
+        starts, whole = segment_starts(sizes, lengths, room)
+        lost.append(beyond(tokens, room))
+        cut += not whole or lost[-1] > 0
+        of_words = {
+            "words": np.arange(len(sizes)),
+            "sentences": np.repeat(np.arange(len(lengths)), lengths),
+            "speakers": _speakers(item),
+        }
+        mentions = _mentions(item) if labelled else None
+        for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(sizes)], strict=True)):
+            segment = np.concatenate([word[:room] for word in tokens[start:end]])
+            examples.append(sequence((segment,), codec, first_place(codec) + np.arange(len(segment))))
+            owners.append(owner)
+            notes.append(before["words"])
+            for name, numbers in of_words.items():
+                facts[name].append(np.repeat(before[name] + numbers[start:end], sizes[start:end]))
+            facts["segments"].append(np.full(len(segment), number))
+            if labelled:
+                begun = mentions[(mentions[:, 0] >= start) & (mentions[:, 0] < end)]
+                facts["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
+        before.update({name: int(numbers.max()) + 1 for name, numbers in of_words.items()})
+        before["chains"] += len(item.chains) if labelled else 0
+    return Encoded(examples, np.array(owners), facts, cut, lost, notes)
+
+
+def segment_starts(sizes: np.ndarray, lengths: np.ndarray, room: int) -> tuple[list[int], bool]:
+    """Where segments begin that take one sentence after another while they fit.
+
+    Args:
+        sizes: int64 (W,), tokens of each word, at most ``room``.
+        lengths: int64 (sentences,), words of each.
+        room: tokens of a segment.
+
+    Returns:
+        First word of each segment, and whether every sentence is in one segment.
+    """
+    total = np.append(0, np.cumsum(sizes))  # tokens before each word
+    starts, whole = [0], True
+    ends = np.cumsum(lengths)
+    for begin, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
+        if begin > starts[-1] and total[end] - total[starts[-1]] > room:
+            starts.append(begin)
+        while total[end] - total[starts[-1]] > room:
+            starts.append(int(np.searchsorted(total, total[starts[-1]] + room, side="right")) - 1)
+            whole = False
+    return starts, whole
+
+
+def _speakers(item: DocumentItem) -> np.ndarray:
+    """The speaker of each word by number, int64 (W,); nobody is a speaker too."""
+    if item.speakers is None:
+        return np.zeros(len(item.words), dtype=np.int64)
+    number: dict[str | None, int] = {}
+    return np.array([number.setdefault(name, len(number)) for names in item.speakers for name in names])
+
+
+def _mentions(item: DocumentItem) -> np.ndarray:
+    """First word, last word and chain of every mention, int64 (M, 3)."""
+    rows = [(start, end, chain) for chain, mentions in enumerate(item.chains, 1) for start, end in mentions]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)

@@ -1,0 +1,276 @@
+"""Extractive question answering: the part of a passage that answers a question (SQuAD, MRQA, CoQA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from unified.errors import UnifiedError
+from unified.model.averaging import mean_scores
+from unified.model.config import TransformerConfig
+from unified.model.heads import LossSum
+from unified.model.span_heads import SpanScores, beams_of, firsts, log_sum_exp, segment_maxima, segments
+from unified.tasks.heads.base import Codec, Encoded, Reading, Understanding
+from unified.tasks.heads.question_windows import encode_questions
+from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
+from unified.tasks.heads.span_decoding import chosen_answer, decided, distinct
+from unified.tasks.heads.span_designs import DESIGNS, BatchScores, Design
+from unified.tasks.metrics import score_coqa, score_squad_v1, score_squad_v2
+from unified.tasks.metrics.coqa import COQA_SIGNATURE
+from unified.tasks.metrics.official_answers import coqa_files, squad_files
+from unified.tasks.metrics.thresholds import best_threshold
+
+RULES = ("1.1", "2.0", "coqa")
+
+
+@dataclass(frozen=True)
+class SpanAnswers(Understanding):
+    """Answers that are parts of a passage, and whether there is one.
+
+    Attributes:
+        labels: answers that stand in no passage and that training items have: "" for none at all (SQuAD 2.0), "yes",
+            "no" and "unknown" (CoQA). Without labels every question gets a part of the passage.
+        design: "bert", "unilm" or "xlnet", see :mod:`unified.tasks.heads.span_designs`.
+        max_query: tokens of a question with what was said before it, at most.
+        passage_first: whether the passage stands before the question; None for the order of the model's paper, the
+            question first where CLS is the first token (BERT), the passage first where it is the last (XLNet).
+        stride: tokens from one window of a passage to the next.
+        max_answer: tokens of an answer, at most, where it is predicted.
+        n_best: spans listed with a prediction.
+        null_threshold: there is no answer where the probability of that exceeds this; 1 always answers. None is 0.5,
+            which ``unified finetune`` replaces by the best one of the development set where the rules are those of 2.0.
+        threshold_found_on: the split that ``null_threshold`` was chosen on; None where somebody set it.
+        rules: of the scores, "1.1", "2.0" or "coqa"; None takes 2.0 where training items lack answers, else 1.1.
+    """
+
+    name: ClassVar[str] = "span"
+    averages_subsets: ClassVar[bool] = True
+    marks_entities: ClassVar[bool] = True
+
+    labels: tuple[str, ...] = ()
+    design: str = "bert"
+    max_query: int = 64
+    passage_first: bool | None = None
+    stride: int = 128
+    max_answer: int = 30
+    n_best: int = 20
+    null_threshold: float | None = None
+    rules: str | None = None
+    threshold_found_on: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("design", self.design, tuple(DESIGNS)), ("rules", self.rules, (None, *RULES))):
+            if value not in known:
+                raise UnifiedError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known))}")
+        for name in ("max_query", "stride", "max_answer", "n_best"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise UnifiedError(f"{name} is {value!r}; expected an integer of at least 1")
+        if not isinstance(self.passage_first, bool | None):
+            raise UnifiedError(f"passage_first is {self.passage_first!r}; expected True, False or None")
+        if not 0 <= self.threshold <= 1:
+            raise UnifiedError(f"null_threshold is {self.null_threshold!r}; expected a probability")
+        DESIGNS[self.design](self.labels)  # refuses labels that it cannot give
+
+    @cached_property
+    def _design(self) -> Design:
+        return DESIGNS[self.design](self.labels)
+
+    @property
+    def scored_by(self) -> str:
+        """Whose rules the scores follow."""
+        return self.rules or ("2.0" if NOTHING in self.labels else "1.1")
+
+    @property
+    def _searched(self) -> bool:
+        """Whether the scores have those of the best thresholds."""
+        return self.scored_by == "2.0" and NOTHING in self.labels
+
+    @property
+    def threshold(self) -> float:
+        """Probability of no answer above which there is none."""
+        return 0.5 if self.null_threshold is None else self.null_threshold
+
+    @property
+    def may_abstain(self) -> bool:
+        """Whether questions may be left unanswered: some training items say that the passage has no answer."""
+        return self._design.nothing is not None
+
+    @property
+    def chooses_threshold(self) -> bool:
+        """Whether published work chooses the threshold on the development set, and nobody set another."""
+        return self._searched and (self.null_threshold is None or self.threshold_found_on is not None)
+
+    def with_threshold(self, threshold: float, found_on: str | None = None) -> SpanAnswers:
+        """The task with another threshold.
+
+        Args:
+            found_on: the split that it was chosen on; None where somebody set it.
+
+        Raises:
+            UnifiedError: it is not from 0 to 1, or every question is answered.
+        """
+        if not self.may_abstain:
+            raise UnifiedError("the model was trained on questions that all have an answer; it has no threshold")
+        return replace(self, null_threshold=threshold, threshold_found_on=found_on)
+
+    def best_threshold(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> float:
+        """The threshold with the highest F1 [BERT, sec. 4.3], from predictions by any threshold.
+
+        See :func:`unified.tasks.metrics.best_threshold`.
+        """
+        nothing = self._design.nothing
+        answered = [self._f1(item, one["best_non_null"]["text"]) for item, one in zip(items, predictions, strict=True)]
+        silent = [self._f1(item, nothing) for item in items]
+        return best_threshold(answered, silent, [one["no_answer"] for one in predictions])
+
+    def _f1(self, item: QuestionItem, text: str) -> float:
+        """Of one question, by the rules of the scores."""
+        if self.scored_by == "coqa":
+            return score_coqa([item.gold], [text])["f1"]
+        return score_squad_v2({item.id: item.gold}, {item.id: text})["f1"]
+
+    def decided(self, predictions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Predictions that another threshold made, as this one decides them."""
+        return [decided(one, self._design.nothing, self.threshold) for one in predictions]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return (*(("best_f1", "best_exact") if self._searched else ()), "f1", "exact")
+
+    @property
+    def signature(self) -> str:
+        decision = f"best-f1-of-{self.threshold_found_on}" if self.threshold_found_on else f"above-{self.threshold}"
+        null = f"|null:{decision}" if self.may_abstain else ""
+        if self.scored_by == "coqa":
+            return COQA_SIGNATURE + null
+        if self.scored_by == "1.1":
+            return f"rules:squad1.1|refs:best{null}"
+        return f"rules:squad2.0|refs:best{null}{'|best:searched' if self._searched else ''}"
+
+    @classmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> QuestionItem:
+        return question_item(fields, number, labelled)
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionItem], **settings: Any) -> SpanAnswers:
+        return cls(tuple(sorted({item.label for item in items if item.label is not None})), **settings)
+
+    def encode(self, items: Sequence[QuestionItem], codec: Codec) -> Encoded:
+        """Windows of the passages, see :func:`unified.tasks.heads.question_windows.encode_questions`."""
+        passage_first = codec.cls_last if self.passage_first is None else self.passage_first
+        return encode_questions(
+            items, codec, self.labels, self.max_query, self.stride, passage_first, whole=self._design.reads_question
+        )
+
+    def subset_of(self, item: QuestionItem) -> str | None:
+        return item.subset
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return self._design.head(config)
+
+    def loss(self, scores: SpanScores, reading: Reading) -> LossSum:
+        """Half the cross-entropies of start and end, and half that of the kind where the design asks for it.
+
+        Of windows whose question has an answer that cannot be learnt, nothing counts.
+        """
+        sizes, targets = reading["sizes"], reading["targets"]
+        asked = targets[:, 0] >= 0
+        example, count = segments(sizes), len(sizes)
+        gold = firsts(sizes).unsqueeze(1) + targets.clamp(min=0)
+        losses, right = torch.zeros(count, device=asked.device), asked
+        for logits, place in zip((scores.start, scores.end), gold.unbind(1), strict=True):
+            losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[place].float())
+            right = right & (logits[place] >= segment_maxima(logits, example, count))
+        if scores.kinds is not None:
+            losses = losses + 0.5 * self._design.kind_losses(scores.kinds, reading["kinds"])
+        total = losses[asked].sum()
+        return LossSum(total, asked.sum(), right.sum(), total.detach())
+
+    def loss_count(self, reading: Reading) -> int:
+        """Windows but those whose question has an answer that cannot be learnt."""
+        return int((reading["targets"][:, 0] >= 0).sum())
+
+    def predict(
+        self,
+        items: Sequence[QuestionItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: SpanScores,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """See :func:`unified.tasks.heads.span_decoding.chosen_answer`; an item's ``subset`` is repeated."""
+        order = np.argsort(members)
+        owners = encoded.owners[members[order]]
+        batch = BatchScores.of(scores, reading)
+        groups = np.split(order, np.flatnonzero(np.diff(owners)) + 1)
+        return [
+            {
+                "id": item.id,
+                **({} if item.subset is None else {"subset": item.subset}),
+                **self._answer(item, encoded, members, examples, batch),
+            }
+            for item, examples in zip(items, groups, strict=True)
+        ]
+
+    def _answer(
+        self, item: QuestionItem, encoded: Encoded, members: np.ndarray, examples: np.ndarray, scores: BatchScores
+    ) -> dict[str, Any]:
+        windows = [encoded.notes[member] for member in members[examples]]
+        asked, spans = self.n_best, []
+        while True:  # of spans with equal texts one is listed
+            found = self._design.spans(scores, examples, windows, self.max_answer, asked)
+            spans = list(distinct(found, windows, item.context))[: self.n_best]
+            if len(spans) == self.n_best or len(found) < asked:
+                break
+            asked *= 4
+        outside = self._design.outside(scores, examples, spans[0][0] if spans else None)
+        return chosen_answer(item.context, spans, outside, self._design.nothing, self.threshold)
+
+    def averaged(self, scores: Sequence[SpanScores], reading: Reading) -> SpanScores:
+        """Mean scores of starts and ends, mean probabilities of the kinds of answers.
+
+        The scores of starts and ends are averaged and not their probabilities: these are softmaxes of one window, whose
+        numbers cannot be compared with another window's, and spans of all windows of a passage are.
+        """
+        start, ends = mean_scores([one.start for one in scores]), [one.end for one in scores]
+        kinds = None if scores[0].kinds is None else self._design.averaged_kinds([one.kinds for one in scores])
+        if scores[0].ends_of is None:
+            return SpanScores(start, mean_scores(ends), kinds)
+
+        def ends_of(starts: torch.Tensor) -> torch.Tensor:
+            return mean_scores([one.ends_of(starts) for one in scores])
+
+        return SpanScores(start, None, kinds, beams_of(start, ends_of, reading["sizes"]), ends_of)
+
+    def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """By the official rules: ``f1`` and ``exact`` beside the names of the official program.
+
+        By those of 2.0 also the highest that any threshold of the probability of no answer gives, and that threshold.
+        """
+        if self.scored_by == "coqa":
+            found = score_coqa([item.gold for item in items], [prediction["answer"] for prediction in predictions])
+            return found | {"exact": found["em"]}
+        gold = {str(i): item.gold for i, item in enumerate(items)}
+        answers = {str(i): prediction["answer"] for i, prediction in enumerate(predictions)}
+        if self.scored_by == "1.1":
+            found = score_squad_v1(gold, answers)
+            return found | {"exact": found["exact_match"]}
+        if not self._searched:
+            return score_squad_v2(gold, answers)
+        best = {str(i): prediction["best_non_null"]["text"] for i, prediction in enumerate(predictions)}
+        chances = {str(i): prediction["no_answer"] for i, prediction in enumerate(predictions)}
+        searched = score_squad_v2(gold, best, na_probs=chances)
+        return score_squad_v2(gold, answers) | {
+            name: value for name, value in searched.items() if name.startswith("best_")
+        }
+
+    def official(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """See :mod:`unified.tasks.metrics.official_answers`."""
+        return coqa_files(predictions) if self.scored_by == "coqa" else squad_files(predictions)

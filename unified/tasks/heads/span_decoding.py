@@ -1,0 +1,183 @@
+"""From scores of places to answers: the best spans over all windows of a passage, and what outweighs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unified.tasks.heads.questions import NOTHING
+
+#: Fields with the characters of an answer in the passage.
+_CHARACTERS = ("start", "end")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a passage that is read with the question.
+
+    Attributes:
+        first: place of its first token, among those that are read.
+        offsets: int64 (n, 2), characters of the passage that each token stands for.
+        central: bool (n,), whether a token has more context here than in other windows: answers begin only there.
+    """
+
+    first: int
+    offsets: np.ndarray
+    central: np.ndarray
+
+    @property
+    def places(self) -> slice:
+        """Of its tokens, among those that are read."""
+        return slice(self.first, self.first + len(self.offsets))
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Spans of tokens, best first.
+
+    Attributes:
+        scores: float64 (n,), falling.
+        windows, firsts, lasts: int64 (n,), number of the window, and first and last token in it.
+    """
+
+    scores: np.ndarray
+    windows: np.ndarray
+    firsts: np.ndarray
+    lasts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
+def spans_by_sums(starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], longest: int, count: int) -> Spans:
+    """The ``count`` spans of at most ``longest`` tokens with the highest sum of the scores of their ends.
+
+    Of equal ones the first counts. Every span of every window is looked at.
+
+    Args:
+        starts, ends: float (n,) of each window, -inf where no answer may start or end.
+    """
+    wall = np.full(longest - 1, -np.inf)  # behind each window, so that no span crosses into the next
+    start = np.concatenate([part for window in starts for part in (window, wall)])
+    end = np.concatenate([part for window in ends for part in (window, wall)])
+    sizes = np.array([len(window) + longest - 1 for window in starts])
+    if len(end) < longest:
+        return Spans(*(np.empty(0, dtype=kind) for kind in (np.float64, *[np.int64] * 3)))
+    # A start in a wall is -inf, so the last starts need no ends of their own.
+    table = start[: len(end) - longest + 1, None] + np.lib.stride_tricks.sliding_window_view(end, longest)
+    best = _highest(table.ravel(), count)
+    places, lengths = np.divmod(best, longest)
+    windows = np.searchsorted(np.cumsum(sizes), places, side="right")
+    firsts = places - (np.cumsum(sizes) - sizes)[windows]
+    return Spans(table.ravel()[best], windows, firsts, firsts + lengths)
+
+
+def spans_of_beams(
+    starts: np.ndarray, ends: np.ndarray, scores: np.ndarray, windows: Sequence[Window], longest: int
+) -> Spans:
+    """Those of the spans that a head proposes for each of W windows that lie in the passage and begin where they may.
+
+    Args:
+        starts: int64 (W, k), places among those that are read.
+        ends: int64 (W, k, k).
+        scores: float (W, k, k).
+    """
+    before = np.array([window.first for window in windows])[:, None, None]
+    sizes = np.array([len(window.offsets) for window in windows])[:, None, None]
+    firsts, lasts = np.broadcast_arrays(starts[:, :, None] - before, ends - before)
+    fits = (firsts >= 0) & (firsts <= lasts) & (lasts < sizes) & (lasts - firsts < longest) & np.isfinite(scores)
+    number, beam, _ = np.nonzero(fits)
+    allowed = [windows[w].central[first] for w, first in zip(number, firsts[fits], strict=True)]
+    fits[fits] = allowed
+    number, firsts, lasts, scores = np.nonzero(fits)[0], firsts[fits], lasts[fits], scores[fits].astype(np.float64)
+    order = np.lexsort((lasts, firsts, number, -scores))
+    return Spans(scores[order], number[order], firsts[order], lasts[order])
+
+
+def distinct(spans: Spans, windows: Sequence[Window], context: str) -> Iterator[tuple[float, int, int]]:
+    """Score, first character and the one behind the last of spans, one for each text, best first.
+
+    White space around a text, which tokens of sentencepiece begin with, is left out, and so are spans of nothing else.
+    """
+    seen = {""}
+    for score, window, first, last in zip(
+        spans.scores.tolist(), spans.windows.tolist(), spans.firsts.tolist(), spans.lasts.tolist(), strict=True
+    ):
+        offsets = windows[window].offsets
+        start, end = int(offsets[first, 0]), int(offsets[last, 1])
+        text = context[start:end].strip()
+        if text not in seen:
+            seen.add(text)
+            start = context.index(text, start)
+            yield score, start, start + len(text)
+
+
+def chosen_answer(
+    context: str,
+    spans: Sequence[tuple[float, int, int]],
+    outside: dict[str, float],
+    nothing: str | None,
+    threshold: float,
+) -> dict[str, Any]:
+    """Prediction for a question.
+
+    Args:
+        context: the passage.
+        spans: score and characters of each, best first.
+        outside: probability of each answer that stands in no passage; the rest is divided between the spans by the
+            softmax of their scores.
+        nothing: which of them says that there is no answer; it is given where its probability exceeds ``threshold``,
+            and otherwise the most probable other kind.
+
+    Returns:
+        ``answer``; its characters ``start`` and ``end`` where it stands in the passage; ``no_answer``, the probability
+        of ``nothing``, and ``best_non_null``, text and characters of the answer if there is one, where there may be
+        none; ``nbest``: objects with ``text``, ``probability`` and, for spans, characters, best first.
+    """
+    within = max(0.0, 1.0 - sum(outside.values()))
+    weights = np.exp([score - spans[0][0] for score, _, _ in spans])
+    listed = [
+        {"text": context[start:end], "start": start, "end": end, "probability": within * float(weight)}
+        for (_, start, end), weight in zip(spans, weights / max(weights.sum(), 1e-300), strict=True)
+    ]
+    others = {text: probability for text, probability in outside.items() if text != nothing}
+    if others and (not listed or max(others.values()) > within):
+        best = {"text": max(others, key=others.__getitem__)}
+    else:
+        best = listed[0] if listed else {"text": NOTHING if nothing is None else nothing}
+    best = {name: best[name] for name in ("text", *_CHARACTERS) if name in best}
+    listed += [{"text": text, "probability": probability} for text, probability in outside.items()]
+    listed.sort(key=lambda entry: -entry["probability"])
+    nbest = [entry | {"probability": round(entry["probability"], 6)} for entry in listed]
+    if nothing is None:
+        return {**_answer(best), "nbest": nbest}
+    return decided({"no_answer": outside[nothing], "best_non_null": best, "nbest": nbest}, nothing, threshold)
+
+
+def decided(prediction: Mapping[str, Any], nothing: str, threshold: float) -> dict[str, Any]:
+    """A prediction whose ``answer`` is ``nothing`` where its ``no_answer`` exceeds the threshold, else the best other.
+
+    Args:
+        prediction: has ``no_answer`` and ``best_non_null``; an answer that it has is replaced.
+    """
+    chosen = {"text": nothing} if prediction["no_answer"] > threshold else prediction["best_non_null"]
+    first = {"id": prediction["id"]} if "id" in prediction else {}
+    rest = {name: value for name, value in prediction.items() if name not in ("id", "answer", *_CHARACTERS)}
+    return {**first, **_answer(chosen), **rest}
+
+
+def _answer(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"answer": entry["text"], **{name: entry[name] for name in _CHARACTERS if name in entry}}
+
+
+def _highest(values: np.ndarray, count: int) -> np.ndarray:
+    """Places of the ``count`` highest finite values, best first, of equal ones the first first."""
+    count = min(count, int(np.isfinite(values).sum()))
+    if not count:
+        return np.empty(0, dtype=np.int64)
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    found = np.flatnonzero(values >= least)
+    return found[np.argsort(-values[found], kind="stable")[:count]]

@@ -1,0 +1,207 @@
+"""The three published ways to find an answer and to say that there is none: what is read, learnt and decided."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from unified.errors import UnifiedError
+from unified.model.averaging import mean_classes
+from unified.model.config import TransformerConfig
+from unified.model.span_heads import BertSpanHead, SpanScores, UnilmSpanHead, XlnetSpanHead
+from unified.tasks.heads.base import Reading
+from unified.tasks.heads.questions import NOTHING
+from unified.tasks.heads.span_decoding import Spans, Window, spans_by_sums, spans_of_beams
+
+#: Answers that say that there is none: of SQuAD 2.0 and of CoQA.
+NOTHINGS = (NOTHING, "unknown")
+
+
+@dataclass(frozen=True)
+class BatchScores:
+    """:class:`SpanScores` of a batch of E examples in numpy, float64.
+
+    Attributes:
+        start, end: (N,); ``end`` is None where there are beams.
+        kinds: (E, K), None where the head does not ask.
+        beams: starts (E, k), ends (E, k, k) and scores (E, k, k), None where ends do not depend on starts.
+        firsts: int64 (E,), first place of each example.
+        cls: int64 (E,), CLS of each example in all N places.
+    """
+
+    start: np.ndarray
+    end: np.ndarray | None
+    kinds: np.ndarray | None
+    beams: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+    firsts: np.ndarray
+    cls: np.ndarray
+
+    @classmethod
+    def of(cls, scores: SpanScores, reading: Reading) -> BatchScores:
+        sizes = reading["sizes"].cpu().numpy()
+        firsts = np.cumsum(sizes) - sizes
+        beams = scores.beams and (scores.beams.starts, scores.beams.ends, scores.beams.scores)
+        return cls(
+            start=_numpy(scores.start),
+            end=None if beams else _numpy(scores.end),
+            kinds=None if scores.kinds is None else _numpy(scores.kinds),
+            beams=beams and tuple(map(_numpy, beams)),
+            firsts=firsts,
+            cls=firsts + reading["cls"].cpu().numpy(),
+        )
+
+
+class Design(ABC):
+    """One of the ways.
+
+    Args:
+        labels: answers outside the passage that training items have.
+
+    Attributes:
+        reads_question: whether softmaxes are over all places, or over the passage and CLS alone.
+        nothing: which of the labels says that there is no answer, None where none does.
+    """
+
+    reads_question: ClassVar[bool] = True
+
+    def __init__(self, labels: tuple[str, ...]):
+        self.labels = labels
+        self.nothing = next((label for label in labels if label in NOTHINGS), None)
+
+    @abstractmethod
+    def head(self, config: TransformerConfig) -> nn.Module:
+        """The module, see :mod:`unified.model.span_heads`."""
+
+    def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        """(E,) losses of the kinds of answers.
+
+        Args:
+            logits: (E, K) of the head.
+            kinds: int64 (E,): 0 a span, i the i-th label, -1 a span of another window.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no scores of kinds")
+
+    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Logits (E, K) of the mean probabilities that several models give to the kinds of answers."""
+        raise NotImplementedError(f"{type(self).__name__} has no scores of kinds")
+
+    def spans(
+        self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
+    ) -> Spans:
+        """The best spans of a passage, whose windows are ``examples`` of the batch, int64 (W,)."""
+        starts, ends = [], []
+        for first, window in zip(scores.firsts[examples].tolist(), windows, strict=True):
+            places = slice(first + window.first, first + window.first + len(window.offsets))
+            starts.append(np.where(window.central, scores.start[places], -np.inf))
+            ends.append(scores.end[places])
+        return spans_by_sums(starts, ends, longest, count)
+
+    @abstractmethod
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
+        """Probability of each label for a question, read in ``examples`` of the batch, int64 (W,).
+
+        Args:
+            best: score of its best span, None where it has none.
+        """
+
+    def _require_spans_or_nothing(self) -> None:
+        others = [label for label in self.labels if label != NOTHING]
+        if others:
+            raise UnifiedError(
+                f"some answers stand in no passage ({', '.join(others)}); only the design 'unilm' can give them"
+            )
+
+
+class BertDesign(Design):
+    """No answer is the span from CLS to CLS [BERT, sec. 4.3]."""
+
+    def __init__(self, labels: tuple[str, ...]):
+        super().__init__(labels)
+        self._require_spans_or_nothing()
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return BertSpanHead(config)
+
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
+        """The sigmoid of the lowest score of CLS in any window, less that of the best span."""
+        if not self.labels:
+            return {}
+        lowest = (scores.start + scores.end)[scores.cls[examples]].min()
+        return {NOTHING: 1.0 if best is None else _sigmoid(lowest - best)}
+
+
+class UnilmDesign(Design):
+    """A classifier on CLS decides between a span and the answers outside the passage (Dong et al. 2019)."""
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return UnilmSpanHead(config, 1 + len(self.labels)) if self.labels else BertSpanHead(config)
+
+    def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy. Where the span is in another window there is no answer, if a label says that."""
+        elsewhere = -1 if self.nothing is None else 1 + self.labels.index(self.nothing)
+        kinds = torch.where(kinds < 0, elsewhere, kinds)
+        return functional.cross_entropy(logits.float(), kinds, reduction="none", ignore_index=-1)
+
+    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        return mean_classes(logits)
+
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
+        """Softmax in the window in which it is least probable that there is no answer."""
+        if not self.labels:
+            return {}
+        logits = scores.kinds[examples]
+        rows = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))[:, 1:]
+        window = 0 if self.nothing is None else rows[:, self.labels.index(self.nothing)].argmin()
+        return dict(zip(self.labels, rows[window].tolist(), strict=True))
+
+
+class XlnetDesign(Design):
+    """Ends depend on starts, and a score of its own says that there is no answer (Yang et al. 2019)."""
+
+    reads_question: ClassVar[bool] = False
+
+    def __init__(self, labels: tuple[str, ...]):
+        super().__init__(labels)
+        self._require_spans_or_nothing()
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        return XlnetSpanHead(config)
+
+    def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        """Binary cross-entropy of the logit that the window holds no answer."""
+        logits = logits.squeeze(-1).float()
+        return functional.binary_cross_entropy_with_logits(logits, (kinds != 0).to(logits), reduction="none")
+
+    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Logits of the mean of the sigmoids, which are the same as softmaxes of the logit and 0."""
+        both = mean_classes([torch.cat([one.float(), torch.zeros_like(one.float())], dim=-1) for one in logits])
+        return both[:, :1] - both[:, 1:]
+
+    def spans(
+        self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
+    ) -> Spans:
+        """Those of the head's beams that are spans of the passage, best first; they may be fewer than ``count``."""
+        return spans_of_beams(*(values[examples] for values in scores.beams), windows, longest)
+
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
+        """The sigmoid of the lowest logit of any window."""
+        return {NOTHING: _sigmoid(scores.kinds[examples].min())} if self.labels else {}
+
+
+DESIGNS: dict[str, type[Design]] = {"bert": BertDesign, "unilm": UnilmDesign, "xlnet": XlnetDesign}
+
+
+def _numpy(values: torch.Tensor) -> np.ndarray:
+    values = values.detach().cpu()
+    return (values.double() if values.is_floating_point() else values).numpy()
+
+
+def _sigmoid(value: float) -> float:
+    return float(np.exp(-np.logaddexp(0.0, -value)))

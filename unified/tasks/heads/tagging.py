@@ -1,0 +1,128 @@
+"""A tag for every word, from the state of its first token [BERT, sec. 5.3]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from unified.data.targets import TASK
+from unified.errors import UnifiedError
+from unified.model.averaging import mean_classes
+from unified.model.config import TransformerConfig
+from unified.model.features import COMBINATIONS, RecurrentHead
+from unified.model.heads import LinearHead, LossSum, class_loss
+from unified.tasks.heads.base import Codec, Encoded, Reading, Understanding, classes, require_labels
+from unified.tasks.heads.items import WordsItem, words_item
+from unified.tasks.heads.sequences import encode_words
+from unified.tasks.metrics import score_tagging
+from unified.tasks.metrics.tagging import is_entity_tag
+
+
+@dataclass(frozen=True)
+class Tagging(Understanding):
+    """Named entities, parts of speech and the like.
+
+    Tags in BIO or IOB1 are scored as entities; of others only the accuracy is known.
+
+    Attributes:
+        labels: the tags, at least two, in the order of their scores.
+        dropout: before the projection.
+        context: a sequence holds as much of the document around its words as fits; items are its sentences in order.
+        features: the model stays fixed, and a recurrent network reads a combination of its layers, one of
+            :data:`unified.model.features.COMBINATIONS`; None to fine-tune the model.
+        recurrent_width: of that network's states in each direction.
+    """
+
+    name: ClassVar[str] = "tagging"
+
+    labels: tuple[str, ...]
+    dropout: float = 0.1
+    context: bool = False
+    features: str | None = None
+    recurrent_width: int = 768
+
+    def __post_init__(self) -> None:
+        require_labels(self.labels, "tagging")
+        if self.features is not None and self.features not in COMBINATIONS:
+            known = ", ".join(map(repr, COMBINATIONS))
+            raise UnifiedError(f"tagging: features must be one of {known}, got {self.features!r}")
+
+    @property
+    def entities(self) -> bool:
+        """Whether the tags name entities."""
+        return all(is_entity_tag(label) for label in self.labels)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return ("f1", "precision", "recall", "accuracy") if self.entities else ("accuracy",)
+
+    @property
+    def signature(self) -> str:
+        return "rules:conlleval|scheme:bio,iob1|avg:micro" if self.entities else "rules:accuracy-of-tags"
+
+    @classmethod
+    def item(cls, fields: dict, number: int, labelled: bool) -> WordsItem:
+        return words_item(fields, number, labelled)
+
+    @classmethod
+    def of(cls, items: Sequence[WordsItem], **settings: Any) -> Tagging:
+        return cls(tuple(sorted({tag for item in items for tag in item.tags})), **settings)
+
+    def encode(self, items: Sequence[WordsItem], codec: Codec) -> Encoded:
+        examples, owners, divided, lost = encode_words([item.words for item in items], codec, self._documents(items))
+        if any(item.tags is None for item in items):
+            return Encoded(examples, owners, {}, divided, lost)
+        # The examples of an item hold its words one after another.
+        tags = np.concatenate([classes(item.tags, self.labels, item.id) for item in items])
+        targets = np.split(tags, np.cumsum([len(example.targets[TASK]) for example in examples])[:-1])
+        return Encoded(examples, owners, {"targets": targets}, divided, lost)
+
+    def _documents(self, items: Sequence[WordsItem]) -> list | None:
+        """What each sentence is shown in; to be tagged, one may stand by itself."""
+        if not self.context:
+            return None
+        lacking = next((item for item in items if item.tags and item.document is None), None)
+        if lacking is not None:
+            raise UnifiedError(f"item {lacking.id} has no 'document', which tagging(context=True) learns from")
+        return [number if item.document is None else item.document for number, item in enumerate(items)]
+
+    def group_of(self, item: WordsItem) -> str | None:
+        return item.document if self.context else None
+
+    def head(self, config: TransformerConfig) -> nn.Module:
+        if self.features is None:
+            return LinearHead(config, len(self.labels), self.dropout)
+        return RecurrentHead(config, len(self.labels), self.dropout, self.features, self.recurrent_width)
+
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        return class_loss(scores, reading["targets"])
+
+    def predict(
+        self,
+        items: Sequence[WordsItem],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``words`` and as many ``tags``."""
+        best = np.split(scores.argmax(-1).cpu().numpy(), np.cumsum(reading["sizes"].cpu().numpy())[:-1])
+        tags = iter([self.labels[tag] for i in np.argsort(members) for tag in best[i]])
+        return [{"id": item.id, "words": list(item.words), "tags": [next(tags) for _ in item.words]} for item in items]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms of the mean probabilities."""
+        return mean_classes(scores)
+
+    def score(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """See :func:`unified.tasks.metrics.score_tagging`."""
+        gold, predicted = [list(item.tags) for item in items], [prediction["tags"] for prediction in predictions]
+        if self.entities:
+            return score_tagging(gold, predicted)
+        right = [a == b for tags, found in zip(gold, predicted, strict=True) for a, b in zip(tags, found, strict=True)]
+        return {"accuracy": 100 * float(np.mean(right)), "tokens": len(right)}

@@ -1,0 +1,200 @@
+"""Reading gold labels and predictions from lines, plain or compressed (.gz, .xz, .zst).
+
+Files called ``*.jsonl`` hold what ``unified finetune`` writes: an object a line with ``label`` or ``tags``, and ``id``.
+Ids and labels are compared as texts (:mod:`unified.files.ids`), without white space around them; what has no id is
+known by the number of its line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from unified.corpus.readers import is_json
+from unified.errors import Problems, UnifiedError, require_fields
+from unified.files.ids import Spellings, item_id, name_text, require_common
+from unified.files.json_files import fields_of
+from unified.files.text_files import numbered_lines
+from unified.tasks.metrics.conll import read_tags
+
+
+def read_labels(gold: str | Path, predicted: str | Path, negative: str | None = None) -> tuple[list[str], list[str]]:
+    """Labels of two files, paired by id: a label a line, ``id<tab>label``, or JSON lines, in each file as it likes.
+
+    Args:
+        negative: a label that says that there is nothing, which need not be in both files.
+
+    Raises:
+        UnifiedError: a line is blank or no such object, an id occurs twice or in one of the files alone, a label is
+            there as a number and as a text, or the files have no label in common.
+    """
+    wanted, found = (list(side.values()) for side in _paired(gold, predicted, _labels))
+    require_common(predicted, (label for label in found if label != negative), gold, wanted, "label")
+    return wanted, found
+
+
+def read_subsets(gold: str | Path) -> list[str | None]:
+    """The field ``subset`` of each object of a file of JSON lines, None where one has none; empty for other files."""
+    if not is_json(str(gold)):
+        return []
+    rows = (row for _, _, row in _rows(gold, "label", _is_label, "a name or an integer"))
+    return [None if row.get("subset") is None else str(row["subset"]) for row in rows]
+
+
+def read_tagged(gold: str | Path, predicted: str | Path) -> tuple[list[list[str]], list[list[str]]]:
+    """Tags of the sentences of two files: of JSON lines matched by id, of columns (:func:`read_tags`) in order.
+
+    Raises:
+        UnifiedError: as :func:`read_labels` and :func:`read_tags`.
+    """
+    if not is_json(str(gold)) and not is_json(str(predicted)):
+        wanted, found = read_tags(gold), read_tags(predicted)
+    else:
+        for path in (gold, predicted):
+            if not is_json(str(path)):
+                raise UnifiedError(f"{path}: expected JSON lines, as the other file has them")
+        wanted, found = (list(side.values()) for side in _paired(gold, predicted, _tags))
+    require_common(predicted, _types(found), gold, _types(wanted), "type of entities")
+    return wanted, found
+
+
+def _types(sentences: list[list[str]]) -> list[str]:
+    """What stands behind B- and I- of each tag but O."""
+    return [tag.partition("-")[2] for tags in sentences for tag in tags if tag != "O"]
+
+
+def read_numbers(gold: str | Path, predicted: str | Path) -> tuple[list[float], list[float]]:
+    """Finite numbers of two files, paired as by :func:`read_labels`; of JSON lines numbers, or texts of numbers."""
+    wanted, found = _paired(gold, predicted, _numbers)
+    return list(wanted.values()), list(found.values())
+
+
+def _paired(gold: str | Path, predicted: str | Path, read: Callable[[str | Path], dict]) -> tuple[dict, dict]:
+    """Labels of both files in the order of the first."""
+    wanted, found = read(gold), read(predicted)
+    require_common(predicted, found, gold, wanted, "id")
+    if len(wanted) != len(found):
+        raise UnifiedError(f"{predicted}: {len(found)} labels, but {len(wanted)} in {gold}")
+    missing = next((key for key in wanted if key not in found), None)
+    if missing is not None:
+        other = next(key for key in found if key not in wanted)
+        raise UnifiedError(
+            f"{predicted}: no label for {missing!r} of {gold}, but one for {other!r}; both files need the same ids, "
+            "or none"
+        )
+    return wanted, {key: found[key] for key in wanted}
+
+
+def _labels(path: str | Path) -> dict[str, str]:
+    """Id to label."""
+    if not is_json(str(path)):
+        return _lines(path)
+    labels, problems, spellings = {}, Problems(), Spellings()
+    for key, number, label in _fields(path, "label", _is_label, "a name or an integer"):
+        labels[key] = name_text(label).strip()
+        problem = spellings.problem(label)
+        if problem is not None:
+            problems.add(f"{path}, line {number}", problem)
+    problems.check()
+    return labels
+
+
+def _numbers(path: str | Path) -> dict[str, float]:
+    """Id to finite number."""
+    if is_json(str(path)):
+        return {key: _finite(label) for key, _, label in _fields(path, "label", _is_finite, "a finite number")}
+    lines, problems = _lines(path), Problems()
+    numbers = {key: _finite(text) for key, text in lines.items()}
+    for key, number in numbers.items():
+        if number is None:
+            problems.add(f"id {key!r}", f"expected a finite number, got {lines[key]!r}")
+    problems.check(f"{path}: ")
+    return numbers
+
+
+def _finite(value: object) -> float | None:
+    """The finite number that a value is, or that its text shows; None where there is none."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _is_finite(value: object) -> bool:
+    return _finite(value) is not None
+
+
+def _tags(path: str | Path) -> dict[str, list[str]]:
+    """Id to tags."""
+    return {key: tags for key, _, tags in _fields(path, "tags", _are_tags, "a list of names")}
+
+
+def _lines(path: str | Path) -> dict[str, str]:
+    """Id to what stands behind it, of lines ``label`` or ``id<tab>label``."""
+    labels: dict[str, str] = {}
+    problems = Problems()
+    for number, line in numbered_lines(path):
+        name, tab, label = line.rpartition("\t")
+        key, label = name.strip() if tab else str(number), label.strip()
+        if not label or not key:
+            lacking = "id" if label else "label"
+            problems.add(f"{path}, line {number}", f"no {lacking}; expected 'label' or 'id<tab>label'")
+        elif key in labels:
+            problems.add(f"{path}, line {number}", _repeated(key))
+        else:
+            labels[key] = label
+    problems.check()
+    if not labels:
+        raise UnifiedError(f"{path}: the file is empty; expected one label a line")
+    return labels
+
+
+def _is_label(value: object) -> bool:
+    return name_text(value) is not None
+
+
+def _are_tags(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(tag, str) and tag for tag in value)
+
+
+def _fields(path: str | Path, field: str, fits: Callable[[Any], bool], expected: str) -> Iterator[tuple[str, int, Any]]:
+    """Id, number of the line, and the field, of each object, see :func:`_rows`."""
+    return ((key, number, row[field]) for key, number, row in _rows(path, field, fits, expected))
+
+
+def _rows(
+    path: str | Path, field: str, fits: Callable[[Any], bool], expected: str
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Id, number of the line, and each object; blank lines are passed over, as where items are read.
+
+    Args:
+        fits: whether a value is one of the field, as ``expected`` says in words.
+    """
+    seen, problems = set(), Problems()
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = fields_of(line)
+            key = item_id(row, number).strip()
+            require_fields(row, field)
+        except UnifiedError as problem:
+            problems.add(f"{path}, line {number}", problem)
+            continue
+        if not fits(row[field]):
+            problems.add(f"{path}, line {number}", f"{field!r} must be {expected}, got {row[field]!r}")
+        elif key in seen:
+            problems.add(f"{path}, line {number}", _repeated(key))
+        else:
+            seen.add(key)
+            yield key, number, row
+    problems.check()
+    if not seen:
+        raise UnifiedError(f"{path}: the file is empty; expected an object a line")
+
+
+def _repeated(key: str) -> str:
+    return f"id {key!r} was in this file before (a line without an id has its number for one)"

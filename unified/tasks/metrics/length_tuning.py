@@ -1,0 +1,93 @@
+"""Which length penalty and which limits of length would have chosen the best hypotheses of one n-best list.
+
+As UniLM's ``gen_seq_from_trace.py``, which ranks hypotheses anew after one decoding instead of decoding again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from unified.generation.penalties import PENALTIES
+from unified.tasks.metrics.generation import rouge_f1
+from unified.tasks.metrics.outputs import Written
+
+METRICS = ("rouge1", "rouge2", "rougeL")
+
+
+@dataclass(frozen=True)
+class LengthScores:
+    """Settings of a search, and what they would have scored.
+
+    Attributes:
+        length_exponent: of the length penalty.
+        min_length, max_length: tokens of a hypothesis, its end not counted.
+        rouge1, rouge2, rougeL: mean F1 in percent.
+        outside: sentences without a hypothesis of such a length, for which the best of any length was taken.
+    """
+
+    length_exponent: float
+    min_length: int
+    max_length: int
+    rouge1: float
+    rouge2: float
+    rougeL: float
+    outside: int
+
+
+class NBest:
+    """The hypotheses of N sentences, up to K each, scored once.
+
+    Args:
+        written: at least one hypothesis for each sentence.
+        texts: what is scored of each, sentence by sentence, such as its text after a clean-up.
+        references: of each sentence, one or several.
+        separator: as in :func:`unified.tasks.metrics.score_generation`.
+    """
+
+    def __init__(
+        self,
+        written: Sequence[Sequence[Written]],
+        texts: Sequence[str],
+        references: Sequence[Sequence[str]],
+        separator: str | None = None,
+        use_stemmer: bool = True,
+    ):
+        counts = [len(some) for some in written]
+        groups = [group for group, count in zip(references, counts, strict=True) for _ in range(count)]
+        columns, *_ = rouge_f1(texts, groups, use_stemmer, separator)
+        shape = (len(written), max(counts))
+        there = np.arange(shape[1]) < np.array(counts)[:, None]
+        self._log_probs = np.full(shape, -np.inf)  # (N, K)
+        self._lengths = np.ones(shape, dtype=np.int64)  # (N, K), with the end
+        self._scores = np.zeros((*shape, len(METRICS)))  # (N, K, 3)
+        self._log_probs[there] = [one.log_prob for some in written for one in some]
+        self._lengths[there] = [one.length for some in written for one in some]
+        self._scores[there] = np.array(columns).T
+
+    def scores(self, penalty: str, exponent: float, min_length: int, max_length: int) -> LengthScores:
+        """Of the hypotheses that these settings rank first, ties to the earlier one; see :class:`LengthScores`."""
+        penalties = {length: PENALTIES[penalty](length, exponent) for length in np.unique(self._lengths).tolist()}
+        ranked = self._log_probs / np.vectorize(penalties.get, otypes=[float])(self._lengths)
+        tokens = self._lengths - 1
+        inside = np.where((tokens >= min_length) & (tokens <= max_length), ranked, -np.inf)
+        outside = np.isneginf(inside).all(1)
+        chosen = np.where(outside[:, None], ranked, inside).argmax(1)
+        means = 100 * self._scores[np.arange(len(chosen)), chosen].mean(0)
+        return LengthScores(exponent, min_length, max_length, *means.tolist(), int(outside.sum()))
+
+
+def tuned(
+    n_best: NBest,
+    penalty: str,
+    exponents: Iterable[float],
+    min_lengths: Iterable[int],
+    max_lengths: Iterable[int],
+    metric: str,
+) -> list[LengthScores]:
+    """All combinations, best by ``metric`` first; combinations whose limits contradict each other are left out."""
+    settings = [(e, low, high) for e, low, high in product(exponents, min_lengths, max_lengths) if low <= high]
+    return sorted((n_best.scores(penalty, *s) for s in settings), key=lambda found: -getattr(found, metric))

@@ -1,0 +1,193 @@
+"""Reading what is to be scored: the output of ``fairseq-generate``, or plain files of one sentence a line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unified.corpus.raw_text import require_text_name
+from unified.corpus.readers import is_json
+from unified.errors import Problems, UnifiedError, require_fields
+from unified.files.json_files import fields_of
+
+# S source, T reference, H hypothesis as tokens, D hypothesis as text, P scores of its tokens; then the sentence number.
+_LINE = re.compile(r"([STHDP])-(\d+)\t(.*)", re.DOTALL)
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Lines of a UTF-8 file without their line ends; an empty line is an empty sentence.
+
+    Raises:
+        UnifiedError: there is no such file, it is empty, a table by its name, or a line is not UTF-8.
+    """
+    require_text_name(path)
+    lines = list(_lines(path))
+    if not lines:
+        raise UnifiedError(f"{path}: the file is empty; expected one sentence a line")
+    return lines
+
+
+def read_references(path: str | Path) -> list[list[str]]:
+    """References of each line: the line, or of JSON lines the field ``references``, or ``target`` where there is none.
+
+    Raises:
+        UnifiedError: as :func:`read_lines`, or a line is no such object.
+    """
+    if not is_json(str(path)):
+        return [[line] for line in read_lines(path)]
+    groups, problems = [], Problems()
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            groups.append(_references(fields_of(line)))
+        except UnifiedError as problem:
+            problems.add(f"{path}, line {number}", problem)
+    problems.check()
+    return groups
+
+
+def _references(row: dict) -> list[str]:
+    if "references" not in row:
+        require_fields(row, "target")
+    group = row["references"] if "references" in row else [row["target"]]
+    if not isinstance(group, list) or not group or not all(isinstance(text, str) for text in group):
+        raise UnifiedError("no text 'target' or list of texts 'references'")
+    return group
+
+
+def is_generate_output(path: str | Path) -> bool:
+    """Whether ``path`` holds lines such as ``H-12<tab>…``, as ``fairseq-generate`` writes them."""
+    return any(match is not None and match[1] == "H" for match in map(_LINE.fullmatch, _lines(path)))
+
+
+def read_generate_output(paths: Sequence[str | Path], *, need_references: bool = True) -> tuple[list[str], list[str]]:
+    """Hypotheses (D lines) and references (T lines), in sentence order.
+
+    Where ``fairseq-generate --nbest`` wrote several hypotheses, the best counts. Several files are shards of one run.
+    Lines of other kinds, such as the log's, are passed over.
+
+    Raises:
+        UnifiedError: a sentence occurs twice or is missing, or lacks a hypothesis or a needed reference.
+    """
+    hypotheses: dict[int, str] = {}
+    references: dict[int, str] = {}
+    seen: dict[tuple[str, int], str] = {}
+    for path in paths:
+        current = None
+        for number, line in enumerate(_lines(path), 1):
+            match = _LINE.fullmatch(line)
+            if match is None:
+                continue
+            kind, sentence, text = match[1], int(match[2]), match[3]
+            where = f"{path}, line {number}"
+            new_block = sentence != current
+            current = sentence
+            if kind in "ST" or (kind == "H" and new_block):
+                _only_once(seen, kind, sentence, where)
+            if kind == "T":
+                references[sentence] = text
+            elif kind == "D":
+                _, tab, hypothesis = text.partition("\t")
+                if not tab:
+                    raise UnifiedError(f"{where}: expected 'D-{sentence}<tab>score<tab>text', got {line[:60]!r}")
+                hypotheses.setdefault(sentence, hypothesis)
+    return _in_order(hypotheses, references, seen, " ".join(map(str, paths)), need_references)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A hypothesis: its text, the log-probabilities of its tokens in sum (nats), and how many, the end included."""
+
+    text: str
+    log_prob: float
+    length: int
+
+
+def read_n_best(paths: Sequence[str | Path]) -> list[list[Written]]:
+    """All hypotheses of each sentence, from D and P lines, in the order in which they were written.
+
+    Raises:
+        UnifiedError: a sentence is missing, or D and P lines do not go together.
+    """
+    texts: dict[int, list[str]] = {}
+    scores: dict[int, list[list[float]]] = {}
+    for path in paths:
+        for number, line in enumerate(_lines(path), 1):
+            match = _LINE.fullmatch(line)
+            if match is None or match[1] not in "DP":
+                continue
+            sentence = int(match[2])
+            if match[1] == "D":
+                texts.setdefault(sentence, []).append(match[3].partition("\t")[2])
+                continue
+            try:
+                scores.setdefault(sentence, []).append([float(score) for score in match[3].split()])
+            except ValueError:
+                raise UnifiedError(f"{path}, line {number}: {match[3]!r:.60} are no scores of tokens") from None
+    files = " ".join(map(str, paths))
+    for sentence in range(max(texts, default=0) + 1):
+        if sentence not in texts or len(texts[sentence]) != len(scores.get(sentence, [])):
+            raise UnifiedError(
+                f"{files}: D- and P- lines of sentence {sentence} are missing or of different number; expected all "
+                "that fairseq-generate or `unified generate` writes"
+            )
+    return [
+        [
+            Written(text, math.log(2) * sum(own), len(own))
+            for text, own in zip(texts[sentence], scores[sentence], strict=True)
+        ]
+        for sentence in range(len(texts))
+    ]
+
+
+def _only_once(seen: dict[tuple[str, int], str], kind: str, sentence: int, where: str) -> None:
+    if (kind, sentence) in seen:
+        raise UnifiedError(
+            f"{where}: {kind}-{sentence} was already in {seen[kind, sentence]}; "
+            "pass the output of one run, each shard once"
+        )
+    seen[kind, sentence] = where
+
+
+def _in_order(
+    hypotheses: dict[int, str],
+    references: dict[int, str],
+    seen: dict[tuple[str, int], str],
+    files: str,
+    need_references: bool,
+) -> tuple[list[str], list[str]]:
+    if not hypotheses:
+        raise UnifiedError(f"{files}: no D- lines; expected the output of fairseq-generate (without --quiet)")
+    for (kind, sentence), where in seen.items():
+        if sentence not in hypotheses:
+            raise UnifiedError(f"{where}: {kind}-{sentence} has no D-{sentence} line; the output seems to be cut off")
+    count = max(hypotheses) + 1
+    missing = [i for i in range(count) if i not in hypotheses]
+    if missing:
+        raise UnifiedError(
+            f"{files}: {len(missing)} of {count} sentences missing, the first is number {missing[0]}; "
+            "pass every shard, and run fairseq-generate without --skip-invalid-size-inputs-valid-test"
+        )
+    without = [i for i in range(count) if i not in references]
+    if need_references and without:
+        raise UnifiedError(
+            f"{files}: no T- line for sentence {without[0]} ({len(without)} in all); pass --references FILE instead"
+        )
+    return [hypotheses[i] for i in range(count)], [references[i] for i in range(count)] if need_references else []
+
+
+def _lines(path: str | Path) -> Iterator[str]:
+    """Lines end at a line feed alone: Unicode knows more line ends, and generated text may hold them."""
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield line.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise UnifiedError(f"{path}, line {number}: not UTF-8 at byte {error.start} of the line") from None
+    except FileNotFoundError:
+        raise UnifiedError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise UnifiedError(f"{path}: a folder; expected a file") from None

@@ -1,0 +1,181 @@
+"""Scores of generated questions as published for SQuAD question generation (Du et al. 2017; UniLM).
+
+These figures come from a program of their own (``qgevalcap`` of the nqg release), and differ from sacrebleu's
+and rouge-score's in tokenization, smoothing and the treatment of several references. This module computes its
+BLEU-1 to 4 and ROUGE-L, and asks METEOR's own program (:mod:`unified.tasks.metrics.meteor`) where that is wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from unified import __version__
+from unified.errors import UnifiedError
+from unified.tasks.metrics.meteor import score_meteor
+from unified.tasks.metrics.summaries import QUESTIONS
+
+_TINY, _SMALL = 1e-15, 1e-9  # added to matches and to totals, so that nothing divides by zero
+_BETA = 1.2  # weight of recall in ROUGE-L
+_ORDERS = range(1, 5)
+
+
+@dataclass(frozen=True)
+class QuestionScores:
+    """Percentages, 0 to 100. ``questions`` counts lines, ``sources`` the source sentences, each scored once.
+
+    ``meteor`` is None where it was not asked for. ``signature`` says how the others were computed.
+    """
+
+    questions: int
+    sources: int
+    bleu1: float
+    bleu2: float
+    bleu3: float
+    bleu4: float
+    rougeL: float
+    meteor: float | None = None
+    signature: str = ""
+
+    def to_dict(self) -> dict[str, int | float | str]:
+        """The scores that were computed."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def score_question_generation(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    sources: Sequence[str],
+    meteor: bool = False,
+    form: str = "none",
+) -> QuestionScores:
+    """Score questions, lower-cased and tokenized like the references (see :func:`penn_treebank`).
+
+    Args:
+        meteor: METEOR too, for which its program must be installed (the extra ``meteor``).
+        form: what the hypotheses were tokenized by before, for the signature; "none" where they are as given.
+
+    Raises:
+        UnifiedError: nothing to score, or the three lists are not equally long; METEOR's program is missing or fails.
+    """
+    grouped = group_by_source(hypotheses, references, sources)
+    questions = [h.split() for h, _ in grouped.values()]
+    answers = [[r.split() for r in group] for _, group in grouped.values()]
+    bleu = _bleu(questions, answers)
+    rouge = [_rouge_l(question, group) for question, group in zip(questions, answers, strict=True)]
+    scores = QuestionScores(
+        len(hypotheses),
+        len(grouped),
+        *(100 * b for b in bleu),
+        100 * sum(rouge) / len(rouge),
+        signature=_signature(answers, form, meteor),
+    )
+    return replace(scores, meteor=score_meteor(*zip(*grouped.values(), strict=True))) if meteor else scores
+
+
+def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> str:
+    """As sacrebleu signs its BLEU; ``tok``: the hypotheses' form, behind which words are what spaces separate."""
+    sizes = {len(group) for group in references}
+    parts = [
+        f"nrefs:{sizes.pop() if len(sizes) == 1 else 'var'}",
+        f"tok:{form}+spaces",
+        "groups:source,last-hypothesis",
+        "bleu:qgevalcap,smooth-1e-15,closest-length",
+        f"rougeL:qgevalcap,beta-{_BETA}",
+        *(["meteor:1.5,en,norm"] if meteor else []),
+        f"version:{__version__}",
+    ]
+    return "|".join(parts)
+
+
+def group_by_source(
+    hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str]
+) -> dict[str, tuple[str, list[str]]]:
+    """Source sentence, stripped and lower-cased -> the **last** hypothesis for it, and all references for it.
+
+    A sentence that several questions were asked about is scored once. That the last hypothesis wins is a habit
+    of the published program, kept because the published figures contain it.
+    """
+    counts = {"hypotheses": len(hypotheses), "references": len(references), "sources": len(sources)}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{n} {name}" for name, n in counts.items())
+        raise UnifiedError(f"{listed}; they must pair one to one")
+    if not hypotheses:
+        raise UnifiedError("nothing to score: no hypotheses")
+    grouped: dict[str, tuple[str, list[str]]] = {}
+    for hypothesis, reference, source in zip(hypotheses, references, sources, strict=True):
+        key = source.strip().lower()
+        earlier = grouped[key][1] if key in grouped else []
+        grouped[key] = (hypothesis, [*earlier, reference])
+    return grouped
+
+
+def penn_treebank(text: str) -> str:
+    """Tokenize and lower-case text as Du's reference files are: ``"Who's (he)?"`` -> ``who 's -lrb- he -rrb- ?``."""
+    # Imported here: every command knows the task, and few need the tokenizer.
+    from nltk.tokenize import TreebankWordTokenizer
+
+    return " ".join(TreebankWordTokenizer().tokenize(text, convert_parentheses=True)).lower()
+
+
+def from_bert_words(text: str) -> str:
+    """The same form from words of BERT's tokenizer, by the rules of UniLM's program: ``Who ' s ( he ) ?`` as above.
+
+    But for a slip of that program, which leaves a full stop behind initials: ``U . S .`` becomes ``u.s. .`` there.
+    """
+    return QUESTIONS.in_form(text).lower()
+
+
+def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> list[float]:
+    matches, totals = Counter(), Counter()
+    hypothesis_length = reference_length = 0
+    for hypothesis, group in zip(hypotheses, references, strict=True):
+        lengths = [len(reference) for reference in group]
+        hypothesis_length += len(hypothesis)
+        reference_length += _closest(lengths, len(hypothesis))
+        for n in _ORDERS:
+            found = _ngrams(hypothesis, n)
+            most = Counter()
+            for reference in group:
+                most |= _ngrams(reference, n)
+            matches[n] += sum((found & most).values())
+            totals[n] += sum(found.values())
+    ratio = (hypothesis_length + _TINY) / (reference_length + _SMALL)
+    brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
+    logs = [math.log((matches[n] + _TINY) / (totals[n] + _SMALL)) for n in _ORDERS]
+    return [brevity * math.exp(sum(logs[:n]) / n) for n in _ORDERS]
+
+
+def _closest(lengths: list[int], length: int) -> int:
+    """The nearest of ``lengths``, the shorter of two."""
+    return min(lengths, key=lambda candidate: (abs(candidate - length), candidate))
+
+
+def _ngrams(words: list[str], n: int) -> Counter:
+    return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+def _rouge_l(hypothesis: list[str], references: list[list[str]]) -> float:
+    # Precision and recall are maximised separately, possibly over different references.
+    common = [_common_subsequence(hypothesis, reference) for reference in references]
+    precision = max(common) / max(len(hypothesis), 1)
+    recall = max(length / max(len(reference), 1) for length, reference in zip(common, references, strict=True))
+    if not precision or not recall:
+        return 0.0
+    return (1 + _BETA**2) * precision * recall / (recall + _BETA**2 * precision)
+
+
+def _common_subsequence(a: list[str], b: list[str]) -> int:
+    """Length of the longest common subsequence of words."""
+    index = {word: i for i, word in enumerate(dict.fromkeys(b))}
+    columns = np.array([index[word] for word in b], dtype=np.int64)
+    row = np.zeros(len(b) + 1, dtype=np.int64)
+    for word in a:
+        best = row.copy()
+        np.maximum(row[1:], row[:-1] + (columns == index.get(word, -1)), out=best[1:])
+        row = np.maximum.accumulate(best)
+    return int(row[-1])

@@ -1,0 +1,82 @@
+"""Scores of relation classification, where one label means that there is no relation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unified.errors import UnifiedError
+from unified.tasks.metrics.classification import Labels, check_pairs, confusion, ratio
+
+#: SemEval-2010 task 8's label of pairs in none of its nine relations.
+OTHER = "Other"
+_DIRECTIONS = ("(e1,e2)", "(e2,e1)")
+
+
+def score_relations(gold: Labels, predicted: Labels, *, negative: str | int = "no_relation") -> dict[str, float]:
+    """Micro-averaged ``precision``, ``recall`` and ``f1`` (percentages) over all labels but ``negative``.
+
+    As the scorer of TACRED (Zhang et al. 2017): where nothing is predicted, precision is 100.
+
+    Raises:
+        UnifiedError: nothing to score, unequal lengths, or labels of another kind than ``negative``.
+    """
+    classes, matrix = confusion(gold, predicted)
+    if isinstance(negative, str) != (classes.dtype.kind in "US"):
+        raise UnifiedError(f"negative label {negative!r}: the labels are of another kind, such as {classes[0]!r}")
+    relation = classes != negative
+    correct = matrix.diagonal()[relation].sum()
+    found, wanted = matrix[:, relation].sum(), matrix[relation].sum()
+    precision = correct / found if found else 1.0
+    recall = correct / wanted if wanted else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return {"precision": 100 * float(precision), "recall": 100 * float(recall), "f1": 100 * float(f1)}
+
+
+def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+    """Scores of SemEval-2010 task 8, "(9+1)-way evaluation taking directionality into account" (Hendrickx et al. 2010).
+
+    Labels are ``Relation(e1,e2)``, ``Relation(e2,e1)`` and ``Other``. A relation is right only with its direction;
+    one of the right name and wrong direction counts among the predictions of that relation. Averages are over the
+    relations that the gold labels have, without Other.
+
+    Returns:
+        Percentages: ``macro_f1``, the official score; ``macro_precision``, ``macro_recall``; ``micro_precision``,
+        ``micro_recall``, ``micro_f1``; ``accuracy``.
+
+    Raises:
+        UnifiedError: nothing to score, unequal lengths, or another label.
+    """
+    gold, predicted = np.asarray(gold), np.asarray(predicted)
+    check_pairs(gold, predicted)
+    for label in np.unique(np.concatenate([gold, predicted])).tolist():
+        if label != OTHER and not str(label).endswith(_DIRECTIONS):
+            raise UnifiedError(
+                f"label {label!r}: expected {OTHER!r} or a relation with a direction, as in 'A-B(e1,e2)'"
+            )
+    classes, matrix = confusion(_relations(gold), _relations(predicted))
+    scored = np.isin(classes, _relations(gold)) & (classes != OTHER)
+    right = gold == predicted
+    correct = np.array([right[_relations(gold) == name].sum() for name in classes[scored]], dtype=np.float64)
+    found, wanted = matrix.sum(axis=0)[scored], matrix.sum(axis=1)[scored]
+    precision, recall, f1 = ratio(correct, found), ratio(correct, wanted), ratio(2 * correct, found + wanted)
+    scores = {
+        "macro_f1": _mean(f1),
+        "macro_precision": _mean(precision),
+        "macro_recall": _mean(recall),
+        "micro_precision": ratio(correct.sum(), found.sum()),
+        "micro_recall": ratio(correct.sum(), wanted.sum()),
+        "micro_f1": ratio(2 * correct.sum(), found.sum() + wanted.sum()),
+        "accuracy": right.mean(),
+    }
+    return {name: 100 * float(value) for name, value in scores.items()}
+
+
+def _relations(labels: np.ndarray) -> np.ndarray:
+    """Labels without their directions."""
+    return np.char.partition(labels.astype(str), "(")[:, 0]
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else 0.0

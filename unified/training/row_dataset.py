@@ -1,0 +1,291 @@
+"""Rows of examples by number: what data loaders ask for, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unified.data import randomness
+from unified.data.example import Example, Examples
+from unified.data.extents import runs
+from unified.data.randomness import Draws
+from unified.data.texts import Texts
+from unified.errors import UnifiedError
+from unified.objectives.check import FIRST_EXAMPLES, check_first_examples, check_lengths, check_sentinels
+from unified.objectives.contract import Objective, Supply
+from unified.objectives.mixture import Mixture
+from unified.planning.documents import DocumentTexts
+from unified.planning.planners import BLOCKS, Blocks, Planner, TextPlan, deal
+from unified.planning.rows import Room, Share, group_rows, pack_windows
+from unified.planning.sources import TextSource
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """The objectives of a mixture whose texts are planned together.
+
+    Attributes:
+        numbers: int64 (K,), which objectives of the whole mixture they are.
+        mixture: those alone.
+        weight: their part of the whole mixture.
+    """
+
+    planner: Planner[DocumentTexts]
+    numbers: np.ndarray
+    mixture: Mixture
+    weight: float
+    room: Room
+
+    @classmethod
+    def of(
+        cls, planner: Planner[DocumentTexts], mixture: Mixture, numbers: list[int], row_length: int, packed: bool
+    ) -> _Kind:
+        own = Mixture(
+            tuple(mixture.objectives[n] for n in numbers),
+            tuple(mixture.ratios[n] for n in numbers),
+            tuple(mixture.names[n] for n in numbers),
+        )
+        longest = longest_text(own.objectives, row_length)
+        slope, overhead = _growth(own.objectives, row_length, longest)
+        weight = sum(mixture.weights[n] for n in numbers)
+        return cls(planner, np.array(numbers), own, weight, Room(row_length, longest, overhead, packed, slope))
+
+    def check(self, texts: TextSource) -> None:
+        """Refuse rows too short for the objectives, and what those miss in the data."""
+        if self.room.longest < self.planner.shortest:
+            names = ", ".join(self.mixture.names)
+            raise UnifiedError(
+                f"rows of {self.room.row_length} tokens hold no text beside the special tokens of {names}"
+            )
+        supply = Supply(texts.special, texts.word_starts is not None, self.room.longest, texts.annotation_kinds)
+        for name, objective in self.mixture:
+            problem = objective.unmet(supply)
+            if problem:
+                raise UnifiedError(f"objective {name}: {problem}")
+
+    def plan(self, texts: TextSource, seed: int, epoch: int, share: Share | None) -> TextPlan:
+        if isinstance(self.planner, Blocks):
+            return self.planner.plan(texts, self.room, seed, epoch, share)
+        return self.planner.plan(_documents(texts), self.room, seed, epoch, share)
+
+
+class RowDataset:
+    """A map-style dataset whose item is a row: a list of examples that fit into ``row_length`` places together.
+
+    A row depends on (seed, epoch, its number) alone, the objectives of its examples included. It can be pickled;
+    workers see the epoch that was set when they got their copy, so set the epoch before they start.
+
+    Args:
+        texts: documents or pairs.
+        mixture: the objectives; one is drawn for each example.
+        row_length: places per row.
+        seed: a whole number from 0.
+        packed: False gives every example a row of its own, of its own length.
+
+    Raises:
+        UnifiedError: mixture and texts do not go together, or ``row_length`` or ``seed`` is out of range.
+    """
+
+    def __init__(self, texts: TextSource, mixture: Mixture, row_length: int, seed: int, packed: bool = True):
+        self.texts, self.mixture, self.row_length, self.seed, self.packed = texts, mixture, row_length, seed, packed
+        self._kinds = _kinds_of(mixture, row_length, packed)
+        _check(texts, mixture, self._kinds, row_length, seed)
+        each_epoch = texts.plans_each_epoch or any(kind.planner.each_epoch for kind in self._kinds)
+        self._plans_each_epoch = each_epoch or len(self._kinds) > 1
+        self._plans: list[tuple[_Kind, TextPlan]] = []
+        self.epoch = -1
+        self.set_epoch(1)
+        self._check_first_examples()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Plan the texts and rows of ``epoch`` and draw their objectives; nothing happens at the current one."""
+        if epoch == self.epoch:
+            return
+        if not self._plans or self._plans_each_epoch:
+            self._plans = [
+                (kind, kind.plan(self.texts, self.seed, epoch, share)) for kind, share in self._shares(epoch)
+            ]
+        lengths = [plan.lengths for _, plan in self._plans]
+        #: int64 (K + 1,), number of the first text of each plan, and the end.
+        self._firsts = np.cumsum([0, *map(len, lengths)])
+        self._objectives = self._drawn_objectives(epoch)
+        #: int64 (texts,), places that each example takes, at most.
+        self._places = self._example_lengths(np.concatenate(lengths))
+        self._members, self._offsets = self._rows(epoch)
+        self.epoch = epoch
+
+    def _shares(self, epoch: int) -> list[tuple[_Kind, Share | None]]:
+        """The kinds of planning that have documents in ``epoch``, and which; None for all."""
+        if len(self._kinds) == 1:
+            return [(self._kinds[0], None)]
+        rng = randomness.generator(self.seed, epoch, randomness.DEAL)
+        weights = tuple(kind.weight for kind in self._kinds)
+        documents = _documents(self.texts)
+        shares = deal(documents.bounds, documents.document_starts, weights, self.row_length, rng)
+        return [(kind, share) for kind, share in zip(self._kinds, shares, strict=True) if share.wanted.any()]
+
+    def _drawn_objectives(self, epoch: int) -> np.ndarray:
+        """The objective of each text, int16 (texts,)."""
+        uniforms = randomness.generator(self.seed, epoch, randomness.OBJECTIVE).random(self._firsts[-1])
+        parts = np.split(uniforms, self._firsts[1:-1])
+        drawn = [kind.numbers[kind.mixture.choose(part)] for (kind, _), part in zip(self._plans, parts, strict=True)]
+        return np.concatenate(drawn).astype(np.int16)
+
+    def _example_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        by_objective = np.stack([objective.lengths(lengths) for objective in self.mixture.objectives])
+        return by_objective[self._objectives, np.arange(len(self._objectives))]
+
+    def _rows(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Texts of all rows, those of each plan together, int64 (texts,), and where rows begin (rows + 1,)."""
+        members, offsets = [], [np.zeros(1, dtype=np.int64)]
+        for number, (_, plan) in enumerate(self._plans):
+            first, stop = self._firsts[number : number + 2]
+            own_members, own_offsets = plan.rows or self._packed_rows(self._places[first:stop], epoch, number)
+            members.append(own_members + first)
+            offsets.append(own_offsets[1:] + first)
+        return np.concatenate(members), np.concatenate(offsets)
+
+    def _packed_rows(self, places: np.ndarray, epoch: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of examples of these lengths."""
+        if not self.packed:
+            return np.arange(len(places)), np.arange(len(places) + 1)
+        rng = randomness.generator(self.seed, epoch, randomness.PLAN, number)
+        return group_rows(pack_windows(places, self.row_length, rng)[0], rng)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of what its examples may be, the objectives."""
+        return self.mixture.names
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, row: int) -> list[Example]:
+        """The examples of one row; each keeps to the length that was planned for it."""
+        return self.examples([row])[0].split()
+
+    def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
+        """The examples of some rows, row after row, and how many each row holds, int64 (B,)."""
+        numbers = np.asarray(rows, dtype=np.int64)
+        outside = numbers[(numbers < 0) | (numbers >= len(self))]
+        if outside.size:
+            raise IndexError(f"row {outside[0]} of {len(self)}")
+        starts, stops = self._offsets[numbers], self._offsets[numbers + 1]
+        per_row = stops - starts
+        indices = self._members[runs(starts, per_row)]
+        drawn = self._objectives[indices]
+        owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
+        parts = [self._named(indices[own]) for own in owners]
+        examples = parts[0] if len(parts) == 1 else Examples.joined(parts, np.argsort(np.concatenate(owners)))
+        return examples, per_row
+
+    def _members_of(self, row: int) -> np.ndarray:
+        return self._members[self._offsets[row] : self._offsets[row + 1]]
+
+    def _named(self, indices: np.ndarray) -> Examples:
+        """Examples of one objective, under its name in the mixture."""
+        name = self.mixture.names[self._objectives[indices[0]]]
+        return replace(self._made(indices), groups=[name] * len(indices))
+
+    def _check_first_examples(self) -> None:
+        """Compare the first examples of every objective with what it declares, before anything is trained on them."""
+        for number, (name, objective) in enumerate(self.mixture):
+            first = np.flatnonzero(self._objectives == number)[:FIRST_EXAMPLES]
+            if first.size:
+                check_first_examples(objective, *self._texts(first)[:2], self.row_length, name)
+
+    def _texts(self, indices: np.ndarray) -> tuple[Texts, Draws, np.ndarray]:
+        """Texts of one objective, the random numbers of their examples, and the tokens planned for each text."""
+        objective = self.mixture.objectives[self._objectives[indices[0]]]
+        number = int(self._firsts.searchsorted(indices[0], side="right")) - 1
+        plan, own = self._plans[number][1], indices - self._firsts[number]
+        draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
+        return plan.texts(own, objective, draws), draws, plan.lengths[own]
+
+    def _made(self, indices: np.ndarray) -> Examples:
+        """Examples of one objective."""
+        of_mixture = self._objectives[indices[0]]
+        objective, name = self.mixture.objectives[of_mixture], self.mixture.names[of_mixture]
+        texts, draws, planned = self._texts(indices)
+        made = objective.examples(texts, draws)
+        check_lengths(objective, made, self._places[indices], planned, name)
+        check_sentinels(objective, made, texts, name)
+        return made
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row, special symbols included, int64 (rows,).
+
+        Where no other document has a run of a second segment's shape, an example is shorter than counted here.
+        """
+        return np.add.reduceat(self._places[self._members], self._offsets[:-1])
+
+    def row_tokens(self, row: int) -> int:
+        """Tokens of one row, an entry of :attr:`lengths`."""
+        return int(self._places[self._members_of(row)].sum())
+
+    def padding_share(self) -> float:
+        """Share of all places, ``row_length`` in each row, that hold no token."""
+        return 1 - int(self.lengths.sum()) / (len(self) * self.row_length)
+
+    def order(self) -> np.ndarray:
+        """The rows in this epoch's order, int64 (rows,): at random; without packing by length, ties at random."""
+        shuffled = randomness.generator(self.seed, self.epoch, randomness.ORDER).permutation(len(self))
+        return shuffled if self.packed else shuffled[np.argsort(self.lengths[shuffled], kind="stable")]
+
+
+def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:
+    """Tokens of the longest text that every one of ``objectives`` can put into a row; 0 where there is none."""
+    tokens = np.arange(1, row_length + 1)
+    fits = np.all([objective.lengths(tokens) <= row_length for objective in objectives], axis=0)
+    return int(fits.argmin()) if not fits.all() else row_length
+
+
+def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) -> tuple[float, int | None]:
+    """Slope and overhead of :class:`unified.planning.rows.Room`: a line above the lengths of all examples."""
+    tokens = np.arange(1, row_length + 1)
+    lengths = [objective.lengths(tokens) for objective in objectives]
+    if all((own - tokens == own[0] - tokens[0]).all() for own in lengths):
+        return 1.0, int(max(own[0] for own in lengths) - 1)
+    if len(objectives) > 1 or longest < 2 or objectives[0].paired:
+        return 1.0, None
+    tokens, own = tokens[:longest], lengths[0][:longest]
+    half = longest // 2
+    slope = max(1.0, (own[-1] - own[half - 1]) / (longest - half))
+    # Between places of the text and of the row something is rounded at either end of a block.
+    return float(slope), int(np.ceil((own - slope * tokens).max() + slope))
+
+
+def _kinds_of(mixture: Mixture, row_length: int, packed: bool) -> list[_Kind]:
+    """The objectives by how their texts are planned, kinds in the order in which they are met."""
+    numbers: dict[Planner[DocumentTexts], list[int]] = {}
+    for number, objective in enumerate(mixture.objectives):
+        numbers.setdefault(objective.planner or BLOCKS, []).append(number)
+    return [_Kind.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
+
+
+def _documents(texts: TextSource) -> DocumentTexts:
+    """``texts``, which are documents where an objective has a planner of its own; pairs are planned in one way."""
+    assert isinstance(texts, DocumentTexts), f"{texts.name}: holds no documents to plan"
+    return texts
+
+
+def _check(texts: TextSource, mixture: Mixture, kinds: list[_Kind], row_length: int, seed: int) -> None:
+    names = ", ".join(mixture.names)
+    if mixture.paired and not texts.paired:
+        raise UnifiedError(f"{texts.name}: holds documents, but {names} needs source/target pairs")
+    if texts.paired and not mixture.paired:
+        raise UnifiedError(f"{texts.name}: holds source/target pairs, but {names} needs documents")
+    if texts.document_count == 1:
+        for name, objective in mixture:
+            if objective.wants_random_second:
+                raise UnifiedError(
+                    f"{texts.name}: holds one document, but {name} wants second segments from other ones; "
+                    "separate documents by empty lines, or switch next-sentence prediction off"
+                )
+    for kind in kinds:
+        kind.check(texts)
+    if not 0 <= seed < 2**64:
+        raise UnifiedError(f"the seed must be a whole number from 0 to 2^64 - 1, got {seed}")
