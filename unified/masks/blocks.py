@@ -82,7 +82,8 @@ def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, 
     A block cut off by the end of the row is never full, as in ``create_block_mask``, and neither is one with padding.
     """
     _refuse_last_key(mask)
-    step, start, stop = (torch.atleast_2d(side) for side in (mask.query_step, mask.key_start, mask.key_stop))
+    step, stop = torch.atleast_2d(mask.query_step), torch.atleast_2d(mask.key_stop)
+    start = step if mask.key_start is mask.query_step else torch.atleast_2d(mask.key_start)
     if mask.document_count == 1:
         queries, keys = _Side.of_one_document(step, block_size), _Side.of_one_document(start, block_size)
     else:
@@ -99,6 +100,8 @@ def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, 
 
 def carried(document: torch.Tensor) -> torch.Tensor:
     """int64 (..., length): NO_DOCUMENT becomes the document in front of it, if there is one."""
+    if document.is_cpu and not (document.numpy() == NO_DOCUMENT).any():
+        return document  # full rows, a tenth of the time of a block mask
     places = torch.arange(document.shape[-1], device=document.device)
     last = torch.where(document == NO_DOCUMENT, 0, places)
     # torch's own takes ten times as long on a CPU.
@@ -111,10 +114,26 @@ def _refuse_last_key(mask: AttentionMask) -> None:
         raise ValueError("FlexAttention serves steps alone; this mask limits its queries by last_key too")
 
 
+class _Heads(NamedTuple):
+    """The first tokens of runs, in order.
+
+    ``run`` holds the row of each and its number in the row; ``place`` the token's place in all rows one after another.
+    """
+
+    run: tuple[np.ndarray, np.ndarray]
+    place: np.ndarray
+
+    @classmethod
+    def of(cls, starts: torch.Tensor, run: torch.Tensor) -> _Heads:
+        rows, places = starts.numpy().nonzero()
+        return cls((rows, run.numpy()[rows, places]), rows * starts.shape[1] + places)
+
+
 class _Side(NamedTuple):
     """Queries or keys of B rows, cut into blocks and runs."""
 
     run: torch.Tensor  # (B, length): index of each token's run
+    heads: _Heads | None  # of all runs that are not empty, on a CPU; None elsewhere, where it would wait for a GPU
     run_count: int  # R, the most runs in a row; where a row has fewer, the others are empty: nothing is visible there
     run_document: torch.Tensor  # (B, R)
     run_block: torch.Tensor  # (B, R)
@@ -129,16 +148,23 @@ class _Side(NamedTuple):
         """
         length = document.shape[-1]
         document = carried(document)
-        block = torch.arange(length, device=document.device) // block_size
-        starts = torch.ones_like(document, dtype=torch.bool)
-        starts[:, 1:] = (document[:, 1:] != document[:, :-1]) | (block[1:] != block[:-1])
-        run = starts.cumsum(-1) - 1
+        starts = torch.zeros_like(document, dtype=torch.bool)
+        starts[:, 1:] = document[:, 1:] != document[:, :-1]
+        starts[:, ::block_size] = True
+        run = starts.cumsum(-1).sub_(1)
         run_count = min(length, -(-length // block_size) + 2 * documents)
         # Any place of a run tells its document and block, so it does not matter which one is written last.
         places = torch.arange(length, device=document.device).expand_as(run)
         place = torch.zeros((len(document), run_count), dtype=torch.int64, device=document.device)
         place.scatter_(1, run, places)
-        return cls(run, run_count, document.gather(1, place), place // block_size, block_size)
+        return cls(
+            run,
+            _Heads.of(starts, run) if run.is_cpu else None,
+            run_count,
+            document.gather(1, place),
+            place // block_size,
+            block_size,
+        )
 
     @classmethod
     def of_one_document(cls, tokens: torch.Tensor, block_size: int) -> _Side:
@@ -146,7 +172,7 @@ class _Side(NamedTuple):
         rows, length = tokens.shape
         block = (torch.arange(length, device=tokens.device) // block_size).expand(rows, -1)
         blocks = torch.arange(-(-length // block_size), device=tokens.device).expand(rows, -1)
-        return cls(block, blocks.shape[1], torch.zeros_like(blocks), blocks, block_size)
+        return cls(block, None, blocks.shape[1], torch.zeros_like(blocks), blocks, block_size)
 
     @property
     def length(self) -> int:
@@ -164,7 +190,12 @@ class _Side(NamedTuple):
             in_blocks = filled.unflatten(1, (self.blocks, self.block_size))
             return in_blocks.amin(-1) if how == "amin" else in_blocks.amax(-1)
         runs = torch.full((len(values), self.run_count), _WORST[how], dtype=values.dtype, device=values.device)
-        return runs.scatter_reduce_(1, self.run, values, how)
+        if self.heads is None:
+            return runs.scatter_reduce_(1, self.run, values, how)
+        # torch's own takes three times as long on a CPU.
+        reduce = np.minimum if how == "amin" else np.maximum
+        runs.numpy()[self.heads.run] = reduce.reduceat(values.numpy().ravel(), self.heads.place)
+        return runs
 
     def whole_blocks(self, values: torch.Tensor) -> torch.Tensor:
         """(B, whole blocks, block size)."""
@@ -182,10 +213,11 @@ def _visible_runs(
 ) -> torch.Tensor:
     """bool (B, query runs, key runs): some pair may be visible."""
     looking = step.masked_fill(step == NOWHERE, _WORST["amax"])
-    last, appears = queries.extreme(looking, "amax").unsqueeze(2), keys.extreme(start, "amin").unsqueeze(1)
-    first, disappears = queries.extreme(step, "amin").unsqueeze(2), keys.extreme(stop, "amax").unsqueeze(1)
-    document = queries.run_document.unsqueeze(2)
-    visible = (document == keys.run_document.unsqueeze(1)) & (document != NO_DOCUMENT)
+    last, first = queries.extreme(looking, "amax").unsqueeze(2), queries.extreme(step, "amin").unsqueeze(2)
+    appears = first.transpose(1, 2) if start is step else keys.extreme(start, "amin").unsqueeze(1)
+    disappears = keys.extreme(stop, "amax").unsqueeze(1)
+    # Queries of no document look nowhere, so that their last step is before all others.
+    visible = queries.run_document.unsqueeze(2) == keys.run_document.unsqueeze(1)
     visible &= (appears <= last) & (first < disappears)
     if own is None:
         return visible
@@ -224,12 +256,16 @@ def _full_blocks(
     queries: _Side, keys: _Side, step: torch.Tensor, start: torch.Tensor, stop: torch.Tensor
 ) -> torch.Tensor:
     """bool (B, query blocks, key blocks): whole blocks of which the first query sees the last key and the other way."""
-    full = torch.zeros((len(step), queries.blocks, keys.blocks), dtype=torch.bool, device=step.device)
     of_queries, starts, stops = queries.whole_blocks(step), keys.whole_blocks(start), keys.whole_blocks(stop)
+    full = torch.zeros((len(step), queries.blocks, keys.blocks), dtype=torch.bool, device=step.device)
     if 0 in of_queries.shape or 0 in starts.shape:
         return full
-    seen = starts.amax(-1).unsqueeze(1) <= of_queries.amin(-1).unsqueeze(2)
-    seen &= of_queries.amax(-1).unsqueeze(2) < stops.amin(-1).unsqueeze(1)
+    last_query = of_queries.amax(-1)
+    last_key = last_query if start is step else starts.amax(-1)
+    seen = last_key.unsqueeze(1) <= of_queries.amin(-1).unsqueeze(2)
+    seen &= last_query.unsqueeze(2) < stops.amin(-1).unsqueeze(1)
+    if seen.shape == full.shape:
+        return seen
     full[:, : seen.shape[1], : seen.shape[2]] = seen
     return full
 
@@ -246,6 +282,6 @@ def _own_blocks(query_key: torch.Tensor, queries: _Side, keys: _Side) -> torch.T
 
 def _ordered(blocks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """(..., rows, columns) -> how many blocks of each row are True, and their columns first, in order; int32."""
-    count = blocks.sum(-1, dtype=torch.int32)
-    columns = (~blocks).to(torch.int8).argsort(dim=-1, stable=True)
-    return count, columns.to(torch.int32, memory_format=torch.contiguous_format)
+    blocks = blocks.contiguous()
+    columns = (~blocks).view(torch.uint8).argsort(dim=-1, stable=True)
+    return blocks.sum(-1, dtype=torch.int32), columns.to(torch.int32)

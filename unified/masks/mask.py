@@ -328,11 +328,11 @@ class AttentionMask:
 
     def query_documents(self) -> torch.Tensor:
         """int64 (T,) or (B, T), the number of each query's document, NO_DOCUMENT (-1) for padding."""
-        return self._documents_at(self.query_step, self.query_step == NOWHERE)
+        return self._documents_at(self.query_step)
 
     def key_documents(self) -> torch.Tensor:
         """int64 (S,) or (B, S), the number of each key's document, NO_DOCUMENT (-1) for keys that nobody sees."""
-        return self._documents_at(self.key_start, self.key_start >= self.key_stop)
+        return self._documents_at(self.key_start.clamp(min=GIVEN), self.key_start >= self.key_stop)
 
     def given_keys(self) -> torch.Tensor:
         """bool (S,), the keys of one row that are visible from the first step of their document on."""
@@ -378,11 +378,14 @@ class AttentionMask:
 
         return svg(self)
 
-    def _documents_at(self, at: torch.Tensor, none: torch.Tensor) -> torch.Tensor:
+    def _documents_at(self, at: torch.Tensor, hidden: torch.Tensor | None = None) -> torch.Tensor:
+        """The document of each step, at least 0; NO_DOCUMENT for what is hidden or lies behind all documents."""
         if self.document_ends is None:
-            return torch.zeros(at.shape, dtype=torch.int64, device=at.device).masked_fill_(none, NO_DOCUMENT)
-        number = torch.searchsorted(self.document_ends, at.clamp(min=0).contiguous(), right=True)
-        return number.masked_fill_(none | (number == self.document_count), NO_DOCUMENT)
+            number, none = torch.zeros(at.shape, dtype=torch.int64, device=at.device), at == NOWHERE
+        else:
+            number = torch.searchsorted(self.document_ends, at.contiguous(), right=True)
+            none = number == self.document_count
+        return number.masked_fill_(none if hidden is None else none | hidden, NO_DOCUMENT)
 
     @property
     def steps(self) -> int:
