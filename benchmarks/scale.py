@@ -3,8 +3,8 @@
     python benchmarks/scale.py --card h200
     python benchmarks/scale.py --large-tokens 180000 --inside 450 --between 400 --price 3
 
-Formulas and what they leave out: docs/scale.md. Nothing is measured here: ``--large-tokens`` is the one figure that a
-measurement gives, tokens a second of the large model (24 x 1024, rows of 512) on one card.
+Formulas and what they leave out: docs/background/scale.md. Nothing is measured here: ``--large-tokens`` is the one
+figure that a measurement gives, tokens a second of the large model (24 x 1024, rows of 512) on one card.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Machine:
     price: float = 3.0
 
 
-#: Published figures, see docs/scale.md; none of them is ours.
+#: Published figures, see docs/background/scale.md; none of them is ours.
 MACHINES = {
     "v100": Machine(large_tokens=8_381, at_once=4096, inside=150, between=50),
     "h200": Machine(large_tokens=254_000, at_once=32_768, inside=450, between=400),

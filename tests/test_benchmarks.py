@@ -239,7 +239,7 @@ def test_scale_follows_from_its_formulas(benchmark):
 
 def test_the_tables_of_scale_md_are_those_of_the_program(benchmark):
     scale = benchmark("scale")
-    page = (BENCHMARKS.parent / "docs" / "scale.md").read_text(encoding="utf-8")
+    page = (BENCHMARKS.parent / "docs" / "background" / "scale.md").read_text(encoding="utf-8")
     for machine in scale.MACHINES.values():
         assert scale.table(machine) in page and scale.settings(machine) in page
 

@@ -162,7 +162,7 @@ def test_the_baseline_refuses_what_it_cannot_read(baseline, tmp_path, capsys):
 
 @pytest.mark.parametrize(("name", "gold", "found"), [("litbank_coref", 49.08, 37.56), ("ontogum_coref", 58.49, 41.75)])
 def test_the_baseline_on_real_documents(baseline, unified_data, capsys, name, gold, found):
-    """The figures of docs/results.md."""
+    """The figures of docs/background/results.md."""
     for mentions, expected in (("gold", gold), ("found", found)):
         assert baseline.main([str(unified_data / name / "dev.conll.xz"), "--mentions", mentions]) == 0
         assert json.loads(capsys.readouterr().out)["average_f1"] == pytest.approx(expected, abs=0.01)

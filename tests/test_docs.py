@@ -21,7 +21,7 @@ from unified.tokenization import ordinary_symbols
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "recipes").rglob("*.md"))]
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -63,14 +63,27 @@ def test_relative_links_lead_to_files(page):
     assert not missing
 
 
+def test_pages_that_other_files_name_exist():
+    """A comment, a message or a script that says docs/background/results.md means a page that is there."""
+    folders = ("unified", "fairseq_plugins", "recipes", "benchmarks", "tests", "tools", "docs")
+    files = [path for name in folders for path in (ROOT / name).rglob("*") if path.suffix in {".py", ".sh", ".md"}]
+    files += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CITATION.cff", "Makefile", "setup.py")]
+    named = {}
+    for file in files:
+        for page in re.findall(r"\bdocs/[\w/-]+\.(?:md|svg|html|ipynb)\b", file.read_text(encoding="utf-8")):
+            named.setdefault(page, name(file))
+    assert len(named) > 10
+    assert {page: file for page, file in named.items() if not (ROOT / page).exists()} == {}
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "docs" / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_quoted_literally(example):
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
     assert f"```python\n{example.read_text(encoding='utf-8')}```" in page
 
 
 def test_every_flag_in_fairseq_md_exists():
-    text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "fairseq.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
     assert len(named) > 40
     flags = fairseq_runs.options_of_fairseq()
@@ -85,7 +98,7 @@ def test_every_option_that_a_sentence_of_the_library_names_exists():
 
 
 def test_fairseq_md_names_every_field_of_the_configs():
-    text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "fairseq.md").read_text(encoding="utf-8")
     fields = sorted(fairseq_runs.fields_of_plugins() - {"_name", "data"})
     assert len(fields) > 25
     missing = [field for field in fields if f"`--{field.replace('_', '-')}`" not in text and f"`{field}`" not in text]
@@ -93,7 +106,7 @@ def test_fairseq_md_names_every_field_of_the_configs():
 
 
 def test_every_name_in_api_md_can_be_imported():
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     listed = [line.partition(": ")[0] for line in text.splitlines() if line.startswith("- ")]
     names = sorted({dotted for line in listed for dotted in re.findall(r"`(unified\.[\w.]+)`", line)})
     assert len(names) > 50
@@ -102,7 +115,7 @@ def test_every_name_in_api_md_can_be_imported():
 
 def test_api_md_names_what_the_handle_does_with_the_parameters_of_the_code():
     """Every public method but the plumbing; a signature in parentheses is the method's."""
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^- `unified\.UnifiedLM\.(\w+)`: (`\(.*?\)`)?", text, re.MULTILINE))
     methods = {name for name, value in inspect.getmembers(UnifiedLM, inspect.isroutine) if not name.startswith("_")}
     plumbing = {"eval", "to", "encode", "encode_source", "decode", "decoder", "pieces", "predictor", "room", "scheme"}
@@ -173,7 +186,7 @@ def test_the_readme_counts_the_masks_of_its_picture():
 
 def test_fairseq_md_lists_every_architecture():
     """Each row names one in full; the others of the row begin as it does, up to the last underline."""
-    text = (ROOT / "docs" / "fairseq.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "fairseq.md").read_text(encoding="utf-8")
     table = text.partition("| system | architectures |")[2].partition("\n\n")[0]
     listed = []
     for row in table.splitlines()[2:]:
@@ -190,9 +203,9 @@ UNILM_SECTIONS = {
     "unified/tasks/datasets/conversation.py": "3.2.2",
     "recipes/unilm/squad/finetune.sh": "3.2.1",
     "recipes/unilm/glue/finetune.sh": "3.4",
-    "docs/question_generation.md": "3.5",  # long texts
+    "docs/how-to/question_generation.md": "3.5",  # long texts
     "recipes/unilm/summaries/finetune.sh": "3.1",
-    "docs/summarization.md": "3.1",
+    "docs/how-to/summarization.md": "3.1",
 }
 
 
@@ -221,7 +234,7 @@ def test_published_settings_of_generation_cite_their_sections():
 
 
 def test_unused_entries_of_an_imported_vocabulary_are_ordinary_symbols():
-    """As docs/decisions.md says: random replacement draws them."""
+    """As docs/background/decisions.md says: random replacement draws them."""
     vocabulary = Vocabulary(ordinary_symbols(WordPieceTokenizer(["[PAD]", "[unused1]", "[UNK]", "the", "[MASK]"])))
     special = vocabulary.special
     assert vocabulary.symbols[special.ordinary_start : special.ordinary_stop] == ["[unused1]", "the"]

@@ -146,7 +146,7 @@ def test_each_task_answers_by_its_name(finetuned, capsys, tmp_path):
 
 
 def test_the_command_is_the_one_made_by_hand(start, tmp_path):
-    """Data folder and options as docs/tasks.md has them for fairseq-train."""
+    """Data folder and options as docs/reference/tasks.md has them for fairseq-train."""
     arguments = ("finetune", "rte:2,stsb : 0.5", "--data", start / "glue", "--init", start / "model", "--output",
                  tmp_path / "run", "--longest", 64, "--dry-run")  # fmt: skip
     first, second = finetune(*arguments), finetune(*arguments)

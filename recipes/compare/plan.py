@@ -38,7 +38,7 @@ class Size:
 
 SIZES = {
     # Half an hour of one core. So few updates leave the level of single tokens behind only with short rows, few pieces,
-    # small batches and larger initial weights (docs/results.md, quickstart).
+    # small batches and larger initial weights (docs/background/results.md, quickstart).
     "tiny": Size(
         arch=("unified_lm_tiny", "--initializer-range", 0.04, "--dropout", 0, "--attention-dropout", 0),
         megacharacters=6,

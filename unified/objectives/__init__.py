@@ -1,4 +1,4 @@
-"""Objectives turn a text into a training example; see ``docs/objectives.md``."""
+"""Objectives turn a text into a training example; see ``docs/reference/objectives.md``."""
 
 from unified.objectives.contract import BatchedObjective, Objective, Supply
 from unified.objectives.mixture import Mixture
