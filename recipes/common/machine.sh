@@ -2,7 +2,7 @@
 #
 #   PRECISION     fp16 (default), bf16 or amp on GPUs; ignored without one
 #   ROWS          sequences per card and micro-batch; the update frequency follows from the paper's batch size
-#   NODES         machines that run the same command (default 1), see recipes/unilm/launch.md
+#   NODES         machines that run the same command (default 1), see docs/how-to/many_gpus.md
 #   CARDS         CUDA cards to count on (default: what torch sees); 0 trains on the CPU
 #   PRINT=1       print the commands of pre-training and preparation instead of running them
 
