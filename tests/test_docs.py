@@ -67,7 +67,7 @@ def test_pages_that_other_files_name_exist():
     """A comment, a message or a script that says docs/background/results.md means a page that is there."""
     folders = ("unified", "fairseq_plugins", "recipes", "benchmarks", "tests", "tools", "docs")
     files = [path for name in folders for path in (ROOT / name).rglob("*") if path.suffix in {".py", ".sh", ".md"}]
-    files += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CITATION.cff", "Makefile", "setup.py")]
+    files += [*ROOT.glob("*.md"), *(ROOT / name for name in ("CITATION.cff", "Makefile", "setup.py"))]
     named = {}
     for file in files:
         for page in re.findall(r"\bdocs/[\w/-]+\.(?:md|svg|html|ipynb)\b", file.read_text(encoding="utf-8")):

@@ -1,0 +1,148 @@
+"""The documentation site: its navigation, its first page of commands, its notebooks, and that it can be built."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests import fairseq_runs
+from tests.prepared_python import interpreter
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+CONTENTS = DOCS / "README.md"  # of the pages on a code host; the site has its navigation instead
+GENERATED = "reference/options/"
+BLOCK = re.compile(r"^```(sh|python)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def navigation() -> dict[str, list[str]]:
+    """Part of the navigation to the paths of its pages, as they are in mkdocs.yml."""
+
+    def paths(entry: object) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        inner = entry if isinstance(entry, list) else entry.values()
+        return [path for one in inner for path in paths(one)]
+
+    parts = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    return {name: paths(entries) for part in parts for name, entries in part.items()}
+
+
+def test_the_navigation_has_every_page_once():
+    outside = {"index.md", "CHANGELOG.md", "CONTRIBUTING.md"}
+    outside |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "recipes").rglob("*.md")}
+    pages = [path for suffix in ("md", "ipynb") for path in DOCS.rglob(f"*.{suffix}") if path != CONTENTS]
+    expected = outside | {path.relative_to(DOCS).as_posix() for path in pages}
+    listed = Counter(path for paths in navigation().values() for path in paths if not path.startswith(GENERATED))
+    assert set(listed) == expected
+    assert set(listed.values()) == {1}
+
+
+def test_the_contents_have_the_pages_of_the_navigation_in_its_order():
+    text = CONTENTS.read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    for part, paths in navigation().items():
+        wanted = [path for path in paths if (DOCS / path).exists()]
+        assert re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", sections[part], re.MULTILINE) == wanted, part
+
+
+def test_the_glossary_has_forty_words_in_order_and_no_page_repeats_it():
+    lines = (DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("|")[1:-1] for line in lines if line.startswith("| ")][1:]
+    terms = [row[0].strip() for row in rows]
+    assert len(terms) == 40 and terms == sorted(set(terms))
+    assert all(len(row) == 3 and row[1].strip() for row in rows)
+
+
+@pytest.fixture(scope="module")
+def ten_minutes(tmp_path_factory):
+    """The folder in which everything on the page ran, with fewer updates and smaller; and what the blocks printed."""
+    folder = tmp_path_factory.mktemp("start")
+    for name in ("docs", "unified", "README.md"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "bin").mkdir()
+    for name, module in (("unified", "unified.cli"), ("fairseq-train", "fairseq_cli.train")):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {interpreter()} -m {module} "$@"\n', encoding="utf-8")
+        (folder / "bin" / name).chmod(0o755)
+    own = fairseq_runs.environment()
+    environment = {**own, "PATH": f"{folder / 'bin'}:{own['PATH']}"}
+    printed = []
+    for language, code in BLOCK.findall((DOCS / "start" / "ten_minutes.md").read_text(encoding="utf-8")):
+        code = code.replace("--max-update 300", "--max-update 4").replace("--epochs 3", "--epochs 1")
+        code = code.replace(" 600)", " 60)").replace(":1000]", ":100]").replace("[1000:", "[100:")
+        words = ["bash", "-euc", code] if language == "sh" else [sys.executable, "-c", code]
+        result = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, (code, result.stderr[-3000:])
+        printed.append(result.stdout)
+    return folder, printed
+
+
+def test_everything_on_the_first_page_runs(ten_minutes):
+    folder, printed = ten_minutes
+    assert "7 queries (lines) and 7 keys (columns)" in printed[0]
+    assert any('"label": ' in text for text in printed), "unified predict answers"
+    assert json.loads((folder / "runs" / "lines" / "results.json").read_text(encoding="utf-8"))
+    assert int(printed[-1]) > 100_000
+
+
+@pytest.mark.parametrize("notebook", sorted(DOCS.rglob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_run(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    names = {"__name__": "notebook"}
+    for number, cell in enumerate(code, 1):
+        exec(compile(cell, f"{notebook.name}, code cell {number}", "exec"), names)
+    assert len(code) >= 4
+
+
+@pytest.fixture(scope="module")
+def site_pages():
+    """tools/site_pages.py as a module."""
+    pytest.importorskip("mkdocs", reason="the site's tools are not installed; `make docs` installs them")
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "tools" / "site_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "target, page, link",
+    [
+        ("docs/reference/data.md#rows", "README.md", "reference/data.md#rows"),
+        ("../../recipes/README.md", "docs/how-to/pretrain.md", "../recipes/README.md"),
+        ("../../recipes/quickstart", "docs/how-to/pretrain.md", "../recipes/quickstart/README.md"),
+        ("../../README.md", "docs/how-to/pretrain.md", "../index.md"),
+        ("../docs/reference/data.md", "recipes/README.md", "../reference/data.md"),
+        ("../../benchmarks/masks.py", "docs/reference/masks.md", None),
+        ("https://arxiv.org/abs/1905.03197", "README.md", "https://arxiv.org/abs/1905.03197"),
+        ("#rows", "docs/reference/data.md", "#rows"),
+    ],
+)
+def test_links_between_files_become_links_of_the_site(site_pages, target, page, link):
+    known = {"index.md", "reference/data.md", "recipes/README.md", "recipes/quickstart/README.md"}
+    assert site_pages.site_link(target, page, known) == link
+
+
+def test_every_public_name_has_a_place_on_a_page_of_its_package(site_pages):
+    names = site_pages.public_names((DOCS / "reference" / "api.md").read_text(encoding="utf-8"))
+    assert "unified.masks.tree" in names["unified.masks"], "an entry may go on in the next line"
+    assert "unified.UnifiedLM" in names["unified"] and "unified.UnifiedLM.generate" not in names["unified"]
+
+
+def test_the_site_is_built_without_a_warning(site_pages, tmp_path):
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
+    result = subprocess.run(words, cwd=ROOT, env=fairseq_runs.environment(), capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "seq2seq" in (tmp_path / "site" / "reference" / "api" / "unified.masks.html").read_text(encoding="utf-8")
+    options = tmp_path / "site" / "reference" / "options"
+    assert "--objectives" in (options / "fairseq-train.html").read_text(encoding="utf-8")
+    assert "--vocabulary-size" in (options / "unified.html").read_text(encoding="utf-8")
