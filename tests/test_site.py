@@ -144,5 +144,7 @@ def test_the_site_is_built_without_a_warning(site_pages, tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     assert "seq2seq" in (tmp_path / "site" / "reference" / "api" / "unified.masks.html").read_text(encoding="utf-8")
     options = tmp_path / "site" / "reference" / "options"
-    assert "--objectives" in (options / "fairseq-train.html").read_text(encoding="utf-8")
+    told = set(re.findall(r"<code>--([\w-]+)</code>", (options / "fairseq-train.html").read_text(encoding="utf-8")))
+    fields = {field.replace("_", "-") for field in fairseq_runs.fields_of_plugins() - {"_name", "data"}}
+    assert len(fields) > 25 and fields <= told
     assert "--vocabulary-size" in (options / "unified.html").read_text(encoding="utf-8")

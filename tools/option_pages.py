@@ -19,8 +19,6 @@ sys.path.insert(0, str(ROOT))
 from unified.cli import command_modules  # noqa: E402
 
 TABLE = ["| option | default | meaning |", "|---|---|---|"]
-ASKED = ["data", "--user-dir", str(ROOT / "fairseq_plugins"), "--task", "unified_lm", "--arch", "unified_lm_tiny"]
-ASKED += ["--criterion", "unified_lm", "--max-tokens", "1", "--optimizer", "unified_adam"]
 
 
 def cell(text: object) -> str:
@@ -93,38 +91,52 @@ def unified_page() -> str:
     return "\n".join(lines)
 
 
-def fairseq_page() -> str:
-    """The page of `fairseq-train --task unified_lm`: first the options of this library, then all of fairseq's own."""
+def own_fields(config: type) -> set[str]:
+    """Fields of a configuration that are options of its own; others repeat the value of one of fairseq's."""
+    return {field.name for field in dataclasses.fields(config) if not str(field.default).startswith("${")}
+
+
+def training_parser(task: str, optimizer: str) -> argparse.ArgumentParser:
+    """The parser of fairseq-train with the options of a task, its criterion, the model and an optimizer."""
     from fairseq import options
-    from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
-    from fairseq.models import MODEL_DATACLASS_REGISTRY
-    from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
-    from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
     parser = options.get_training_parser()
-    options.parse_args_and_arch(parser, ASKED)  # adds the options of task, model, criterion and optimizer
-    lines = ["# Options of `fairseq-train --task unified_lm`", ""]
-    lines += [
-        "Made of the program's argument parser; [fairseq.md](../fairseq.md) says more about those of this library.",
-        "",
-    ]
-    left = {action.option_strings[0]: action for action in parser._actions if action.option_strings}
-    ours = {
-        "--task unified_lm": TASK_DATACLASS_REGISTRY["unified_lm"],
-        "--arch": MODEL_DATACLASS_REGISTRY["unified_lm"],
-        "--criterion unified_lm": CRITERION_DATACLASS_REGISTRY["unified_lm"],
-        "--optimizer unified_adam": OPTIMIZER_DATACLASS_REGISTRY["unified_adam"],
+    words = ["data", "--user-dir", str(ROOT / "fairseq_plugins"), "--task", task, "--criterion", task]
+    options.parse_args_and_arch(parser, [*words, "--arch", "unified_lm_tiny", "--optimizer", optimizer])
+    return parser
+
+
+def fairseq_page() -> str:
+    """The page of `fairseq-train --task unified_lm`: first the options of this library, then all of fairseq's own."""
+    from fairseq.criterions import CRITERION_DATACLASS_REGISTRY as CRITERIA
+    from fairseq.models import MODEL_DATACLASS_REGISTRY as MODELS
+    from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY as OPTIMIZERS
+    from fairseq.tasks import TASK_DATACLASS_REGISTRY as TASKS
+
+    lm, understanding = "unified_lm", "unified_understanding"
+    parsers = {
+        task: training_parser(task, name) for task, name in ((lm, "unified_adam"), (understanding, "unified_adamax"))
     }
-    of_groups = {id(action): group.title for group in parser._action_groups for action in group._group_actions}
-    for title, config in ours.items():
-        fields = {field.name for field in dataclasses.fields(config)}
-        own = [flag for flag, action in left.items() if action.dest in fields]
-        lines += [f"## `{title}`", "", *table([left.pop(flag) for flag in own], "fairseq-train")]
-    groups: dict[str, list[argparse.Action]] = {}
-    for action in left.values():
-        groups.setdefault(str(of_groups.get(id(action), "others")), []).append(action)
-    for title, actions in groups.items():
-        lines += [f"## fairseq's own: {title}", "", *table(actions, "fairseq-train")]
+    actions = {task: {action.dest: action for action in parser._actions} for task, parser in parsers.items()}
+    ours = [  # heading, task whose parser has the options, configuration
+        ("--task unified_lm", lm, TASKS[lm]),
+        ("--arch", lm, MODELS[lm]),
+        ("--criterion unified_lm", lm, CRITERIA[lm]),
+        ("--optimizer unified_adam", lm, OPTIMIZERS["unified_adam"]),
+        ("--task unified_understanding", understanding, TASKS[understanding]),
+        ("--criterion unified_understanding", understanding, CRITERIA[understanding]),
+        ("--optimizer unified_adamax", understanding, OPTIMIZERS["unified_adamax"]),
+    ]
+    lines = ["# Options of `fairseq-train`", ""]
+    lines += ["Made of the program's argument parser; [the fairseq plug-ins](../fairseq.md) says more about ours.", ""]
+    told = set()
+    for heading, task, config in ours:
+        own = [action for name, action in actions[task].items() if name in own_fields(config)]
+        lines += [f"## `{heading}`", "", *table(own, "fairseq-train")]
+        told |= {action.dest for action in own}
+    for group in parsers[lm]._action_groups:
+        rest = table([action for action in group._group_actions if action.dest not in told], "fairseq-train")
+        lines += [f"## fairseq's own: {group.title}", "", *rest] if rest else []
     return "\n".join(lines)
 
 
