@@ -57,7 +57,7 @@ METEOR = [  # `unified score question-generation --meteor`; 140 MB, a Java progr
 
 DOCS = [  # `make docs`
     "mkdocs-material>=9.6,<10",
-    "mkdocstrings[python]>=0.30",
+    "mkdocstrings[python]>=1,<2",
 ]
 
 TEST = [
