@@ -51,7 +51,7 @@ $(DOCS_INSTALLED): $(INSTALLED) setup.py
 	@touch $@
 
 docs: $(DOCS_INSTALLED)
-	$(VENV) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV) -m mkdocs build --strict --quiet
 
 quickstart: $(INSTALLED)
 	$(VENV) recipes/quickstart/run.py $(ARGS)

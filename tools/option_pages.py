@@ -24,7 +24,7 @@ TABLE = ["| option | default | meaning |", "|---|---|---|"]
 def cell(text: object) -> str:
     """A cell of a table: one line, nothing of it read as Markdown's."""
     line = " ".join(str(text).split())
-    return line.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    return line.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 def shown_default(action: argparse.Action) -> str:
@@ -47,7 +47,7 @@ def row(action: argparse.Action, prog: str) -> str:
         values["choices"] = ", ".join(map(str, action.choices))
     meaning = cell((action.help or "") % values)
     if action.choices and action.option_strings:
-        meaning += f" One of {', '.join(f'`{choice}`' for choice in action.choices)}."
+        meaning = f"{meaning.removesuffix('.')}. One of {', '.join(f'`{choice}`' for choice in action.choices)}."
     return f"| {', '.join(names)} | {cell_of_code(shown_default(action))} | {meaning.strip()} |"
 
 
@@ -91,9 +91,10 @@ def unified_page() -> str:
     return "\n".join(lines)
 
 
-def own_fields(config: type) -> set[str]:
-    """Fields of a configuration that are options of its own; others repeat the value of one of fairseq's."""
-    return {field.name for field in dataclasses.fields(config) if not str(field.default).startswith("${")}
+def own_fields(config: type) -> dict[str, object]:
+    """Fields of a configuration that are options of its own, with defaults; others repeat one of fairseq's options."""
+    fields = {field.name: field.default for field in dataclasses.fields(config)}
+    return {name: default for name, default in fields.items() if not str(default).startswith("${")}
 
 
 def training_parser(task: str, optimizer: str) -> argparse.ArgumentParser:
@@ -120,7 +121,7 @@ def fairseq_page() -> str:
     actions = {task: {action.dest: action for action in parser._actions} for task, parser in parsers.items()}
     ours = [  # heading, task whose parser has the options, configuration
         ("--task unified_lm", lm, TASKS[lm]),
-        ("--arch", lm, MODELS[lm]),
+        ("--arch (defaults of unified_lm_base)", lm, MODELS[lm]),
         ("--criterion unified_lm", lm, CRITERIA[lm]),
         ("--optimizer unified_adam", lm, OPTIMIZERS["unified_adam"]),
         ("--task unified_understanding", understanding, TASKS[understanding]),
@@ -131,7 +132,10 @@ def fairseq_page() -> str:
     lines += ["Made of the program's argument parser; [the fairseq plug-ins](../fairseq.md) says more about ours.", ""]
     told = set()
     for heading, task, config in ours:
-        own = [action for name, action in actions[task].items() if name in own_fields(config)]
+        defaults = own_fields(config)
+        own = [action for name, action in actions[task].items() if name in defaults]
+        for action in own:
+            action.default = defaults[action.dest] if action.default is None else action.default
         lines += [f"## `{heading}`", "", *table(own, "fairseq-train")]
         told |= {action.dest for action in own}
     for group in parsers[lm]._action_groups:

@@ -21,7 +21,12 @@ from unified.objectives.contract import Objective
 from unified.objectives.requirements import require_flag, require_integer
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
-FIRST, SECOND, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SOURCE, TARGET = range(6)
+FIRST = 0
+SECOND = 1
+LEFT_TO_RIGHT = 2
+RIGHT_TO_LEFT = 3
+SOURCE = 4
+TARGET = 5
 
 
 class MayPredictNext(Objective):
