@@ -1,4 +1,4 @@
-"""docs/reference/fairseq.md lists what the plug-ins change in fairseq, torch and the process; a fresh process finds the same."""
+"""docs/reference/fairseq.md lists what the plug-ins change in fairseq, torch and the process; a process finds the same."""
 
 import json
 import re
@@ -24,7 +24,8 @@ def found() -> dict[str, list[str]]:
 
 def listed() -> tuple[str, str, str]:
     """The three paragraphs: functions, entries of registries, torch and the process."""
-    section = (ROOT / "docs" / "reference" / "fairseq.md").read_text(encoding="utf-8").partition("## What the plug-ins change")[2]
+    page = (ROOT / "docs" / "reference" / "fairseq.md").read_text(encoding="utf-8")
+    section = page.partition("## What the plug-ins change")[2]
     return tuple(re.split(r"^\*\*", section, flags=re.MULTILINE)[1:])
 
 

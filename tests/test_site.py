@@ -42,7 +42,7 @@ def navigation() -> dict[str, list[str]]:
 def test_the_navigation_has_every_page_once():
     outside = {"index.md", "CHANGELOG.md", "CONTRIBUTING.md"}
     outside |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "recipes").rglob("*.md")}
-    pages = [path for suffix in ("md", "ipynb") for path in DOCS.rglob(f"*.{suffix}") if path != CONTENTS]
+    pages = {*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb"), *DOCS.glob("*.html")} - {CONTENTS}
     expected = outside | {path.relative_to(DOCS).as_posix() for path in pages}
     listed = Counter(path for paths in navigation().values() for path in paths if not path.startswith(GENERATED))
     assert set(listed) == expected
