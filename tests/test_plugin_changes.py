@@ -1,4 +1,4 @@
-"""docs/reference/fairseq.md lists what the plug-ins change in fairseq, torch and the process; a process finds the same."""
+"""docs/reference/fairseq.md lists what the plug-ins change in fairseq, torch and the process; a process agrees."""
 
 import json
 import re

@@ -126,6 +126,7 @@ def site_pages():
         ("../../README.md", "docs/how-to/pretrain.md", "../index.md"),
         ("../docs/reference/data.md", "recipes/README.md", "../reference/data.md"),
         ("../../benchmarks/masks.py", "docs/reference/masks.md", None),
+        ("no_such_page.md", "docs/reference/masks.md", "no_such_page.md"),
         ("https://arxiv.org/abs/1905.03197", "README.md", "https://arxiv.org/abs/1905.03197"),
         ("#rows", "docs/reference/data.md", "#rows"),
     ],

@@ -87,7 +87,7 @@ def site_link(target: str, page: str, known: set[str]) -> str | None:
     if (ROOT / file).is_dir():
         file = posixpath.join(file, "README.md")
     if in_site(file) not in known:
-        return None
+        return None if (ROOT / file).exists() else target  # mkdocs warns of what is not there
     return posixpath.relpath(in_site(file), posixpath.dirname(in_site(page)) or ".") + hash_sign + anchor
 
 
