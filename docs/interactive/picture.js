@@ -3,10 +3,11 @@
 const CELL_CLASSES = ["cell-hidden", "cell-given", "cell-visible", "cell-own"];
 const CELL_NAMES = ["hidden", "given from the start", "visible since its step", "the token itself"];
 const MOST_DRAWN = 64; // queries or keys
+const SMALLEST_NAMED = 11; // pixels of a cell: where cells are smaller, no names stand at the margins
 
 /**
- * What there is to draw of a mask: `cells` (numbers of CELL_NAMES), the names at the margins, and what a cell means in
- * words.
+ * What there is to draw of a mask: `cells` (numbers of CELL_CLASSES and `cellNames`), the names at the margins, and
+ * what a cell means in words.
  */
 function pictureOfMask(mask) {
   const given = givenKeys(mask);
@@ -19,6 +20,7 @@ function pictureOfMask(mask) {
   );
   return {
     cells,
+    cellNames: CELL_NAMES,
     queryNames: mask.queryStep.map((step) => (step === NOWHERE ? "–" : String(step))),
     keyNames: keyNames(mask),
     describe: (query, key) => describeCell(mask, query, key),
@@ -38,6 +40,7 @@ function pictureOfTokens(mask, tokens) {
 function pictureOfMatrix(dense, marks) {
   return {
     cells: dense.map((row) => row.map((seen) => (seen ? 2 : 0))),
+    cellNames: ["hidden", "", "visible", ""],
     queryNames: dense.map((_, query) => String(query)),
     keyNames: dense.length ? dense[0].map((_, key) => String(key)) : [],
     describe: (query, key) => `Query ${query} ${dense[query][key] ? "sees" : "does not see"} key ${key}.`,
@@ -85,21 +88,26 @@ function drawPicture(container, text, picture, options = {}) {
   }
   const longestQuery = Math.max(...picture.queryNames.map((name) => name.length));
   const longestKey = Math.max(...picture.keyNames.map((name) => name.length));
-  const left = 14 + 7 * longestQuery;
-  const pitch = cellSize(container, left, keyCount);
+  let left = 14 + 7 * longestQuery;
+  let pitch = cellSize(container, left, keyCount);
+  const named = pitch >= SMALLEST_NAMED;
+  if (!named) {
+    left = 3;
+    pitch = cellSize(container, left, keyCount);
+  }
   const upright = longestKey * 6.6 > pitch; // names that are wider than a column stand upright
-  const above = upright ? 8 + 7 * longestKey : 18;
+  const above = !named ? 3 : upright ? 8 + 7 * longestKey : 18;
   const drawing = new Drawing(left + pitch * keyCount + 3, above + pitch * cells.length + 3);
 
   for (const code of range(CELL_CLASSES.length)) drawing.cells(cells, code, left, above, pitch);
   picture.queryNames.forEach((name, query) => {
-    if (pitch < 11) return;
+    if (!named) return;
     const marked = picture.markedQueries?.includes(query) ? "marked" : "";
     const y = above + pitch * (query + 0.5) + 4;
     drawing.text(name, left - 6, y, { class: marked, "text-anchor": "end" });
   });
   picture.keyNames.forEach((name, key) => {
-    if (pitch < 11) return;
+    if (!named) return;
     const marked = picture.markedKeys?.includes(key) ? "marked" : "";
     const x = left + pitch * (key + 0.5);
     if (upright) drawing.text(name, 0, 0, { class: marked, transform: `translate(${x + 4} ${above - 5}) rotate(-90)` });
@@ -113,7 +121,7 @@ function drawPicture(container, text, picture, options = {}) {
   cursor.setAttribute("visibility", "hidden");
   const label = options.label ?? `A mask of ${cells.length} queries and ${keyCount} keys`;
   drawing.root.setAttribute("aria-label", `${label}. The arrow keys move from cell to cell.`);
-  container.replaceChildren(drawing.root, legend(cells, options));
+  container.replaceChildren(drawing.root, legend(picture, options));
   text.textContent = "";
   const grid = { left, above, pitch, queries: cells.length, keys: keyCount };
   moveCursor(drawing.root, cursor, grid, text, picture, options);
@@ -185,11 +193,11 @@ function moveCursor(root, cursor, grid, text, picture, options) {
 }
 
 /** The colours that the picture has, in words. */
-function legend(cells, options) {
-  const used = range(CELL_NAMES.length).filter((code) => cells.some((row) => row.includes(code)));
+function legend(picture, options) {
+  const used = range(CELL_CLASSES.length).filter((code) => picture.cells.some((row) => row.includes(code)));
   const items = used.map((code) => {
     const colour = `background: var(--${CELL_CLASSES[code].replace("cell-", "")})`;
-    return element("li", {}, element("i", { style: colour }), CELL_NAMES[code]);
+    return element("li", {}, element("i", { style: colour }), picture.cellNames[code]);
   });
   if (options.blocks) {
     items.push(element("li", {}, element("i", { style: "border: 2px solid var(--full)" }), "full block"));

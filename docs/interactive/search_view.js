@@ -37,7 +37,7 @@ function startSearchView() {
     );
     fillTable(
       byId("search-candidates"),
-      ["row", "next", "log-prob.", "then it"],
+      ["row", "next", "log-prob.", "what happens"],
       step.candidates.map((candidate) => [candidate.row, candidate.token, candidate.total, candidate.fate]),
       step.candidates.map((candidate) => candidate.fate.replace(" ", "-")),
     );

@@ -1,7 +1,12 @@
 // The fourth part of the page: a recorded training batch. docs/interactive/record.py makes the recording.
 
-const LINE_COLOURS = ["--given", "--visible", "--full", "--mark"];
-const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
+// One line for each objective; lines differ by more than their colours.
+const LINES = [
+  { colour: "--given", dashes: "", border: "2px solid" },
+  { colour: "--visible", dashes: "6 3", border: "2px dashed" },
+  { colour: "--full", dashes: "2 3", border: "2px dotted" },
+  { colour: "--mark", dashes: "", border: "4px solid" },
+];
 
 function startTrainingView() {
   const { rows, snapshots } = RECORDINGS.batch;
@@ -111,12 +116,14 @@ function startTrainingView() {
     lines.forEach(([, losses], index) => {
       const each = RECORDINGS.updates / losses.length; // updates behind one mean
       const points = losses.map((loss, place) => `${x((place + 0.5) * each).toFixed(1)},${y(loss).toFixed(1)}`);
-      const style = `stroke: var(${LINE_COLOURS[index]}); stroke-dasharray: ${DASHES[index]}`;
+      const { colour, dashes, border } = LINES[index];
+      const style = `stroke: var(${colour}); stroke-dasharray: ${dashes}; stroke-width: ${parseInt(border)}px`;
       drawing.make("polyline", { points: points.join(" "), class: "line", style });
     });
     const names = lines.map(([name, losses], index) => {
-      const colour = element("i", { style: `background: var(${LINE_COLOURS[index]})` });
-      return element("li", {}, colour, `${name}, at last ${losses[losses.length - 1].toFixed(2)}`);
+      const style = `border-top: ${LINES[index].border} var(${LINES[index].colour})`;
+      const line = element("i", { class: "line-sample", style });
+      return element("li", {}, line, `${name}, at last ${losses[losses.length - 1].toFixed(2)}`);
     });
     drawing.root.setAttribute("aria-label", "Mean loss of every objective during training");
     container.replaceChildren(drawing.root, element("ul", { class: "legend" }, ...names));
