@@ -27,11 +27,12 @@ BLOCK = re.compile(r"^```(sh|python)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTAL
 
 
 def navigation() -> dict[str, list[str]]:
-    """Part of the navigation to the paths of its pages, as they are in mkdocs.yml."""
+    """Part of the navigation to the paths of its pages; notebooks, which the site shows as pages, by their files."""
 
     def paths(entry: object) -> list[str]:
         if isinstance(entry, str):
-            return [entry]
+            notebook = f"{entry.removesuffix('.md')}.ipynb"
+            return [notebook if (DOCS / notebook).exists() else entry]
         inner = entry if isinstance(entry, list) else entry.values()
         return [path for one in inner for path in paths(one)]
 
@@ -129,10 +130,13 @@ def site_pages():
         ("no_such_page.md", "docs/reference/masks.md", "no_such_page.md"),
         ("https://arxiv.org/abs/1905.03197", "README.md", "https://arxiv.org/abs/1905.03197"),
         ("#rows", "docs/reference/data.md", "#rows"),
+        ("../start/masks.ipynb", "docs/how-to/pretrain.md", "../start/masks.md"),
+        ("../how-to/pretrain.md", "docs/start/masks.ipynb", "../how-to/pretrain.md"),
     ],
 )
 def test_links_between_files_become_links_of_the_site(site_pages, target, page, link):
     known = {"index.md", "reference/data.md", "recipes/README.md", "recipes/quickstart/README.md"}
+    known |= {"start/masks.md", "how-to/pretrain.md"}
     assert site_pages.site_link(target, page, known) == link
 
 

@@ -1,10 +1,11 @@
 """Hooks of mkdocs: pages that docs/ does not hold, and links that leave it.
 
-The site has pages from three places. Those of docs/ are taken as they are. The README is the first page, and the pages
-of the recipes, CONTRIBUTING.md and CHANGELOG.md come along, so that no link to them breaks. Two kinds are made here: a
-page for each package of docs/reference/api.md, whose docstrings mkdocstrings fills in, and the pages of all options
-(tools/option_pages.py). The pages are written for a code host, so links are paths of files of the repository; here they
-are turned into paths of the site.
+The site has pages from three places. Those of docs/ are taken as they are, notebooks as Markdown with their code: what
+would show them with their outputs weighs 240 MB and loads scripts from elsewhere. The README is the first page, and the
+pages of the recipes, CONTRIBUTING.md and CHANGELOG.md come along, so that no link to them breaks. Two kinds are made
+here: a page for each package of docs/reference/api.md, whose docstrings mkdocstrings fills in, and the pages of all
+options (tools/option_pages.py). The pages are written for a code host, so links are paths of files of the repository;
+here they are turned into paths of the site.
 """
 
 from __future__ import annotations
@@ -38,14 +39,23 @@ def pages_outside() -> list[str]:
 
 def in_site(path: str) -> str:
     """The path in the site of a file of the repository."""
-    return "index.md" if path == "README.md" else path.removeprefix("docs/")
+    return "index.md" if path == "README.md" else re.sub(r"\.ipynb$", ".md", path.removeprefix("docs/"))
 
 
 def in_repository(path: str) -> str:
-    """The path in the repository of a page of the site that is a file there."""
+    """The path in the repository of the file that a page of the site is made of, whether or not there is one."""
     if path == "index.md":
         return "README.md"
-    return path if path in pages_outside() else f"docs/{path}"
+    if path in pages_outside():
+        return path
+    notebook = re.sub(r"\.md$", ".ipynb", f"docs/{path}")
+    return notebook if (ROOT / notebook).exists() else f"docs/{path}"
+
+
+def notebook_page(text: str) -> str:
+    """A notebook as Markdown: its code cells are blocks of code."""
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]]
+    return "\n\n".join(f"```python\n{source}\n```" if kind == "code" else source for kind, source in cells)
 
 
 def public_names(text: str) -> dict[str, list[str]]:
@@ -115,6 +125,9 @@ def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
     """Add the pages that docs/ does not hold."""
     made = {in_site(path): (ROOT / path).read_text(encoding="utf-8") for path in pages_outside()}
+    for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        files.remove(file)
+        made[in_site(f"docs/{file.src_uri}")] = notebook_page(file.content_string)
     for path, text in {**made, **api_pages(), **option_pages()}.items():
         files.append(File.generated(config, path, content=text))
     return files
