@@ -26,8 +26,16 @@ function vectorsOf(mask) {
 function recovered(dense, keyCount) {
   try { return vectorsOf(maskOfDense(dense, keyCount)); } catch (error) { return error.message; }
 }
+function leaksOf(mask, predictions) {
+  return findLeaks(mask, predictions).map((leak) => [leak.query, leak.labelKey, leak.through, leakText(leak)]);
+}
 function answer(one) {
-  if (one.dense) return { recovered: recovered(one.dense, one.dense[0].length) };
+  if (one.dense) {
+    const found = recovered(one.dense, one.dense[0].length);
+    if (typeof found === "string") return { recovered: found };
+    const mask = maskOfDense(one.dense, one.dense[0].length);
+    return { recovered: found, transitive: isTransitive(mask), leaks: leaksOf(mask, one.predictions) };
+  }
   const built = one.documents.map(([name, values]) => buildMask(name, values));
   const row = one.length === null ? built[0] : packMasks(built, one.length);
   const mask = one.changes ? changedMask(row, one.changes) : row;
@@ -36,7 +44,7 @@ function answer(one) {
     dense: denseOf(mask),
     blocks: one.changes ? null : blocksOf(mask, one.blockSize),
     transitive: isTransitive(mask),
-    leaks: findLeaks(mask, one.predictions).map((leak) => [leak.query, leak.labelKey, leak.through, leakText(leak)]),
+    leaks: leaksOf(mask, one.predictions),
     recovered: recovered(denseOf(mask), mask.keyStart.length),
   };
 }
@@ -113,15 +121,41 @@ def answer(mask: masks.AttentionMask, case: dict) -> dict:
             [("full" if f else "partial" if s else "empty") for s, f in zip(*rows, strict=True)]
             for rows in zip(some[0].tolist(), full[0].tolist(), strict=True)
         ]
-    leaks = masks.leaks(mask, [q for q, _ in case["predictions"]], [k for _, k in case["predictions"]])
     return {
         "vectors": vectors(mask),
         "dense": mask.dense().tolist(),
         "blocks": kinds,
         "transitive": masks.is_transitive(mask),
-        "leaks": [[leak.query, leak.label_key, list(leak.through), str(leak)] for leak in leaks],
+        "leaks": leaks_of(mask, case["predictions"]),
         "recovered": recovered(mask.dense()),
     }
+
+
+def leaks_of(mask: masks.AttentionMask, pairs: list[list[int]]) -> list:
+    found = masks.leaks(mask, [query for query, _ in pairs], [key for _, key in pairs])
+    return [[leak.query, leak.label_key, list(leak.through), str(leak)] for leak in found]
+
+
+def random_matrix(rng: np.random.Generator) -> np.ndarray:
+    """Any bool matrix, or one of intervals; of tokens that are query and key at once, or of queries over keys."""
+    queries, keys = rng.integers(1, 13, 2)
+    keys = queries if rng.random() < 0.6 else keys
+    if rng.random() < 0.4:
+        return rng.random((queries, keys)) < rng.choice([0.15, 0.3, 0.5, 0.8])
+    steps = int(rng.integers(2, 13))
+    step, start = rng.integers(0, steps, (queries, 1)), rng.integers(0, steps, (1, keys))
+    return (start <= step) & (step < start + rng.integers(0, 7, (1, keys)))
+
+
+def matrix_case(rng: np.random.Generator) -> tuple[dict, dict]:
+    dense = random_matrix(rng)
+    case = {"dense": dense.tolist(), "predictions": []}
+    said = {"recovered": recovered(torch.from_numpy(dense))}
+    if isinstance(said["recovered"], list):
+        mask = masks.from_dense(dense)
+        case["predictions"] = predictions(rng, mask)
+        said |= {"transitive": masks.is_transitive(mask), "leaks": leaks_of(mask, case["predictions"])}
+    return case, said
 
 
 def predictions(rng: np.random.Generator, mask: masks.AttentionMask) -> list[list[int]]:
@@ -137,10 +171,9 @@ def random_cases(rng: np.random.Generator, kind: str) -> tuple[list[dict], list[
     cases, answers = [], []
     for _ in range(EACH):
         if kind == "matrix":
-            shape = rng.integers(1, 8, 2) if rng.random() < 0.5 else (int(rng.integers(1, 7)),) * 2
-            dense = rng.random(tuple(shape)) < rng.choice([0.15, 0.3, 0.5, 0.8])
-            cases.append({"dense": dense.tolist()})
-            answers.append({"recovered": recovered(torch.from_numpy(dense))})
+            case, said = matrix_case(rng)
+            cases.append(case)
+            answers.append(said)
             continue
         names = (
             [kind] if kind != "pack" else [str(name) for name in rng.choice(list(BUILDERS), int(rng.integers(0, 4)))]

@@ -11,9 +11,8 @@ const SMALLEST = -(2 ** 31);
 /** Rows of "full", "partial" and "empty", one row for each block of queries; for tokens that are query and key. */
 function blocksOf(mask, blockSize) {
   checkInteger("block_size", blockSize, 1);
-  const one = mask.documentEnds.length === 1;
-  const queryRuns = runsOf(one ? mask.queryStep.map(() => 0) : queryDocuments(mask), blockSize);
-  const keyRuns = runsOf(one ? mask.keyStart.map(() => 0) : keyDocuments(mask), blockSize);
+  const queryRuns = runsOf(queryDocuments(mask), blockSize);
+  const keyRuns = runsOf(keyDocuments(mask), blockSize);
   const kinds = range(Math.ceil(mask.queryStep.length / blockSize)).map(() =>
     Array(Math.ceil(mask.keyStart.length / blockSize)).fill("empty"),
   );
@@ -30,24 +29,22 @@ function blocksOf(mask, blockSize) {
   return kinds;
 }
 
-/** Stretches of one document in one block; what is hidden or padding belongs to the document in front of it. */
+/** Stretches of one document in one block; what is hidden or padding is a run by itself. */
 function runsOf(documents, blockSize) {
   const runs = [];
-  let carried = documents[0];
-  documents.forEach((own, place) => {
-    if (own !== NO_DOCUMENT) carried = own;
+  documents.forEach((document, place) => {
     const block = Math.floor(place / blockSize);
     const last = runs[runs.length - 1];
-    if (last && last.block === block && last.document === carried) last.places.push(place);
-    else runs.push({ block, document: carried, places: [place] });
+    if (last && last.block === block && last.document === document) last.places.push(place);
+    else runs.push({ block, document, places: [place] });
   });
   return runs;
 }
 
 function mayBeVisible(mask, queries, keys) {
-  if (queries.document !== keys.document || queries.document === NO_DOCUMENT) return false;
+  if (queries.document !== keys.document) return false;
   const steps = queries.places.map((query) => mask.queryStep[query]);
-  const lastLook = maximum(steps.map((step) => (step === NOWHERE ? SMALLEST : step)), SMALLEST);
+  const lastLook = maximum(steps, SMALLEST);
   const firstLook = minimum(steps, LARGEST);
   const appears = minimum(keys.places.map((key) => mask.keyStart[key]), LARGEST);
   const disappears = maximum(keys.places.map((key) => mask.keyStop[key]), SMALLEST);

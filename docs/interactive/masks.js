@@ -284,7 +284,10 @@ function givenKeys(mask) {
 
 // ---------------------------------------------------------------------- several documents in a row
 
-/** One row of `length` tokens that holds all masks one after another; what is left of the row is padding. */
+/**
+ * One row of `length` tokens that holds masks of builders one after another; what is left of the row is padding. The
+ * time axes stand one after another too, so no document sees another.
+ */
 function packMasks(masks, length) {
   checkInteger("length", length, 0);
   const queryStep = [];
@@ -293,21 +296,16 @@ function packMasks(masks, length) {
   const documentEnds = [];
   let offset = 0; // the step at which the part of the axis of the next mask begins
   masks.forEach((mask, index) => {
-    const end = offset + mask.documentEnds[mask.documentEnds.length - 1];
-    for (const step of mask.queryStep) queryStep.push(step === NOWHERE ? NOWHERE : step + offset);
-    mask.keyStart.forEach((start, key) => {
-      const from = Math.max(start, 0) + offset;
-      const until = Math.min(mask.keyStop[key] + offset, end);
-      keyStart.push(from >= until ? HIDDEN_START : from);
-      keyStop.push(from >= until ? HIDDEN_STOP : until);
-    });
+    for (const step of mask.queryStep) queryStep.push(step + offset);
+    for (const start of mask.keyStart) keyStart.push(start + offset);
+    for (const stop of mask.keyStop) keyStop.push(stop + offset);
     if (keyStart.length > length) {
       throw new Error(
         `document ${index} does not fit: documents 0 to ${index} have ${keyStart.length} tokens, the row has ${length}`,
       );
     }
-    for (const own of mask.documentEnds) documentEnds.push(own + offset);
-    offset = end;
+    offset += mask.documentEnds[0];
+    documentEnds.push(offset);
   });
   const padding = length - keyStart.length;
   return {
