@@ -14,6 +14,7 @@ import pytest
 
 from tests import fairseq_runs, named_options
 from unified import UnifiedLM
+from unified.cli import command_modules
 from unified.data.vocabulary import Vocabulary
 from unified.model import PRESETS
 from unified.tasks.catalogue import task_named
@@ -142,14 +143,14 @@ def unified_commands() -> list[list[str]]:
     for page in LINKED:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
         for line in text.splitlines():
-            match = re.match(r"(?:    )?unified ((?:prepare|score|generate|masks|objectives|plugin-dir).*)", line)
-            if match:
-                commands.append(shlex.split(match[1].partition(" > ")[0], comments=True))
+            match = re.match(r"(?:    )?unified ([a-z-]+.*)", line)
+            if match and match[1].split()[0] in command_modules() and "…" not in line:
+                commands.append(shlex.split(re.split(" [>|] ", match[1])[0], comments=True))
     return commands
 
 
 def test_there_are_unified_commands_to_parse():
-    assert len(unified_commands()) >= 6
+    assert len(unified_commands()) >= 60
 
 
 @pytest.mark.parametrize("words", unified_commands(), ids=" ".join)
