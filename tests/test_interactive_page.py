@@ -47,7 +47,12 @@ def browser():
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    from selenium.common.exceptions import WebDriverException
+
+    try:
+        driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    except WebDriverException as error:
+        pytest.skip(f"Chromium is installed but does not start: {(error.msg or '').splitlines()[:1]}")
     driven.get(PAGE.as_uri())
     yield driven
     driven.quit()
