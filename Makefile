@@ -23,7 +23,7 @@ help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
 	@echo "make quickstart-long  the same with the summarization part that otherwise wants a GPU"
 	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest, PROCESSES=8 runs more at once"
-	@echo "make lint             ruff: rules and format; mypy: types of the packages that pyproject.toml lists"
+	@echo "make lint             ruff: rules and format; mypy: types; import-linter: the order of packages"
 	@echo "make docs             the documentation as a site in site/, every link checked; open site/index.html"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
 	@echo "make bench-gpu        the set for a graphics card: correctness, then speed, in under eight minutes"
@@ -44,6 +44,7 @@ lint: $(INSTALLED)
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
 	$(VENV) -m mypy
+	$(dir $(VENV))lint-imports
 
 # Its tools come by the extra `docs`; building needs no network.
 $(DOCS_INSTALLED): $(INSTALLED) setup.py

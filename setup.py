@@ -67,6 +67,7 @@ TEST = [
     "pytest-timeout>=2.3",
     "pytest-xdist>=3.6",  # two processes take half the time
     "ruff==0.17.*",  # pinned: another minor version formats differently
+    "import-linter>=2.1",  # the order of packages, in pyproject.toml; `make lint`
     "mypy==2.4.*",  # pinned: another minor version finds other things; `make lint`
     "selenium>=4.20",  # drives a browser that shows docs/interactive.html; without a browser its tests are skipped
     "conlleval==0.2",  # scores of tags, without other requirements

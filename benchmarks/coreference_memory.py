@@ -22,9 +22,10 @@ from paired import report
 from resident import MEBIBYTE, forget_peak, in_own_process, resident
 
 from unified.data.vocabulary import Vocabulary
+from unified.inference.sequences import Codec
 from unified.kernels.cpu import accelerate
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.heads import Codec, parse_head
+from unified.tasks.heads import parse_head
 from unified.tasks.heads.batches import assembled, runs_of, units_of
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.prediction import Predictor

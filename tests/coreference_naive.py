@@ -8,9 +8,9 @@ import torch
 
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.ranking import Ranking
-from unified.tasks.heads import Codec
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.documents import DocumentItem
 from unified.tokenization.wordpiece import WordPieceTokenizer

@@ -70,6 +70,8 @@ def imported(name: str) -> set[str]:
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
     if "unified.UnifiedLM" in found:
         found.add("unified.inference.language_model")
+    if "unified.load" in found:
+        found.add("unified.tasks.loading")
     if "unified.generation" in found:
         found.update(other for other in modules() if other.startswith("unified.generation."))
     return found & modules().keys()

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 from tests.augment_models import NAMES, PLACES, asking, spans
-from unified import UnifiedLM
+from unified import load
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks.augmentation.entities import find_entities
 from unified.tasks.augmentation.negatives import negated, swaps
 from unified.tasks.augmentation.two_stages import TwoStages
 from unified.tasks.catalogue import task_named
+from unified.tasks.composing import ask
 from unified.tasks.datasets.squad import misaligned_reasons, read_squad_file
 from unified.tasks.heads.questions import UNASKED
 
@@ -97,7 +98,7 @@ def test_passages_are_sampled_from_the_corpus(work):
 
 
 def test_answers_are_the_best_spans_to_the_empty_question(work):
-    lm, told = UnifiedLM.from_pretrained(work / "answers"), 0
+    lm, told = load(work / "answers"), 0
     for passage, found in zip(rows(work, "passages"), rows(work, "answers"), strict=True):
         best = lm.answer(UNASKED, passage["text"])["nbest"][:TOP]  # the model lists 20
         listed = [(one["text"], one["start"]) for one in best if official_f1(one["text"], one["text"])]
@@ -108,12 +109,12 @@ def test_answers_are_the_best_spans_to_the_empty_question(work):
 
 
 def test_questions_are_those_that_ask_gives(work):
-    lm, lost = UnifiedLM.from_pretrained(work / "asks"), 0
+    lm, lost = load(work / "asks"), 0
     found = zip(rows(work, "passages"), rows(work, "answers"), rows(work, "questions"), strict=True)
     for passage, answers, questions in list(found)[:5]:
         for answer, question in zip(answers["answers"], questions["questions"], strict=True):
             try:
-                told = lm.ask(passage["text"], answer["text"], start=answer["start"], max_source=MAX_SOURCE,
+                told = ask(lm, passage["text"], answer["text"], start=answer["start"], max_source=MAX_SOURCE,
                               beam=2, max_length=MAX_LENGTH)  # fmt: skip
             except ValueError:
                 lost += 1
@@ -124,7 +125,7 @@ def test_questions_are_those_that_ask_gives(work):
 
 
 def test_questions_are_kept_where_the_readers_answer_agrees_and_get_it(work):
-    lm, kept, dropped = UnifiedLM.from_pretrained(work / "reads"), 0, 0
+    lm, kept, dropped = load(work / "reads"), 0, 0
     found = [rows(work, name) for name in ("passages", "answers", "questions", "kept")]
     for passage, answers, questions, left in zip(*found, strict=True):
         expected = {}

@@ -9,10 +9,11 @@ import torch
 
 from tests.coreference_naive import TOKENIZER, VOCABULARY, Case, Naive, crosses, pruned, random_item
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model import coreference
 from unified.model.ranking import Ranking, antecedent_losses, gold_chains
 from unified.model.spans import candidate_spans, kept_spans
-from unified.tasks.heads import Codec, parse_head
+from unified.tasks.heads import parse_head
 from unified.tasks.heads.batches import runs_of, units_of
 from unified.tasks.heads.coreference import Coreference, chains_of
 from unified.tasks.heads.documents import DocumentItem

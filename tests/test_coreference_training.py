@@ -7,9 +7,10 @@ from omegaconf import OmegaConf
 
 from tests import fairseq_runs as fairseq
 from tests.test_understanding import TASK, folder, validations
-from unified import UnifiedLM
+from unified import load
 from unified.data.vocabulary import Vocabulary
-from unified.tasks.heads import Codec, Coreference
+from unified.inference.sequences import Codec
+from unified.tasks.heads import Coreference
 from unified.tasks.heads.documents import DocumentItem
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -64,7 +65,7 @@ def test_synthetic_chains_are_learnt(tmp_path, data):
     assert float(last["valid_average_f1"]) >= 97 and float(last["valid_mentions_recall"]) >= 97
     settings = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)["extra_state"]
     kept = settings["UnifiedUnderstandingTask"]["coreference"]
-    handle = UnifiedLM.from_pretrained(tmp_path / "save" / "checkpoint_last.pt", data)
+    handle = load(tmp_path / "save" / "checkpoint_last.pt", data=data)
     chains = handle.resolve(["the n1 v2 n3 .", ["n1", "v4", "himself", "."]])
     assert chains == [["the n1", "n1", "himself"]]
     assert kept["head"] == "coreference" and kept["settings"]["hidden"] == 64

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import fairseq_runs, named_options
-from unified import UnifiedLM
+from unified import TaskModel, UnifiedLM
 from unified.cli import command_modules
 from unified.data.vocabulary import Vocabulary
 from unified.model import PRESETS
@@ -106,17 +106,18 @@ def test_every_name_in_api_md_can_be_imported():
     assert [dotted for dotted in names if not importable(dotted)] == []
 
 
-def test_api_md_names_what_the_handle_does_with_the_parameters_of_the_code():
+@pytest.mark.parametrize(("kind", "signatures"), [(UnifiedLM, 0), (TaskModel, 5)])
+def test_api_md_names_what_a_model_does_with_the_parameters_of_the_code(kind, signatures):
     """Every public method but the plumbing; a signature in parentheses is the method's."""
     text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-    listed = dict(re.findall(r"^- `unified\.UnifiedLM\.(\w+)`: (`\(.*?\)`)?", text, re.MULTILINE))
-    methods = {name for name, value in inspect.getmembers(UnifiedLM, inspect.isroutine) if not name.startswith("_")}
+    listed = dict(re.findall(rf"^- `unified\.{kind.__name__}\.(\w+)`: (`\(.*?\)`)?", text, re.MULTILINE))
+    methods = {name for name, value in inspect.getmembers(kind, inspect.isroutine) if not name.startswith("_")}
     plumbing = {"eval", "to", "encode", "encode_source", "decode", "decoder", "pieces", "predictor", "room", "scheme"}
-    assert set(listed) == methods - plumbing - {"source_limit"}
+    assert set(listed) == methods - plumbing - {"source_limit", "of_files", "together", "shared_facts"}
     quoted = {name: shown.strip("`") for name, shown in listed.items() if shown}
-    assert len(quoted) == 5
+    assert len(quoted) == signatures
     for name, shown in quoted.items():
-        parameters = list(inspect.signature(getattr(UnifiedLM, name)).parameters.values())[1:]
+        parameters = list(inspect.signature(getattr(kind, name)).parameters.values())[1:]
         bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
         assert shown == str(inspect.Signature(bare)), name
 

@@ -13,7 +13,7 @@ from tests import understanding_runs as runs
 from tests.published_models import published, xlnet_pieces
 from tests.task_folders import WORDS
 from tests.test_bert_checkpoints import ENTRIES, SENTENCES, bert_folder, minilm  # noqa: F401
-from unified import UnifiedLM
+from unified import load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.roberta import import_roberta
 from unified.cli import main
@@ -21,6 +21,7 @@ from unified.errors import UnifiedError
 from unified.huggingface.bert import export_bert, import_bert
 from unified.huggingface.xlnet import export_xlnet, import_xlnet
 from unified.model import TransformerConfig, UnifiedModel
+from unified.tasks.composing import summarize
 from unified.tasks.heads.items import TextItem, write_items
 
 TEXTS = ["the cat sat", "the cats sat on a mat.", "", "a mat sat on the cat on a mat on a cat.", "mat"]
@@ -43,7 +44,7 @@ def test_an_encoder_gives_the_features_of_transformers(tmp_path, prefix):
     assert not any(name.startswith("bert.") for name in state)
     save_file({f"{prefix}{name}": value for name, value in state.items()}, tmp_path / "bert" / "model.safetensors")
     import_bert(tmp_path / "bert", tmp_path / "ours")
-    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    lm = load(tmp_path / "ours")
     tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path / "bert")
     for pooling in ("mean", "cls"):
         expected = their_vectors(theirs, tokenizer, TEXTS, pooling)
@@ -60,7 +61,7 @@ def test_an_encoder_gives_the_features_of_transformers(tmp_path, prefix):
 def test_sentence_vectors_of_minilm(minilm, tmp_path):  # noqa: F811
     """As its folder says: the mean of all states, made of length 1; the texts are of unequal lengths."""
     import_bert(minilm, tmp_path / "ours")
-    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    lm = load(tmp_path / "ours")
     theirs = transformers.AutoModel.from_pretrained(minilm).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
     texts = [*SENTENCES, "Short.", " ".join(SENTENCES)]
@@ -116,13 +117,13 @@ def test_tokens_are_refused_in_one_line(tmp_path, capsys):
     bert_folder(tmp_path / "bert", kind="BertModel", token_types=6)
     assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 0
     assert "no token head: the model gives features and can be fine-tuned" in capsys.readouterr().out
-    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    lm = load(tmp_path / "ours")
     for call in (
         lambda: lm.fill_mask("the <mask>"),
         lambda: lm.generate(["the cat"]),
         lambda: lm.generate(["the cat"], prompt=False),
         lambda: lm.score(["the"], ["cat"]),
-        lambda: lm.summarize(["the cat"]),
+        lambda: summarize(lm, ["the cat"]),
         lambda: lm.decoder(),
     ):
         with pytest.raises(UnifiedError, match="^the model has no token head .* gives features .* can be fine-tuned$"):
@@ -174,7 +175,7 @@ def test_xlnet_without_its_softmax(tmp_path):
     theirs.save_pretrained(tmp_path / "theirs")
     (tmp_path / "theirs" / "spiece.model").write_bytes(pieces)
     import_xlnet(tmp_path / "theirs", tmp_path / "ours")
-    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    lm = load(tmp_path / "ours")
     assert lm.model.config.token_head == "none" and lm.embed(["the cat"]).shape == (1, 16)
     with pytest.raises(UnifiedError, match="the model has no token head"):
         lm.generate(["the"])
@@ -194,7 +195,7 @@ def test_roberta_without_its_softmax(tmp_path):
     content["model"] = {name: value for name, value in content["model"].items() if "lm_head" not in name}
     torch.save(content, tmp_path / "theirs" / "model.pt")
     import_roberta(tmp_path / "theirs", tmp_path / "encoder")
-    found = UnifiedLM.from_pretrained(tmp_path / "encoder").embed(["the cat sat", "a"])
+    found = load(tmp_path / "encoder").embed(["the cat sat", "a"])
     torch.testing.assert_close(found, one.lm.embed(["the cat sat", "a"]), atol=1e-5, rtol=1e-5)
 
 
@@ -264,7 +265,7 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
     assert {name.partition(".")[0] for name in done.left_out} == {"heads"}
     back = transformers.BertModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()
     tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path / "back")
-    lm, texts = UnifiedLM.from_pretrained(tmp_path / "films"), ["w1 w5", "w9 w3 w2 w0"]
+    lm, texts = load(tmp_path / "films"), ["w1 w5", "w9 w3 w2 w0"]
     with torch.no_grad():
         expected = their_vectors(back, tokenizer, texts, "cls")
     torch.testing.assert_close(lm.embed(texts, "cls"), expected, atol=1e-5, rtol=1e-5)
@@ -283,7 +284,7 @@ def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):
     said = capfd.readouterr()
     (line,) = [line for line in (said.out + said.err).splitlines() if "new, initialised at random" in line]
     assert "heads.token.dense.weight" in line and "transformer" not in line
-    assert UnifiedLM.from_pretrained(tmp_path / "texts").model.config.token_head == "transform"
+    assert load(tmp_path / "texts").model.config.token_head == "transform"
 
 
 def test_language_modelling_needs_a_head(encoder, tmp_path):

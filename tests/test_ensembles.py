@@ -21,7 +21,7 @@ from tests.test_task_commands import refused, said
 from tests.test_thresholds import note
 from tests.tiny_models import eight_symbols, next_logits
 from tests.understanding_runs import UNUSED
-from unified import UnifiedLM
+from unified import TaskModel, UnifiedLM, load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.errors import UnifiedError
@@ -126,10 +126,10 @@ def assert_near(found, expected, tolerance=2e-6):
 def test_one_model_twice_answers_as_once(models, kind):
     items = TASKS[kind][1](np.random.default_rng(1))
     folder = models(kind)[0]
-    alone = predictions(UnifiedLM.from_pretrained(folder), items)
-    assert_near(predictions(UnifiedLM.ensemble([folder, folder]), items), alone)
-    assert predictions(UnifiedLM.ensemble([folder]), items) == alone
-    others = predictions(UnifiedLM.ensemble(models(kind)), items)
+    alone = predictions(load(folder), items)
+    assert_near(predictions(TaskModel.ensemble([folder, folder]), items), alone)
+    assert predictions(TaskModel.ensemble([folder]), items) == alone
+    others = predictions(TaskModel.ensemble(models(kind)), items)
     assert others != alone
 
 
@@ -144,9 +144,9 @@ def own_scores(handle, items, number):
 @pytest.mark.parametrize("kind", ["classification", "markers", "types", "choice"])
 def test_probabilities_are_the_mean_of_the_models_own(models, kind):
     items = TASKS[kind][1](np.random.default_rng(2))
-    each = [predictions(UnifiedLM.from_pretrained(folder), items) for folder in models(kind)]
+    each = [predictions(load(folder), items) for folder in models(kind)]
     changed = 0
-    for number, one in enumerate(predictions(UnifiedLM.ensemble(models(kind)), items)):
+    for number, one in enumerate(predictions(TaskModel.ensemble(models(kind)), items)):
         rows = [found[number]["probabilities"] for found in each]
         if kind == "choice":
             mean = np.mean(rows, axis=0)
@@ -162,8 +162,8 @@ def test_probabilities_are_the_mean_of_the_models_own(models, kind):
 
 def test_numbers_are_the_mean(models):
     items = text_items(np.random.default_rng(3))
-    each = [predictions(UnifiedLM.from_pretrained(folder), items) for folder in models("regression")]
-    for number, one in enumerate(predictions(UnifiedLM.ensemble(models("regression")), items)):
+    each = [predictions(load(folder), items) for folder in models("regression")]
+    for number, one in enumerate(predictions(TaskModel.ensemble(models("regression")), items)):
         assert one["label"] == pytest.approx(np.mean([found[number]["label"] for found in each]), abs=1e-5)
 
 
@@ -171,8 +171,8 @@ def test_numbers_are_the_mean(models):
 @torch.no_grad()
 def test_tags_have_the_highest_mean_probability(models, kind):
     items = word_items(np.random.default_rng(4))
-    handles = [UnifiedLM.from_pretrained(folder) for folder in models(kind)]
-    found = predictions(UnifiedLM.ensemble(models(kind)), items)
+    handles = [load(folder) for folder in models(kind)]
+    found = predictions(TaskModel.ensemble(models(kind)), items)
     alone = predictions(handles[0], items)
     for number, one in enumerate(found):
         rows = [own_scores(handle, items, number)[2].softmax(-1) for handle in handles]
@@ -210,9 +210,9 @@ def test_answers_have_the_highest_mean_scores(models, design):
     XLNet's ends depend on starts: each model is asked for the ends behind the common starts, as in training.
     """
     items = question_items(np.random.default_rng(5))
-    handles = [UnifiedLM.from_pretrained(folder) for folder in models(design)]
+    handles = [load(folder) for folder in models(design)]
     task, different = TASKS[design][0], 0
-    found, alone = predictions(UnifiedLM.ensemble(models(design)), items), predictions(handles[0], items)
+    found, alone = predictions(TaskModel.ensemble(models(design)), items), predictions(handles[0], items)
     for number, (item, one) in enumerate(zip(items, found, strict=True)):
         read = [own_scores(handle, items, number) for handle in handles]
         encoded, members, _, reading = read[0]
@@ -265,10 +265,10 @@ def test_the_threshold_is_the_mean_of_the_models_own(models, tmp_path, capsys):
     try:
         for folder, value in zip(folders, (0.2, 0.6), strict=True):
             note(folder, value)
-        task = UnifiedLM.ensemble(folders).predictor().task
+        task = TaskModel.ensemble(folders).predictor().task
         assert task.threshold == pytest.approx(0.4) and task.threshold_found_on == "valid"
         (folders[1] / "results.json").unlink()
-        task = UnifiedLM.ensemble(folders).predictor().task
+        task = TaskModel.ensemble(folders).predictor().task
         assert task.threshold == pytest.approx(0.35) and task.threshold_found_on is None
     finally:
         for folder in folders:
@@ -283,7 +283,7 @@ def test_predict_asks_all_models(models, tmp_path, capsys):
     write_items(tmp_path / "items.jsonl", items)
     asked = [word for folder in folders for word in ("--model", folder)]
     lines = said(capsys, "predict", "classification", tmp_path / "items.jsonl", *asked)
-    assert_near([json.loads(line) for line in lines], predictions(UnifiedLM.ensemble(folders), items))
+    assert_near([json.loads(line) for line in lines], predictions(TaskModel.ensemble(folders), items))
 
 
 def test_models_of_several_tasks_answer_together_task_by_task(tmp_path):
@@ -291,8 +291,8 @@ def test_models_of_several_tasks_answer_together_task_by_task(tmp_path):
     folders = [model(tmp_path / str(seed), seed, tasks) for seed in range(2)]
     items = text_items(np.random.default_rng(8))
     for head in tasks:
-        each = [list(UnifiedLM.from_pretrained(folder).predictor(head=head).predict(items)) for folder in folders]
-        together = list(UnifiedLM.ensemble(folders).predictor(head=head).predict(items))
+        each = [list(load(folder).predictor(head=head).predict(items)) for folder in folders]
+        together = list(TaskModel.ensemble(folders).predictor(head=head).predict(items))
         assert together != each[0]
         for number, one in enumerate(together):
             if head == "two":
@@ -312,26 +312,26 @@ def test_models_that_do_not_belong_together_are_refused(models, tmp_path, capsys
         assert f"{other} and {first} cannot answer together: {says}" in message and message.count("\n") <= 1
     shorter = model(tmp_path / "shorter", 1, {"head": TASKS["classification"][0]}, longest=20)
     with pytest.raises(UnifiedError, match=r"the lengths of sequences differ \(20 and 24\)"):
-        UnifiedLM.ensemble([first, shorter])
+        TaskModel.ensemble([first, shorter])
     turned = model(tmp_path / "turned", 1, {"head": TASKS["classification"][0]}, positions="relative", token_types=3)
     with pytest.raises(UnifiedError, match="the orders of a sequence differ"):
-        UnifiedLM.ensemble([first, turned])
+        TaskModel.ensemble([first, turned])
     with pytest.raises(UnifiedError, match="vocabularies differ"):
-        UnifiedLM.ensemble([first, _with_more_words(tmp_path / "more")])
+        TaskModel.ensemble([first, _with_more_words(tmp_path / "more")])
     lowercase = model(tmp_path / "lowercase", 1, {"head": TASKS["classification"][0]})
     WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *UNUSED], lowercase=True).save(lowercase)
     with pytest.raises(UnifiedError, match="tokenizers differ"):
-        UnifiedLM.ensemble([first, lowercase])
+        TaskModel.ensemble([first, lowercase])
     with pytest.raises(UnifiedError, match="an ensemble needs at least one model"):
-        UnifiedLM.ensemble([])
+        TaskModel.ensemble([])
     with pytest.raises(UnifiedError, match="paths: expected a list"):
-        UnifiedLM.ensemble(str(first))
+        TaskModel.ensemble(str(first))
     # Dropout changes no prediction.
     dropout = model(tmp_path / "dropout", 1, {"head": Classification(("a", "b", "c"), dropout=0.5)})
-    UnifiedLM.ensemble([first, dropout])
+    TaskModel.ensemble([first, dropout])
     chains = [model(tmp_path / f"chains{i}", i, {"coreference": Coreference(hidden=8)}) for i in range(2)]
     with pytest.raises(UnifiedError, match="models of coreference cannot answer together"):
-        UnifiedLM.ensemble(chains)
+        TaskModel.ensemble(chains)
 
 
 def _with_more_words(folder):
@@ -425,5 +425,5 @@ def test_answers_are_labelled_items_too(models):
     items = question_items(np.random.default_rng(9))[:6]
     labelled = [QuestionItem(one.id, one.question, one.context, (Answer(one.context.split()[0], 0),)) for one in items]
     for design in ("bert", "xlnet"):
-        together = UnifiedLM.ensemble(models(design))
+        together = TaskModel.ensemble(models(design))
         assert_near(predictions(together, labelled), predictions(together, items))

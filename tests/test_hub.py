@@ -16,6 +16,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, score
 from unified.model import UnifiedModel
+from unified.tasks.composing import ask
 
 
 @pytest.fixture(scope="module")
@@ -295,8 +296,8 @@ def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(sample
         (lambda lm: lm.encode(["a"]), r"text: expected one text, got list \['a'\]"),
         (lambda lm: lm.decode([10**6]), "ids must be from 0 to 129, got 1000000"),
         (lambda lm: lm.decode([-1]), "ids must be from 0 to 129, got -1"),
-        (lambda lm: lm.ask(["the cat"], "cat"), r"passage: expected one text, got list \['the cat'\]"),
-        (lambda lm: lm.ask("the cat", None), "answer: expected one text, got NoneType None"),
+        (lambda lm: ask(lm, ["the cat"], "cat"), r"passage: expected one text, got list \['the cat'\]"),
+        (lambda lm: ask(lm, "the cat", None), "answer: expected one text, got NoneType None"),
         (lambda lm: lm.fill_mask("<mask>" + "a " * 60), "tokens with its special symbols, the model takes 96"),
         (lambda lm: lm.generate("a text"), "texts: expected a list of texts, got one text"),
         (

@@ -23,6 +23,7 @@ from unified.checkpoints import load_checkpoint, save
 from unified.cli import main
 from unified.data.token_files import TokenFile
 from unified.generation import GenerationConfig
+from unified.tasks.composing import summarize
 from unified.tasks.metrics.outputs import read_generate_output
 
 ROW = 512
@@ -149,7 +150,7 @@ def test_every_command_reads_the_same_sources(readme, tmp_path, capsys):
     with pytest.warns(UserWarning, match=f"^6 of 6 texts have more than {most} tokens; the rest is not read$"):
         in_python = lm.generate(articles, no_repeat_ngram=3)
     with pytest.warns(UserWarning, match=f"^6 of 6 texts have more than {most} tokens"):
-        summaries = lm.summarize(articles)
+        summaries = summarize(lm, articles)
     assert found[0] == found[1] == in_python == summaries == written
     longest = max(len(line.split("\t")[2].split()) for line in done[4][1].splitlines() if line.startswith("H-"))
     assert longest == target  # the model has not learned to end

@@ -10,7 +10,7 @@ import transformers
 from fairseq_plugins.models.unified_lm import UnifiedLMModel
 from tests.published_models import published
 from tests.test_relation import TACRED, numbered_semeval
-from unified import UnifiedLM, masks
+from unified import load, masks
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import SCORED
@@ -20,10 +20,10 @@ from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.huggingface.bert import export_bert, import_bert
 from unified.huggingface.xlnet import export_xlnet
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import task_named, with_changes, with_head
 from unified.tasks.finetuning import Start
-from unified.tasks.heads import Codec
 from unified.tasks.heads.entities import Entity
 from unified.tasks.heads.items import write_items
 from unified.tasks.heads.relation import RelationItem
@@ -181,7 +181,7 @@ def test_a_bert_without_markers_learns_predicts_and_is_exported(tmp_path, capfd)
     assert {name.partition(".")[0] for name in done.left_out} == {"heads"}
     back = transformers.BertModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
-    lm = UnifiedLM.from_pretrained(out)
+    lm = load(out)
     predictor = lm.predictor()
     (example,) = predictor.task.encode([predictor.item(json.loads(question), 1)], predictor.codec).examples
     names = {"<s>": "[CLS]", "</s>": "[SEP]"}
@@ -196,7 +196,7 @@ def test_a_bert_without_markers_learns_predicts_and_is_exported(tmp_path, capfd)
     torch.testing.assert_close(states, expected, atol=1e-4, rtol=1e-4)
     # What was exported comes in again, markers and all.
     import_bert(tmp_path / "back", tmp_path / "again")
-    again = UnifiedLM.from_pretrained(tmp_path / "again")
+    again = load(tmp_path / "again")
     for symbol in markers_of(lm.vocabulary):
         one, two = (
             model.model.transformer.embeddings.tokens.weight[model.vocabulary.index(symbol)] for model in (lm, again)
@@ -213,7 +213,7 @@ def test_an_xlnet_learns_types_of_entities_and_is_exported(tmp_path, capfd):
     assert "now in it, as targets have them: 3 ([unused1] [unused2] [unused3])" in said
     state, vocabulary = load_checkpoint(out / "checkpoint_last.pt")["model"], Vocabulary.load(out / "data" / "dict.txt")
     assert state[f"core.{SCORED}"][[vocabulary.index(marker) for marker in markers_of(vocabulary)]].all()
-    lm = UnifiedLM.from_pretrained(out)
+    lm = load(out)
     assert "f1" in json.loads((out / "results.json").read_text())["scores"]["valid"]
     assert export_xlnet(out, tmp_path / "back")
     back = transformers.XLNetModel.from_pretrained(tmp_path / "back")

@@ -11,7 +11,7 @@ from tests import fairseq_runs as fairseq
 from tests.annotators import PatternSource
 from tests.corpora import random_documents, raw_text, write
 from tests.task_folders import WORDS, language_model, tokenizer, vocabulary
-from unified import UnifiedLM
+from unified import load
 from unified.cli import main
 from unified.corpus.prepare import Settings, prepare
 from unified.corpus.readers import DocumentCorpus
@@ -21,9 +21,10 @@ from unified.data.example import Examples
 from unified.data.text import Text
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives.anna import Anna
-from unified.tasks.heads import Classification, Codec, Tagging
+from unified.tasks.heads import Classification, Tagging
 from unified.tasks.heads.items import TextItem, WordsItem, text_item, write_items
 from unified.tasks.heads.named_entities import annotated
 from unified.tasks.heads.questions import QuestionItem, question_item
@@ -197,7 +198,7 @@ def test_entity_aware_pretraining_learns_and_what_it_lacks_is_named(data, tmp_pa
     result = fairseq.train(data / "data", tmp_path, *arguments, "--batch-size", 8, "--max-epoch", 4, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     assert float(rows[-1]["train_anna_loss"]) < float(rows[0]["train_anna_loss"]) - 0.3
-    lm = UnifiedLM.from_pretrained(tmp_path / "checkpoint_last.pt", data=data / "data")
+    lm = load(tmp_path / "checkpoint_last.pt", data=data / "data")
     for ask in (lambda: lm.generate(["ab"]), lambda: lm.score(["ab"], ["cd"])):
         with pytest.raises(UnifiedError, match="it does not generate or score texts"):
             ask()
@@ -366,8 +367,8 @@ def test_finetune_and_predict_find_entities_by_a_pipeline(tmp_path, capsys, pipe
     status, said = unified(*predict, tmp_path / "data" / "valid.jsonl")
     assert status == 2 and "has no 'named_entities'" in said.err
     with pytest.raises(UnifiedError, match="has no 'named_entities'"):
-        UnifiedLM.from_pretrained(tmp_path / "run").classify(["w1 W1"])
-    (answer,) = UnifiedLM.from_pretrained(tmp_path / "run", annotator=Capitals()).classify(["w1 W1"])
+        load(tmp_path / "run").classify(["w1 W1"])
+    (answer,) = load(tmp_path / "run", annotator=Capitals()).classify(["w1 W1"])
     assert set(answer["probabilities"]) == {"yes", "no"}
 
 

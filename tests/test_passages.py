@@ -11,8 +11,8 @@ import pytest
 
 from tests.test_annotations import ODD, TOKENIZERS, tokenizers  # noqa: F401
 from unified.data.vocabulary import Vocabulary
+from unified.inference.sequences import Codec
 from unified.tasks.datasets.squad import read_squad_file
-from unified.tasks.heads import Codec
 from unified.tasks.heads.passages import INSIDE_TOKEN, NO_PLACE, NO_TOKEN, align, central, windows
 from unified.tasks.heads.questions import Answer
 from unified.tasks.metrics.squad import normalize_answer

@@ -18,8 +18,9 @@ from word_head import Words
 from tests.peer_items import LABELS, VOCABULARY, choices, questions, relations, texts, words
 from unified.errors import UnifiedError
 from unified.huggingface.bert import import_bert
+from unified.inference.sequences import Codec
 from unified.tasks.finetuning import Start
-from unified.tasks.heads import Classification, Codec, Tagging
+from unified.tasks.heads import Classification, Tagging
 from unified.tasks.heads.choice import Choice, ChoiceItem
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.relation import Relation

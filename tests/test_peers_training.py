@@ -26,12 +26,13 @@ from unified.checkpoints.parameters import load_parameters
 from unified.errors import UnifiedError
 from unified.files.destination import write_manifest
 from unified.huggingface.bert import import_bert
+from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
 from unified.tasks.finetuning import Start
-from unified.tasks.heads import HEADS, Classification, Codec, parse_head
+from unified.tasks.heads import HEADS, Classification, parse_head
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.items import write_items
 from unified.tasks.jobs import job_of

@@ -12,12 +12,12 @@ import torch
 
 from tests.task_folders import language_model
 from tests.test_task_commands import refused, said
+from unified import load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.cli import main
 from unified.cli.commands.predict import _predictor
 from unified.errors import UnifiedError
-from unified.inference.language_model import UnifiedLM
 from unified.model import UnifiedModel
 from unified.tasks.finetuning import Start
 from unified.tasks.heads import Classification
@@ -88,7 +88,7 @@ def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_pa
 
 
 def test_tokens_are_read_together_as_the_option_says(model, capsys):
-    handle = UnifiedLM.from_pretrained(model)
+    handle = load(model)
     for given, expected in ((None, 4096), (7, 7)):
         predictor = _predictor(Namespace(task="classification", head=None, max_tokens=given, threshold=None), handle)
         assert predictor.most_places == expected
@@ -111,4 +111,4 @@ def test_tokens_are_read_together_as_the_option_says(model, capsys):
 )
 def test_what_is_no_item_is_refused_in_python(model, ask, message):
     with pytest.raises(UnifiedError, match=message):
-        list(ask(UnifiedLM.from_pretrained(model)))
+        list(ask(load(model)))

@@ -14,6 +14,7 @@ from tests.corpora import items, run
 from unified import UnifiedLM
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.tasks.composing import ask
 from unified.tasks.datasets import question_generation
 from unified.tasks.datasets.question_generation import (
     divide,
@@ -259,7 +260,7 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
         return made[-1]
 
     monkeypatch.setattr("unified.tasks.composing.question_source", noted)
-    question = lm.ask(passage, "the bird", beam=2, max_length=6)
+    question = ask(lm, passage, "the bird", beam=2, max_length=6)
     window, answer = made[0]
     assert question == lm.generate([(window, answer)], beam=2, max_length=6)[0]
     # 96 positions: what is left beside the question, begin, separator and the place that asks.
@@ -268,9 +269,9 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
     paragraph = SquadParagraph("", passage, (SquadQuestion("", "?", (SquadAnswer("the bird", start),)),))
     (pair,) = question_pairs([paragraph], TokenCounter(lm.encode), budget)
     assert made[0] == pair.source and 0 < len(window) < len(passage) and "the bird" in window
-    lm.ask(passage, "the", start=passage.rindex("the"), max_source=30, beam=1, max_length=2)
+    ask(lm, passage, "the", start=passage.rindex("the"), max_source=30, beam=1, max_length=2)
     assert made[1][0].endswith("the cat.") and len(lm.encode_source(made[1])) <= 30
-    assert len(lm.ask(passage, "cat", beam=3, n_best=2, max_length=4)) == 2
+    assert len(ask(lm, passage, "cat", beam=3, n_best=2, max_length=4)) == 2
 
 
 @pytest.mark.parametrize(
@@ -285,7 +286,7 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
 )
 def test_questions_that_cannot_be_asked_are_refused(lm, arguments, message):
     with pytest.raises(UnifiedError, match=message):
-        lm.ask("The cat sat on the mat.", max_length=8, **arguments)
+        ask(lm, "The cat sat on the mat.", max_length=8, **arguments)
 
 
 def test_find_answer():

@@ -15,21 +15,22 @@ from tests.peer_items import MAKE, VOCABULARY
 from tests.task_folders import language_model
 from tests.test_task_commands import finetune, items, refused, said
 from tests.understanding_runs import assert_predictions_do_not_depend_on_the_batch, run_batch, small_model
-from unified import UnifiedLM, masks
+from unified import load, masks
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.huggingface.bert import bert_config, export_bert
+from unified.inference.sequences import Codec, class_place, sequence
+from unified.inference.trained_model import require_alike
 from unified.masks import TEXT_MASKS
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
-from unified.tasks.ensembles import require_alike
-from unified.tasks.heads import HEADS, Codec
+from unified.tasks.heads import HEADS
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.items import TextItem, write_items
 from unified.tasks.heads.relation import Relation
-from unified.tasks.heads.sequences import class_place, encode_texts, sequence
+from unified.tasks.heads.sequences import encode_texts
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 PIECES = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *VOCABULARY], lowercase=False)
@@ -240,7 +241,7 @@ def test_decoders_of_transformers_are_read_from_left_to_right():
 @torch.no_grad()
 def test_what_a_model_reads_without_a_task(tmp_path):
     """Vectors and hidden tokens, under the model's mask; what would be written as another model is refused."""
-    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", mask="left_to_right", initializer_range=0.3))
+    lm = load(language_model(tmp_path / "model", mask="left_to_right", initializer_range=0.3))
     texts = ["w1 w2 w3", "w1 w2 w9"]
     ids = torch.tensor([[0, *lm.encode(text), 2] for text in texts])
     positions, types = torch.arange(ids.size(1)).expand_as(ids), torch.zeros_like(ids)
@@ -277,7 +278,7 @@ def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_
     kept = json.loads((folder / "run" / "results.json").read_text(encoding="utf-8"))
     assert (kept["settings"]["mask"], kept["settings"]["lstm"]) == ("left_to_right", 1)
     assert kept["scores"]["valid"]["accuracy"] >= 90
-    lm = UnifiedLM.from_pretrained(folder / "run")
+    lm = load(folder / "run")
     assert (lm.model.config.mask, lm.model.config.lstm) == ("left_to_right", 1)
     codec = lm.predictor().codec
     assert codec.mask == "left_to_right"
@@ -295,8 +296,8 @@ def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_
 
 
 def test_models_with_other_masks_do_not_answer_together(causal):
-    lm = UnifiedLM.from_pretrained(causal[0] / "run")
-    other = UnifiedLM.from_pretrained(causal[0] / "run")
+    lm = load(causal[0] / "run")
+    other = load(causal[0] / "run")
     predictor = other.predictors["classification"]
     other.predictors = {"classification": replace(predictor, codec=replace(predictor.codec, mask="bidirectional"))}
     with pytest.raises(UnifiedError, match="the masks of a sequence differ"):

@@ -15,7 +15,7 @@ from fairseq_plugins.tasks.unified_understanding import UnifiedUnderstandingTask
 from tests import fairseq_runs as fairseq
 from tests.task_folders import WORDS, language_model
 from tests.test_task_commands import finetune, items, refused, value_of
-from unified import UnifiedLM
+from unified import load
 from unified.checkpoints.trained import find_checkpoint
 from unified.cli import main
 from unified.errors import UnifiedError
@@ -60,7 +60,7 @@ def test_the_best_checkpoint_is_scored_and_not_the_last(start, tmp_path):
     assert content["checkpoint"] == content["settings"]["select"] == "best" and content["measure"] == "accuracy"
     valid = [json.loads(line) for line in (start / "data" / "valid.jsonl").read_text().splitlines()]
     for name, score in (("best", max(scores)), ("last", scores[-1])):
-        handle = UnifiedLM.from_pretrained(tmp_path / "run" / f"checkpoint_{name}.pt")
+        handle = load(tmp_path / "run" / f"checkpoint_{name}.pt")
         found = handle.classify([one["text"] for one in valid])
         right = sum(one["label"] == item["label"] for one, item in zip(found, valid, strict=True))
         assert round(100 * right / len(valid), 2) == score

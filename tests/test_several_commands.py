@@ -16,11 +16,12 @@ from tests.test_task_commands import finetune, lines, refused, said, value_of
 from unified.checkpoints.trained import find_checkpoint
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder, write_manifest
+from unified.inference.sequences import Codec
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import TASKS, task_named, with_changes
 from unified.tasks.finetuning import Start, write_items_folder
-from unified.tasks.heads import Codec, parse_head, parse_heads
+from unified.tasks.heads import parse_head, parse_heads
 from unified.tasks.heads.items import TextItem
 from unified.tasks.jobs import job_of
 from unified.tasks.settings import Training

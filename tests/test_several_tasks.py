@@ -6,10 +6,11 @@ import pytest
 from tests import fairseq_runs as fairseq
 from tests.rates import assert_rate
 from tests.task_folders import WORDS, data_folder, language_model, tokenizer, vocabulary
-from unified import UnifiedLM
+from unified import load
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.heads import Classification, Codec, Regression, Tagging, parse_head, parse_heads
+from unified.tasks.heads import Classification, Regression, Tagging, parse_head, parse_heads
 from unified.tasks.heads.auxiliary import masked_all
 from unified.tasks.heads.items import TextItem, WordsItem, write_items
 from unified.tasks.heads.sequences import encode_texts
@@ -121,7 +122,7 @@ def test_several_tasks_are_learnt_by_one_model(folders, tmp_path):
     assert float(last["valid_average"]) == pytest.approx(sum(measures) / 3, abs=0.01)
     masked = [float(row["train_masked_loss"]) for row in fairseq.logged(log, "train")]
     assert masked[-1] < masked[0] and "train_masked_train_accuracy" in fairseq.logged(log, "train")[0]
-    handle = UnifiedLM.from_pretrained(tmp_path / "checkpoint_last.pt", data)
+    handle = load(tmp_path / "checkpoint_last.pt", data=data)
     assert handle.classify(["w3 w0", "w3 w4"], head="has")[0]["label"] == "yes"
     assert [tag for _, tag in handle.tag("w3 w4 w5")] == ["a", "b", "c"]
     with pytest.raises(UnifiedError, match="several heads, has, count; name one"):

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from unified.data.vocabulary import Vocabulary
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, Beams, SpanScores
-from unified.tasks.heads import Codec
 from unified.tasks.heads.batches import assembled, units_of
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from tests.test_bert_checkpoints import bert_folder
-from unified import UnifiedLM
+from unified import load
 from unified.huggingface.bert import import_bert
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, XlnetSpanHead, log_sum_exp, segments
-from unified.tasks.heads import Codec
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
@@ -60,7 +60,7 @@ def test_bert_is_transformers_bert(tmp_path):
 
     bert_folder(tmp_path / "bert")
     import_bert(tmp_path / "bert", tmp_path / "ours")
-    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    lm = load(tmp_path / "ours")
     theirs = transformers.BertForQuestionAnswering.from_pretrained(tmp_path / "bert", attn_implementation="eager")
     task = SpanAnswers(("",), stride=3)
     model = UnifiedModel.for_tasks(lm.model.config, {"span": task.head(lm.model.config)}).eval()

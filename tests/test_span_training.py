@@ -9,7 +9,7 @@ import torch
 from tests import fairseq_runs as fairseq
 from tests.test_span_decoding import every_span
 from tests.understanding_runs import TASK
-from unified import UnifiedLM
+from unified import load
 from unified.data.vocabulary import Vocabulary
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.items import write_items
@@ -94,7 +94,7 @@ def test_synthetic_questions_are_learnt(tmp_path, design):
     assert float(found["best_f1"]) >= float(found["f1"])
     assert "answers cannot be learnt (1: the answer stands elsewhere in the passage); 1 of 901 questions" in log
     # The trained model answers alike in other batches and without fairseq, and its answers have the logged score.
-    predictor = UnifiedLM.from_pretrained(tmp_path / "save" / "checkpoint_last.pt", data).predictor()
+    predictor = load(tmp_path / "save" / "checkpoint_last.pt", data=data).predictor()
     labels = ("", "no", "yes") if design == "unilm" else ("",)
     assert predictor.task.labels == labels and predictor.task.design == design and predictor.task.stride == 8
     predictions = list(predictor.predict(items[:100]))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.test_passages import WORDS, words  # noqa: F401
 from unified.errors import UnifiedError
-from unified.tasks.heads import Codec
+from unified.inference.sequences import Codec
 from unified.tasks.heads.passages import windows
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers

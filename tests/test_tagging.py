@@ -9,9 +9,10 @@ from tests.task_folders import WORDS, data_folder
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.features import COMBINATIONS, RecurrentHead
-from unified.tasks.heads import Codec, Tagging
+from unified.tasks.heads import Tagging
 from unified.tasks.heads.items import WordsItem
 from unified.tasks.heads.sequences import encode_words
 from unified.tasks.prediction import Predictor

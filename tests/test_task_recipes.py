@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 import torch
 
+import unified
 from tests.test_choice import SWAG, race_passage
 from tests.test_recipes import RECIPES, load, run
 from tests.test_relation import SEMEVAL, numbered_semeval
-from unified import UnifiedLM
 from unified.checkpoints.trained import Trained, write
 from unified.cli import _parser
 from unified.data.vocabulary import Vocabulary
@@ -158,7 +158,7 @@ def test_parts_of_passages_answer_conversations(debug, tmp_path):
     run("bash", script, "coqa", debug / "coqa", start, tmp_path / "run", "--epochs", 30, *ANSWERING)
     assert scores_of(tmp_path / "run")["f1"] >= 85
     checkpoint, data = tmp_path / "run" / "checkpoint_last.pt", tmp_path / "run" / "data"
-    predictor = UnifiedLM.from_pretrained(checkpoint, data).predictor()
+    predictor = unified.load(checkpoint, data=data).predictor()
     items = task_named("coqa").read(debug / "coqa")["valid"]
     forgetful = [replace(item, history=None) for item in items]
     assert predictor.task.score(items, list(predictor.predict(forgetful)))["f1"] < 70

@@ -12,7 +12,7 @@ import torch
 
 from tests.task_folders import WORDS, language_model
 from tests.test_task_commands import refused, said
-from unified import UnifiedLM
+from unified import load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.errors import UnifiedError
@@ -221,7 +221,7 @@ def model(tmp_path_factory):
 def learnt(model):
     """The model's task with 40 development and 40 test items, of which it knows most."""
     (model / "results.json").unlink(missing_ok=True)
-    predictor, rng = UnifiedLM.from_pretrained(model).predictor(), np.random.default_rng(7)
+    predictor, rng = load(model).predictor(), np.random.default_rng(7)
     splits = {}
     for seed, split in enumerate(("train", "valid", "test")):
         items = items_and_predictions(seed, 40)[0]
@@ -289,7 +289,7 @@ def test_what_was_found_is_applied_by_predict_and_by_python(model, learnt, tmp_p
         assert answers() == answers("--threshold", "best") == expected != plain
         assert answers("--threshold", "0.5") == plain
         assert set(answers("--threshold", "0").values()) == {""} and "" not in answers("--threshold", "1").values()
-        handle = UnifiedLM.from_pretrained(model / "checkpoint_last.pt")
+        handle = load(model / "checkpoint_last.pt")
         assert handle.predictor().task.threshold == outcome.threshold.value
         first = items[0]
         assert handle.answer(first.question, first.context)["answer"] == expected[first.id]
@@ -323,7 +323,7 @@ def test_each_of_several_tasks_has_its_own(tmp_path):
     folder = span_model(tmp_path / "model", "one", "two")
     note(folder / "one", 0.1, together=["one", "two"])
     note(folder / "two", 0.9, together=["one", "two"])
-    handle = UnifiedLM.from_pretrained(folder)
+    handle = load(folder)
     assert [handle.predictor(head=name).task.threshold for name in ("one", "two")] == [0.1, 0.9]
 
 

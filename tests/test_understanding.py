@@ -13,8 +13,9 @@ from unified.checkpoints.parameters import load_parameters
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.heads import Classification, Codec, Regression, Tagging
+from unified.tasks.heads import Classification, Regression, Tagging
 from unified.tasks.heads.batches import assembled, batches_of, units_of
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.coreference import Coreference

@@ -21,6 +21,7 @@ from unified.generation.lengths import PairLengths
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import TASKS, task_named
+from unified.tasks.composing import ask, summarize
 from unified.tasks.datasets.conversation import answer_pairs
 from unified.tasks.datasets.question_generation import question_pairs
 from unified.tasks.datasets.squad import read_squad_file
@@ -113,7 +114,7 @@ def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path, monkey
     lm = UnifiedLM.from_pretrained(folder / "run")
     found = lines(output)
     assert [one["id"] for one in found] == [str(i) for i in range(1, 21)]
-    assert [one["text"] for one in found] == [lm.ask(c, a.text, start=a.start) for c, a in asked]
+    assert [one["text"] for one in found] == [ask(lm, c, a.text, start=a.start) for c, a in asked]
     # A broken run goes on where it stopped.
     complete = output.read_text()
     broken_run(monkeypatch, *words)
@@ -132,7 +133,7 @@ def test_what_is_not_read_is_said(asker, capsys):
     text = "w1 is w9 . " * 30
     assert (lm.lengths.max_source, lm.lengths.max_target) == (45, 48)
     with pytest.warns(UserWarning, match="1 of 2 texts have more than 45 tokens"):
-        found = lm.summarize([text, "w1 is w9 ."], beam=2)
+        found = summarize(lm, [text, "w1 is w9 ."], beam=2)
     assert found == lm.generate(
         [" ".join(text.split()[:45]), "w1 is w9 ."], beam=2, no_repeat_ngram=3, max_length=48
     )  # fmt: skip
@@ -141,7 +142,7 @@ def test_what_is_not_read_is_said(asker, capsys):
     assert json.loads(printed.out)["cut"] == 120 - 45
     assert printed.err.endswith("predict: 1 of 1 texts were cut; the model reads the first 45 tokens of a source\n")
     with pytest.raises(UnifiedError, match="got one text"):
-        lm.summarize(text)
+        summarize(lm, text)
     # Of a conversation the source has 22 words of history and question, the separator, and a chunk of 22 words.
     item = {"context": text, "question": "which colour has w1 ?", "history": [["w2 w3", "w4"]] * 10}
     assert main(["predict", "coqa_free", "--model", str(folder / "run"), json.dumps(item)]) == 0

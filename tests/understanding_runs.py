@@ -10,9 +10,10 @@ import torch
 
 from tests import fairseq_runs as fairseq
 from tests.task_folders import tokenizer, vocabulary
-from unified import UnifiedLM
+from unified import load
+from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.heads import Codec, Encoded, Understanding
+from unified.tasks.heads import Encoded, Understanding
 from unified.tasks.heads.batches import assembled
 
 UNUSED = [f"[unused{i}]" for i in (1, 2, 3, 4, 10, 11)]
@@ -42,7 +43,7 @@ def validations(result) -> list[dict]:
 
 def assert_answers_score_as_logged(save: Path, data: Path, items: Sequence, logged: Mapping) -> None:
     """Predictions of the model as it is loaded have the scores of the last validation."""
-    predictor = UnifiedLM.from_pretrained(save / "checkpoint_last.pt", data).predictor()
+    predictor = load(save / "checkpoint_last.pt", data=data).predictor()
     found = list(predictor.predict(items))
     assert [one["id"] for one in found] == [item.id for item in items]
     scores = predictor.task.score(items, found)

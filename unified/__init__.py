@@ -7,18 +7,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["UnifiedLM", "masks"]
+__all__ = ["TaskModel", "UnifiedLM", "load", "masks"]
 
 if TYPE_CHECKING:
     from unified import masks
     from unified.inference.language_model import UnifiedLM
+    from unified.tasks.loading import load
+    from unified.tasks.task_model import TaskModel
+
+#: The module of each public name.
+_HOMES = {
+    "TaskModel": "unified.tasks.task_model",
+    "UnifiedLM": "unified.inference.language_model",
+    "load": "unified.tasks.loading",
+}
 
 
 def __getattr__(name: str) -> object:
     if name == "masks":
         return import_module("unified.masks")
-    if name == "UnifiedLM":
-        return import_module("unified.inference.language_model").UnifiedLM
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

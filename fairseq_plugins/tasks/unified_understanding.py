@@ -17,9 +17,10 @@ from fairseq_plugins.scores import Predictions
 from fairseq_plugins.task import DictionaryTask
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
 from unified.objectives.corruption import maskable
-from unified.tasks.heads import HEADS, Codec, Encoded, HeadEntry, Understanding, parse_heads
+from unified.tasks.heads import HEADS, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tasks.heads.base import require_markable
 from unified.tasks.heads.batches import packed_length
 from unified.tokenization import load_tokenizer

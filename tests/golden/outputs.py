@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from unified import UnifiedLM
+from unified import load
 
 PROMPTS = ("the red house", "a green tree runs", "new river")
 SOURCES = ("w1 w2 w3 w4", "w5 . w6 w7", "w29 w3 w11 w2 w8 w1")
@@ -14,7 +14,7 @@ SOURCES = ("w1 w2 w3 w4", "w5 . w6 w7", "w29 w3 w11 w2 w8 w1")
 
 def texts(checkpoint: Path, folder: Path) -> dict[str, list[str]]:
     """What a model writes by greedy search, by beam search and by draws: for sources, or behind prompts."""
-    handle = UnifiedLM.from_pretrained(checkpoint, data=folder)
+    handle = load(checkpoint, data=folder)
     starts = SOURCES if folder.name == "pairs" else PROMPTS
     found = {
         "greedy": handle.generate(starts, max_length=16),
@@ -26,13 +26,13 @@ def texts(checkpoint: Path, folder: Path) -> dict[str, list[str]]:
 
 def fillings(checkpoint: Path, folder: Path) -> dict[str, list]:
     """The five best entries of two masked places, with their probabilities."""
-    places = UnifiedLM.from_pretrained(checkpoint, data=folder).fill_mask("the red <mask> sees a <mask> river")
+    places = load(checkpoint, data=folder).fill_mask("the red <mask> sees a <mask> river")
     return {str(number): [list(entry) for entry in best] for number, best in enumerate(places)}
 
 
 def predictions(checkpoint: Path, folder: Path) -> dict[str, str]:
     """The first prediction for the validation items as it is, and the hash of all."""
-    predictor = UnifiedLM.from_pretrained(checkpoint, folder).predictor()
+    predictor = load(checkpoint, data=folder).predictor()
     items = predictor.task.read(folder / "valid.jsonl")
     found = [json.dumps(one, sort_keys=True) for one in predictor.predict(items)]
     return {"first": found[0], "all": hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]}

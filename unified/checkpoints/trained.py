@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from unified.checkpoints.files import fingerprint, save
-from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD, heads_of_objectives
+from unified.checkpoints.heads import OPTIONAL_HEADS, heads_of_objectives
 from unified.checkpoints.parameters import load_parameters
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -29,7 +29,6 @@ from unified.generation.lengths import PairLengths
 from unified.kernels.cpu import accelerate
 from unified.model import TransformerConfig, UnifiedModel
 from unified.reports.results import FILE_NAME, chosen_run, read_results
-from unified.tasks.heads import HEADS, Understanding
 from unified.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ logger = logging.getLogger(__name__)
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: What helps where a checkpoint's dictionary is not found.
-_WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of UnifiedLM.from_pretrained in Python)"
+_WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of unified.load in Python)"
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
 _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
@@ -69,7 +68,7 @@ def _scored(folder: Path) -> list[str]:
 
 
 def find_data(path: Path, content: dict, data: str | os.PathLike | None = None) -> Path:
-    """The folder with the dictionary of a checkpoint, see :meth:`UnifiedLM.from_pretrained`."""
+    """The folder with the dictionary of a checkpoint, see :func:`unified.load`."""
     if data is not None:
         dictionary_file(Path(data))
         return Path(data)
@@ -148,23 +147,6 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[UnifiedModel, Voca
     model = UnifiedModel.for_language(trained.config)
     load_parameters(model, trained.parameters, OPTIONAL_HEADS, [f"heads.{name}." for name in own])
     return accelerate(model).eval(), trained.vocabulary, trained.writes
-
-
-def restore_tasks(path: Path, content: dict, folder: Path) -> tuple[UnifiedModel, dict[str, Understanding], Vocabulary]:
-    """The model of a loaded checkpoint of ``--task unified_understanding``, its tasks by the names of their heads, and
-    the vocabulary in ``folder``.
-
-    Raises:
-        UnifiedError: as :func:`read`; or a head is unknown, or the parameters do not fit.
-    """
-    trained, tasks = read(path, content, folder), {}
-    for name, kept in heads_of(content).items():
-        if kept.get("head") not in HEADS:
-            raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(HEADS)}")
-        tasks[name] = HEADS[kept["head"]](**kept["settings"])
-    model = UnifiedModel.for_tasks(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
-    load_parameters(model, trained.parameters, unused_allowed_prefixes=[TOKEN_HEAD])
-    return accelerate(model).eval(), tasks, trained.vocabulary
 
 
 def heads_of(content: dict) -> dict[str, dict]:

@@ -1,75 +1,53 @@
-"""``UnifiedLM``: a trained model for Python users, straight from fairseq's checkpoint file, without fairseq."""
+"""``UnifiedLM``: a trained language model for Python users, from fairseq's checkpoint file without fairseq."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
-import numpy as np
 import torch
 
 from unified.arguments import by_length, require_integer, require_list, require_text, require_texts
-from unified.checkpoints import load_checkpoint
-from unified.checkpoints.trained import (
-    find_checkpoint,
-    find_data,
-    heads_of,
-    pair_lengths,
-    restore,
-    restore_tasks,
-    sequence_length,
-)
-from unified.corpus.annotate import Annotator
-from unified.data.collate import collate
-from unified.data.example import Batch, Example
-from unified.data.targets import BOUNDARY, TOKEN, ExampleTargets
-from unified.data.vocabulary import MASK, Vocabulary
+from unified.checkpoints.trained import heads_of, pair_lengths, restore
+from unified.data.example import Batch
+from unified.data.targets import BOUNDARY, TOKEN
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
-from unified.inference.embedding import Embedding
-from unified.masks import TEXT_MASKS, permutation
+from unified.inference.filling import around_runs, masked_batch
+from unified.inference.trained_model import CheckpointFiles, SymbolTokenizer, TrainedModel, require_alike
 from unified.model import UnifiedModel
-from unified.objectives.spans import runs
-from unified.objectives.xlnet import CLS_TYPE
 from unified.runtime.devices import usable_device
-from unified.tasks.answering import Answering
-from unified.tasks.composing import Composing
-from unified.tasks.ensembles import joined, require_alike
-from unified.tasks.found_thresholds import found_thresholds
-from unified.tasks.heads import Codec
-from unified.tasks.heads.named_entities import NOTHING_TO_MARK
-from unified.tasks.prediction import Predictor
-from unified.tokenization import Tokenizer, load_tokenizer, parts_of, tokenizer_files
+from unified.tokenization import Tokenizer, parts_of
 
 
-class SymbolTokenizer:
-    """Text as its symbols separated by blanks: what folders of plain ``fairseq-preprocess`` hold."""
+def require_no_heads(heads: Collection[str]) -> None:
+    """Refuse a model that was fine-tuned for tasks, whose heads have these names, where tokens are to be predicted.
 
-    def encode(self, text: str) -> list[str]:
-        return text.split()
+    Raises:
+        UnifiedError: there is a name.
+    """
+    if heads:
+        raise UnifiedError(
+            f"the model was fine-tuned for {', '.join(heads)} and predicts no tokens; take the language "
+            "model it came from"
+        )
 
-    def decode(self, pieces: list[str]) -> str:
-        return " ".join(pieces)
 
-
-class UnifiedLM(Answering, Composing, Embedding):
-    """A language model, or a model of a task of understanding, with its vocabulary and tokenizer.
+class UnifiedLM(TrainedModel):
+    """A language model with its vocabulary and tokenizer: it fills, generates, scores and embeds.
 
     Attributes:
-        model: in eval mode.
-        vocabulary, tokenizer: from the data folder it was trained on.
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
-        folder: where vocabulary and tokenizer came from.
-        predictors: of the tasks that it was fine-tuned for, by the names of their heads; none for a language model.
         lengths: of the pairs that it was fine-tuned on, the defaults of generation.
-        others: further models that answer or write together with it, see :meth:`ensemble`.
     """
+
+    others: tuple[UnifiedLM, ...]
 
     def __init__(
         self,
@@ -78,121 +56,74 @@ class UnifiedLM(Answering, Composing, Embedding):
         tokenizer: Tokenizer | SymbolTokenizer,
         writes: str,
         folder: Path,
-        predictors: Mapping[str, Predictor] = MappingProxyType({}),
         lengths: PairLengths = PairLengths(),  # noqa: B008 (it is frozen)
         others: Sequence[UnifiedLM] = (),
     ):
-        self.model, self.vocabulary, self.tokenizer = model.eval(), vocabulary, tokenizer
-        self.writes, self.folder, self.predictors = writes, folder, predictors
-        self.lengths, self.others = lengths, tuple(others)
-        self.special = vocabulary.special
+        super().__init__(model, vocabulary, tokenizer, folder, others)
+        self.writes, self.lengths = writes, lengths
 
     @classmethod
     def from_pretrained(
-        cls,
-        path: str | os.PathLike,
-        data: str | os.PathLike | None = None,
-        device: str | torch.device = "cpu",
-        annotator: Annotator | None = None,
+        cls, path: str | os.PathLike, data: str | os.PathLike | None = None, device: str | torch.device = "cpu"
     ) -> UnifiedLM:
-        """Load a checkpoint of ``fairseq-train --task unified_lm`` or ``unified_understanding``.
-
-        Args:
-            path: the file, or a folder with ``checkpoint_best.pt`` or else ``checkpoint_last.pt``; of a folder of
-                ``unified finetune`` it is the one that was scored. The threshold of "no answer" that was chosen with
-                it on the development set counts.
-            data: folder with dictionary and tokenizer; default: the checkpoint's own folder if it has a dictionary,
-                else the data folder it was trained on, or ``data`` beside the checkpoint.
-            device: "cpu", "cuda", "cuda:1", ...
-            annotator: finds the named entities of texts, for a model of a task whose attention reads them; items that
-                name theirs need none.
+        """Load a checkpoint of ``fairseq-train --task unified_lm``, see :func:`unified.load`.
 
         Raises:
-            UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together; or there is
-                an annotator, but the model reads no entities; or the machine has no such device.
+            UnifiedError: a file is missing or damaged, or checkpoint and dictionary do not belong together; or the
+                model was fine-tuned for a task that predicts no tokens; or the machine has no such device.
         """
         device = usable_device(device)
-        path = find_checkpoint(path)
-        content = load_checkpoint(path)
-        folder = find_data(path, content, data)
-        tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
-        if not heads_of(content):
-            if annotator is not None:
-                raise UnifiedError(NOTHING_TO_MARK)
-            model, vocabulary, writes = restore(path, content, folder)
-            return cls(model.to(device), vocabulary, tokenizer, writes, folder, lengths=pair_lengths(content))
-        model, tasks, vocabulary = restore_tasks(path, content, folder)
-        codec = Codec.for_model(model.config, tokenizer, vocabulary, sequence_length(content))
-        model.to(device)
-        for name, threshold in found_thresholds(path, tasks).items():
-            tasks[name] = tasks[name].with_threshold(threshold.value, threshold.found_on)
-        predictors = {name: Predictor(model, name, task, codec, annotator=annotator) for name, task in tasks.items()}
-        return cls(model, vocabulary, tokenizer, "nothing", folder, predictors)
+        return cls.of_files(CheckpointFiles.read(path, data), device)
 
     @classmethod
-    def ensemble(
-        cls,
-        paths: Sequence[str | os.PathLike],
-        device: str | torch.device = "cpu",
-        annotator: Annotator | None = None,
-    ) -> UnifiedLM:
-        """Load several models that were fine-tuned for the same task; they answer, or write, together.
+    def of_files(cls, files: CheckpointFiles, device: str | torch.device = "cpu") -> UnifiedLM:
+        """The model of a checkpoint that has been read.
 
-        Classes, tags and choices have the mean of the models' probabilities, numbers are means, the scores of starts
-        and ends of answers are means, and so are the thresholds of "no answer". Each token that is written is chosen by
-        the mean of its probabilities.
+        Raises:
+            UnifiedError: see :meth:`from_pretrained`.
+        """
+        try:
+            require_no_heads(heads_of(files.content))
+        except UnifiedError as error:
+            raise UnifiedError(f"{files.path}: {error}") from None
+        model, vocabulary, writes = restore(files.path, files.content, files.folder)
+        lengths = pair_lengths(files.content)
+        return cls(model.to(device), vocabulary, files.tokenizer, writes, files.folder, lengths)
+
+    @classmethod
+    def ensemble(cls, paths: Sequence[str | os.PathLike], device: str | torch.device = "cpu") -> UnifiedLM:
+        """Load several models that write together: each token is chosen by the mean of its probabilities.
 
         Args:
             paths: at least one, see :meth:`from_pretrained`.
-            annotator: see there.
 
         Raises:
             UnifiedError: a model cannot be loaded, or two do not belong together: they differ in vocabulary, tokenizer,
-                head, labels or lengths; or models of such a task cannot answer together.
+                way of writing, positions or lengths.
         """
         paths = list(map(str, require_list("paths", paths)))
-        if not paths:
-            raise UnifiedError("an ensemble needs at least one model")
-        handles = [cls.from_pretrained(path, device=device, annotator=annotator) for path in paths]
-        first, *others = handles
-        if not others:
-            return first
-        require_alike(paths, handles)
-        rows = zip(*(handle.predictors.values() for handle in handles), strict=True)
-        predictors = {name: joined(row) for name, row in zip(first.predictors, rows, strict=True)}
-        own = first.vocabulary, first.tokenizer, first.writes, first.folder
-        return cls(first.model, *own, predictors, first.lengths, others)
+        return cls.together(paths, [cls.from_pretrained(path, device=device) for path in paths])
 
-    @property
-    def device(self) -> torch.device:
-        return self.model.transformer.embeddings.tokens.weight.device
-
-    def eval(self) -> UnifiedLM:
-        """Switch dropout off (it is off after loading)."""
-        for one in (self, *self.others):
-            one.model.eval()
-        return self
-
-    def to(self, device: str | torch.device) -> UnifiedLM:
-        """Move the model.
+    @classmethod
+    def together(cls, names: Sequence[str], models: Sequence[UnifiedLM]) -> UnifiedLM:
+        """One model of several loaded ones, which users know by ``names``; see :meth:`ensemble`.
 
         Raises:
-            UnifiedError: the machine has no such device.
+            UnifiedError: there is none, or two do not belong together.
         """
-        device = usable_device(device)
-        for one in (self, *self.others):
-            one.model.to(device)
-        return self
+        require_alike(names, models)
+        first, *others = models
+        own = first.vocabulary, first.tokenizer, first.writes, first.folder, first.lengths
+        return cls(first.model, *own, others) if others else first
 
-    # Text and ids
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of a text, without special symbols.
-
-        Raises:
-            UnifiedError: this is no text.
-        """
-        return self.vocabulary.encode(self.tokenizer.encode(require_text("text", text))).tolist()
+    def shared_facts(self) -> dict[str, object]:
+        return {
+            **super().shared_facts(),
+            "heads": [],
+            "ways of writing": self.writes,
+            "lengths of sources and targets": self.lengths,
+            "numbers of positions": self.model.config.position_limit,
+        }
 
     def encode_source(self, source: str | Sequence[str]) -> list[int]:
         """Ids of a source; of a list of parts with the separator between them, as `unified prepare` has it.
@@ -206,23 +137,6 @@ class UnifiedLM(Answering, Composing, Embedding):
         for number, part in enumerate(parts_of(source)):
             ids += [self.special.separator, *self.encode(part)] if number else self.encode(part)
         return ids
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Symbols of ids; begin, separator and padding are left out."""
-        silent = (self.special.begin, self.special.separator, self.special.pad)
-        return [self.vocabulary.symbols[i] for i in map(int, ids) if i not in silent]
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text that ids stand for.
-
-        Raises:
-            UnifiedError: an id is beyond the vocabulary.
-        """
-        ids = list(map(int, ids))
-        beyond = [i for i in ids if not 0 <= i < len(self.vocabulary)]
-        if beyond:
-            raise UnifiedError(f"ids must be from 0 to {len(self.vocabulary) - 1}, got {beyond[0]}")
-        return self.tokenizer.decode(self.pieces(ids))
 
     # Predicting hidden tokens
 
@@ -240,7 +154,7 @@ class UnifiedLM(Answering, Composing, Embedding):
         """
         require_text("text", text)
         self._require_one_model("fill_mask")
-        self._require_token_head()
+        self.model.head(TOKEN)  # refuses a model without one, before the text is looked at
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
         return self._best(self.model.logits(self.model.hidden(batch, places=batch.targets[TOKEN].places)), top)
 
@@ -256,73 +170,16 @@ class UnifiedLM(Answering, Composing, Embedding):
         """
         require_text("text", text)
         self._require_one_model("fill_span")
-        self._require_language_model()
         batch = self._masked(text, query_stream=False)
         tokens, states = batch.tokens[0], self.model.hidden(batch)[0]
-        first, lengths = runs((tokens == self.special.mask).cpu().numpy())
-        reach = self.model.config.boundary_offsets
-        if reach and lengths.max() > reach:
-            raise UnifiedError(
-                f"a run of {lengths.max()} {MASK} is longer than the span-boundary head reaches: {reach}"
-            )
-        if first[0] == 1 or first[-1] + lengths[-1] == len(tokens) - 1:
-            raise UnifiedError(f"{MASK} at an end of the text has no neighbour there; give a token on both sides")
-        inside = np.repeat(np.cumsum(lengths) - lengths, lengths)
-        places = np.stack([np.repeat(first - 1, lengths), np.repeat(first + lengths, lengths)], axis=1)
-        distances = np.arange(lengths.sum()) - inside
-        places, distances = (torch.from_numpy(array).to(self.device) for array in (places, distances))
-        before, behind = (states.index_select(0, side) for side in places.unbind(1))
-        return self._best(self.model.head(BOUNDARY)(before, behind, distances, self.model.symbols), top)
-
-    def _require_one_model(self, method: str) -> None:
-        if self.others:
-            raise UnifiedError(f"{method} asks a single model; this is an ensemble of {1 + len(self.others)}")
-
-    def _require_language_model(self) -> None:
-        if self.predictors:
-            raise UnifiedError(
-                f"the model was fine-tuned for {', '.join(self.predictors)} and predicts no tokens; take the language "
-                "model it came from"
-            )
-
-    def _require_token_head(self) -> None:
-        self._require_language_model()
-        self.model.head(TOKEN)
+        around, distances = around_runs(tokens, self.special.mask, self.model.config.boundary_offsets)
+        before, behind = (states.index_select(0, side) for side in around.to(self.device).unbind(1))
+        head = self.model.head(BOUNDARY)
+        return self._best(head(before, behind, distances.to(self.device), self.model.symbols), top)
 
     def _masked(self, text: str, query_stream: bool) -> Batch:
-        """CLS text SEP, under the model's mask; or text SEP CLS, as XLNet has it, which does not see its masks."""
-        parts = text.split(MASK)
-        if len(parts) == 1:
-            raise UnifiedError(f"a text with at least one {MASK} is needed, got {text[:60]!r}")
-        ids = self.encode(parts[0])
-        for part in parts[1:]:
-            ids += [self.special.mask, *self.encode(part)]
-        begin, end = self.special.begin, self.special.separator
-        ids = [*ids, end, begin] if query_stream else [begin, *ids, end]
-        if len(ids) > self.model.config.position_limit:
-            raise UnifiedError(
-                f"the text has {len(ids)} tokens with its special symbols, the model takes "
-                f"{self.model.config.max_positions}"
-            )
-        tokens = np.array(ids, dtype=np.int64)
-        hidden = np.flatnonzero(tokens == self.special.mask)
-        if query_stream:
-            token_types, mask = np.zeros_like(tokens), permutation((tokens == self.special.mask).astype(np.int64))
-            token_types[-1] = CLS_TYPE
-        else:
-            codec = Codec.for_model(self.model.config, self.tokenizer, self.vocabulary, len(tokens))
-            token_types = np.full_like(tokens, codec.token_types[0])
-            mask = TEXT_MASKS[codec.mask](len(tokens))
-        example = Example(
-            group="masked",
-            tokens=tokens,
-            positions=np.arange(len(tokens)),
-            token_types=token_types,
-            mask=mask,
-            targets={TOKEN: ExampleTargets.at(hidden, tokens[hidden])},
-            query_stream=query_stream,
-        )
-        return collate([[example]], None, (example.group,), self.special.pad).to(self.device)
+        own = self.model.config, self.tokenizer, self.vocabulary
+        return masked_batch(text, self.encode, *own, query_stream).to(self.device)
 
     def _best(self, logits: torch.Tensor, top: int) -> list[list[tuple[str, float]]]:
         """The ``top`` symbols of each row of (N, V), best first, with their probabilities."""
@@ -459,7 +316,7 @@ class UnifiedLM(Answering, Composing, Embedding):
 
     def scheme(self, prompt: bool | None = None) -> str:
         """Name of the decoding scheme for sources, or for prompts."""
-        self._require_token_head()
+        self.model.head(TOKEN)
         if self.model.config.reads_entities:
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if self.writes == "nothing":

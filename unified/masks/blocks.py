@@ -9,23 +9,26 @@ and the first key disappears after the last query looks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
 from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
+from unified.masks.vectors import MaskVectors
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
 
-    from unified.masks.mask import AttentionMask, MaskMod
+#: (batch, head, query, key) indices -> whether the query may attend to the key, as FlexAttention wants it.
+MaskMod = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 _LARGEST = torch.iinfo(torch.int32).max
 _WORST = {"amin": _LARGEST, "amax": torch.iinfo(torch.int32).min}
 
 
-def mask_mod(mask: AttentionMask) -> MaskMod:
+def mask_mod(mask: MaskVectors) -> MaskMod:
     """The rule as a function of (batch, head, query, key); a mask of one row serves every row of a batch."""
     _refuse_last_key(mask)
     step, start, stop = mask.query_step, mask.key_start, mask.key_stop
@@ -51,7 +54,7 @@ def mask_mod(mask: AttentionMask) -> MaskMod:
     return rows_but_self if mask.batched else one_row_but_self
 
 
-def block_mask(mask: AttentionMask, block_size: int) -> BlockMask:
+def block_mask(mask: MaskVectors, block_size: int) -> BlockMask:
     """See :meth:`unified.masks.AttentionMask.block_mask`."""
     from torch.nn.attention.flex_attention import BlockMask
 
@@ -76,7 +79,7 @@ def block_mask(mask: AttentionMask, block_size: int) -> BlockMask:
     )
 
 
-def visible_blocks(mask: AttentionMask, block_size: int) -> tuple[torch.Tensor, torch.Tensor]:
+def visible_blocks(mask: MaskVectors, block_size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(some pair may be visible, every pair is visible), bool (B, query blocks, key blocks) each; B = 1 for one row.
 
     A block cut off by the end of the row is never full, as in ``create_block_mask``, and neither is one with padding.
@@ -109,7 +112,7 @@ def carried(document: torch.Tensor) -> torch.Tensor:
     return document.gather(-1, last)
 
 
-def _refuse_last_key(mask: AttentionMask) -> None:
+def _refuse_last_key(mask: MaskVectors) -> None:
     if mask.last_key is not None:
         raise ValueError("FlexAttention serves steps alone; this mask limits its queries by last_key too")
 

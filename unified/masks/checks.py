@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from unified.masks.blocks import carried
 from unified.masks.constants import NO_KEY, NOWHERE
-
-if TYPE_CHECKING:
-    from unified.masks.mask import AttentionMask
+from unified.masks.vectors import MaskVectors
 
 STRUCTURES = ("full", "causal", "mixed")
 
@@ -50,7 +47,7 @@ def check_last_key(name: str, last_key: torch.Tensor, query_step: torch.Tensor) 
         raise ValueError(f"{name} must be int64 of the shape of query_step, {tuple(query_step.shape)}, got {got}")
 
 
-def check_mask(mask: AttentionMask) -> None:
+def check_mask(mask: MaskVectors) -> None:
     """Raise a ValueError that names the first field that does not make a mask, and what arrived."""
     _check_shapes(mask)
     if mask.query_step.numel() and int(mask.query_step.min()) < 0:
@@ -65,7 +62,7 @@ def check_mask(mask: AttentionMask) -> None:
         _check_structure(mask)
 
 
-def _check_shapes(mask: AttentionMask) -> None:
+def _check_shapes(mask: MaskVectors) -> None:
     vectors = {"query_step": mask.query_step, "key_start": mask.key_start, "key_stop": mask.key_stop}
     if mask.document_ends is not None:
         vectors["document_ends"] = mask.document_ends
@@ -91,7 +88,7 @@ def _check_shapes(mask: AttentionMask) -> None:
         raise ValueError(f"exclude_self must be True or False, got {mask.exclude_self!r}")
 
 
-def _check_documents(mask: AttentionMask, ends: torch.Tensor) -> None:
+def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:
     """Documents follow each other, and no query looks beyond the last one."""
     if ends.shape[-1] == 0:
         raise ValueError("document_ends must name at least one document, got none")
@@ -112,7 +109,7 @@ def _check_documents(mask: AttentionMask, ends: torch.Tensor) -> None:
             raise ValueError(f"the {name} of a document must stand together, got documents {documents.tolist()}")
 
 
-def _check_own_keys(mask: AttentionMask, own: torch.Tensor) -> None:
+def _check_own_keys(mask: MaskVectors, own: torch.Tensor) -> None:
     """Own keys exist and are distinct."""
     if own.numel() == 0:
         return
@@ -125,7 +122,7 @@ def _check_own_keys(mask: AttentionMask, own: torch.Tensor) -> None:
         raise ValueError(f"query_key must be distinct, got {int(ordered[..., 1:][twice][0])} twice")
 
 
-def _check_structure(mask: AttentionMask) -> None:
+def _check_structure(mask: MaskVectors) -> None:
     """A claim of structure is true; a backend would trust it."""
     dense = mask.dense()
     claimed = torch.ones_like(dense) if mask.structure == "full" else torch.ones_like(dense).tril()

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-if TYPE_CHECKING:
-    from unified.masks.mask import AttentionMask
+from unified.masks.vectors import MaskVectors
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -54,7 +52,7 @@ class Leak:
         return f"query {self.query} {', which '.join(seen)}{rest}, its own label"
 
 
-def is_transitive(mask: AttentionMask) -> bool:
+def is_transitive(mask: MaskVectors) -> bool:
     """Tells whether stacked layers show every query exactly the keys that one layer shows it.
 
     Every token is then shown no longer than everything it has read. Self-attention masks of the six papers are
@@ -129,7 +127,7 @@ def _maximum_of_intervals(first: IntArray, end: IntArray, value: IntArray, count
     return maximum
 
 
-def leaks(mask: AttentionMask, read: Integers, label_key: Integers) -> list[Leak]:
+def leaks(mask: MaskVectors, read: Integers, label_key: Integers) -> list[Leak]:
     """Finds the predictions that can reach their own label through any number of layers.
 
     Works for every mask of one row, transitive or not, with ``exclude_self`` and ``last_key``. The residual stream of a
@@ -179,7 +177,7 @@ class _View:
     ``exclude_self`` is left out on purpose: a query holds its own token anyway, so a way through it leads nowhere new.
     """
 
-    def __init__(self, mask: AttentionMask) -> None:
+    def __init__(self, mask: MaskVectors) -> None:
         self.query_step = _array(mask.query_step)
         self.key_start, self.key_stop = _array(mask.key_start), _array(mask.key_stop)
         self.query_key = _array(mask.own_keys)

@@ -1,27 +1,26 @@
-"""The three integers of a mask, and what can be made of them."""
+"""Masks of three integers per token, and what can be made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from unified.masks import steps
+from unified.masks import blocks, pictures, steps
+from unified.masks.blocks import MaskMod
 from unified.masks.checks import check_integers, check_last_key, check_length, check_mask
-from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_DOCUMENT, NO_KEY, NOWHERE
+from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE
+from unified.masks.vectors import MaskVectors
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
 
-#: (batch, head, query, key) indices -> whether the query may attend to the key, as FlexAttention wants it.
-MaskMod = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AttentionMask:
+class AttentionMask(MaskVectors):
     """The mask of one row, or of B rows of equal length: a key is visible from one step until another.
 
     Query ``i`` may attend to key ``j`` when ``key_start[j] <= query_step[i] < key_stop[j]``. Only the order of the
@@ -51,74 +50,10 @@ class AttentionMask:
         ValueError: shapes, dtypes or values do not make a mask.
     """
 
-    query_step: torch.Tensor
-    key_start: torch.Tensor
-    key_stop: torch.Tensor
-    document_ends: torch.Tensor | None = None
-    query_key: torch.Tensor | None = None
-    exclude_self: bool = False
-    structure: str = "mixed"
-    last_key: torch.Tensor | None = None
-
     __hash__ = None  # type: ignore[assignment]  # masks are equal by value, and tensors can be written to
 
     def __post_init__(self) -> None:
         check_mask(self)
-
-    @classmethod
-    def unchecked(
-        cls,
-        *,
-        query_step: torch.Tensor,
-        key_start: torch.Tensor,
-        key_stop: torch.Tensor,
-        document_ends: torch.Tensor | None = None,
-        query_key: torch.Tensor | None = None,
-        exclude_self: bool = False,
-        structure: str = "mixed",
-        last_key: torch.Tensor | None = None,
-    ) -> AttentionMask:
-        """Makes a mask of steps that are right by construction: looks at no value, so nothing waits for a GPU."""
-        mask = object.__new__(cls)
-        vars(mask).update(
-            query_step=query_step,
-            key_start=key_start,
-            key_stop=key_stop,
-            document_ends=document_ends,
-            query_key=query_key,
-            exclude_self=exclude_self,
-            structure="mixed" if exclude_self else structure,
-            last_key=last_key,
-        )
-        return mask
-
-    @property
-    def batched(self) -> bool:
-        """True for (B, T), False for one row (T,)."""
-        return self.query_step.dim() == 2
-
-    @property
-    def query_length(self) -> int:
-        """T."""
-        return self.query_step.shape[-1]
-
-    @property
-    def key_length(self) -> int:
-        """S."""
-        return self.key_start.shape[-1]
-
-    @property
-    def device(self) -> torch.device:
-        return self.key_start.device
-
-    @property
-    def own_keys(self) -> torch.Tensor:
-        """``query_key`` where it is given, else what None means; int64 (T,) or (B, T)."""
-        if self.query_key is not None:
-            return self.query_key
-        if self.query_length == self.key_length:
-            return torch.arange(self.query_length, device=self.device).expand(self.query_step.shape)
-        return torch.full(self.query_step.shape, NO_KEY, device=self.device)
 
     def to(self, device: torch.device | str) -> AttentionMask:
         """The same mask on another device."""
@@ -133,17 +68,6 @@ class AttentionMask:
         if not self.batched:
             raise ValueError("rows takes a batch, got one row")
         return self._replace(**{name: value[which] for name, value in self.tensors().items()})
-
-    def dense(self) -> torch.Tensor:
-        """The definition: bool (T, S), or (B, T, S); True where query t may attend to key s."""
-        step = self.query_step.unsqueeze(-1)
-        visible = (self.key_start.unsqueeze(-2) <= step) & (step < self.key_stop.unsqueeze(-2))
-        places = torch.arange(self.key_length, device=self.device)
-        if self.exclude_self:
-            visible &= places != self.own_keys.unsqueeze(-1)
-        if self.last_key is not None:
-            visible &= places <= self.last_key.unsqueeze(-1)
-        return visible
 
     def for_sdpa(self) -> torch.Tensor:
         """:meth:`dense` with an axis for heads: bool (B, 1, T, S), or (1, 1, T, S) of one row.
@@ -174,18 +98,14 @@ class AttentionMask:
     @property
     def mask_mod(self) -> MaskMod:
         """The rule as FlexAttention wants it, a function of (batch, head, query, key) indices."""
-        from unified.masks.blocks import mask_mod
-
-        return mask_mod(self)
+        return blocks.mask_mod(self)
 
     def block_mask(self, block_size: int = 128) -> BlockMask:
         """FlexAttention's BlockMask for :attr:`mask_mod`, without a look at token pairs.
 
         Made from extremes of the steps per block and document; see :mod:`unified.masks.blocks`.
         """
-        from unified.masks.blocks import block_mask
-
-        return block_mask(self, block_size)
+        return blocks.block_mask(self, block_size)
 
     def without_self(self) -> AttentionMask:
         """No query attends to its own key (ANNA). A row that saw itself alone sees nothing now."""
@@ -326,30 +246,6 @@ class AttentionMask:
             last_key=None if self.last_key is None else self.last_key[index],
         )
 
-    def query_documents(self) -> torch.Tensor:
-        """int64 (T,) or (B, T), the number of each query's document, NO_DOCUMENT (-1) for padding."""
-        return self._documents_at(self.query_step)
-
-    def key_documents(self) -> torch.Tensor:
-        """int64 (S,) or (B, S), the number of each key's document, NO_DOCUMENT (-1) for keys that nobody sees."""
-        return self._documents_at(self.key_start.clamp(min=GIVEN), self.key_start >= self.key_stop)
-
-    def given_keys(self) -> torch.Tensor:
-        """bool (S,), the keys of one row that are visible from the first step of their document on."""
-        if self.document_ends is None:
-            return self.key_start <= GIVEN
-        starts = torch.cat([self.document_ends.new_zeros(1), self.document_ends[:-1]])
-        return self.key_start <= starts[self.key_documents().clamp(min=0)]
-
-    @property
-    def document_count(self) -> int:
-        """D, the most documents that a row may have."""
-        return 1 if self.document_ends is None else self.document_ends.shape[-1]
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """The fields that are tensors, by name; those that are None are left out."""
-        return {field: value for field, value in vars(self).items() if isinstance(value, torch.Tensor)}
-
     def __eq__(self, other: object) -> bool:
         """Whether all fields hold equal values; who sees whom may be the same in other numbers, see :meth:`dense`."""
         if not isinstance(other, AttentionMask):
@@ -363,9 +259,7 @@ class AttentionMask:
         )
 
     def __str__(self) -> str:
-        from unified.masks.pictures import text
-
-        return text(self)
+        return pictures.text(self)
 
     def __repr__(self) -> str:
         shape = tuple(self.query_step.shape)
@@ -374,26 +268,7 @@ class AttentionMask:
 
     def _repr_svg_(self) -> str:
         """The picture that notebooks show."""
-        from unified.masks.pictures import svg
-
-        return svg(self)
-
-    def _documents_at(self, at: torch.Tensor, hidden: torch.Tensor | None = None) -> torch.Tensor:
-        """The document of each step, at least 0; NO_DOCUMENT for what is hidden or lies behind all documents."""
-        if self.document_ends is None:
-            number, none = torch.zeros(at.shape, dtype=torch.int64, device=at.device), at == NOWHERE
-        else:
-            number = torch.searchsorted(self.document_ends, at.contiguous(), right=True)
-            none = number == self.document_count
-        return number.masked_fill_(none if hidden is None else none | hidden, NO_DOCUMENT)
-
-    @property
-    def steps(self) -> int:
-        """The length of one row's time axis: its queries look at steps 0 to ``steps - 1``. Reads values."""
-        if self.document_ends is not None:
-            return int(self.document_ends[-1])
-        steps = self.query_step[self.query_step != NOWHERE]
-        return 1 + int(steps.max()) if steps.numel() else 0
+        return pictures.svg(self)
 
     def _replace(self, **changes: torch.Tensor | bool | str | None) -> AttentionMask:
         return AttentionMask.unchecked(**(vars(self) | changes))

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
-from unified.masks.mask import AttentionMask
+from unified.masks.vectors import MaskVectors
 
 VISIBLE, HIDDEN = "■", "·"
 #: What the text picture shows of a large mask: places per side, rows of a batch.
@@ -27,7 +27,7 @@ KINDS = (
 )
 
 
-def text(mask: AttentionMask) -> str:
+def text(mask: MaskVectors) -> str:
     """One line per query, one square per key, steps at the margins; large masks are cut.
 
     At the left stands the step at which a query looks, above a key the step at which it appears, and below that, where
@@ -42,7 +42,7 @@ def text(mask: AttentionMask) -> str:
     return "\n".join([f"{rows} rows, each of {_summary(mask)}", *pictures, *rest])
 
 
-def plot(mask: AttentionMask, path: str | Path, tokens: Sequence[str] | None = None) -> None:
+def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = None) -> None:
     """Draw a mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only); the rows of a batch below
     each other.
 
@@ -65,7 +65,7 @@ def plot(mask: AttentionMask, path: str | Path, tokens: Sequence[str] | None = N
         Path(path).write_bytes(png(mask))
 
 
-def kinds(mask: AttentionMask) -> np.ndarray:
+def kinds(mask: MaskVectors) -> np.ndarray:
     """(T, S) indices into :data:`KINDS` for one row."""
     visible = mask.dense().cpu().numpy()
     given, own = mask.given_keys().cpu().numpy(), mask.own_keys.cpu().numpy()
@@ -74,21 +74,21 @@ def kinds(mask: AttentionMask) -> np.ndarray:
     return cells
 
 
-def row_of(mask: AttentionMask, row: int) -> AttentionMask:
+def row_of(mask: MaskVectors, row: int) -> MaskVectors:
     """One row of a batch."""
     vectors = {name: vector[row] for name, vector in mask.tensors().items()}
-    return AttentionMask.unchecked(**vectors, exclude_self=mask.exclude_self, structure=mask.structure)
+    return MaskVectors.unchecked(**vectors, exclude_self=mask.exclude_self, structure=mask.structure)
 
 
 # ---------------------------------------------------------------------- text
 
 
-def _summary(mask: AttentionMask) -> str:
+def _summary(mask: MaskVectors) -> str:
     without = ", without self" if mask.exclude_self else ""
     return f"{mask.query_length} queries (lines) and {mask.key_length} keys (columns), {mask.structure}{without}"
 
 
-def _text_row(mask: AttentionMask) -> str:
+def _text_row(mask: MaskVectors) -> str:
     query_labels, key_labels = _labels(mask)
     query_labels, key_labels = query_labels[:TEXT_PLACES], key_labels[:TEXT_PLACES]
     width = max((len(label) for labels in key_labels for label in labels), default=1)
@@ -109,7 +109,7 @@ def _joined(labels: list[list[str]]) -> list[str]:
     return [" ".join(label) for label in labels]
 
 
-def _labels(mask: AttentionMask) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+def _labels(mask: MaskVectors) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Of every query its step and of every key its interval as text, before them documents where a row has several."""
     queries: list[tuple[str, ...]] = [(step,) for step in query_names(mask)]
     keys = key_names(mask)
@@ -124,12 +124,12 @@ def _number(document: int) -> str:
     return "-" if document == NO_DOCUMENT else str(document)
 
 
-def query_names(mask: AttentionMask) -> list[str]:
+def query_names(mask: MaskVectors) -> list[str]:
     """The step at which each query of one row looks."""
     return ["-" if step == NOWHERE else str(step) for step in mask.query_step.tolist()]
 
 
-def key_names(mask: AttentionMask) -> list[tuple[str, ...]]:
+def key_names(mask: MaskVectors) -> list[tuple[str, ...]]:
     """Labels of each key of one row: the step at which it appears and, where that of some key is too early, disappears.
 
     Too early is before the end of the document. "∞" stands for a key that stays, "-" for one that nobody sees.
@@ -152,7 +152,7 @@ def key_names(mask: AttentionMask) -> list[tuple[str, ...]]:
 _FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
-def svg(mask: AttentionMask, tokens: Sequence[str] | None = None, title: str = "") -> str:
+def svg(mask: MaskVectors, tokens: Sequence[str] | None = None, title: str = "") -> str:
     """A mask as an SVG document: tokens and steps at the margins, cells coloured by :data:`KINDS`.
 
     The rows of a batch stand below each other.
@@ -230,7 +230,7 @@ class _Picture(NamedTuple):
         return parts
 
 
-def _picture(mask: AttentionMask, tokens: Sequence[str] | None) -> _Picture:
+def _picture(mask: MaskVectors, tokens: Sequence[str] | None) -> _Picture:
     key_tokens = [str(token) for token in (tokens if tokens is not None else range(mask.key_length))]
     query_tokens = [key_tokens[k] if k != NO_KEY else "?" for k in mask.own_keys.tolist()]
     key_steps = ["–".join(names) for names in key_names(mask)]
@@ -311,7 +311,7 @@ def _svg_legend(codes: Sequence[int], left: float, top: float) -> list[str]:
 # ---------------------------------------------------------------------- PNG
 
 
-def png(mask: AttentionMask) -> bytes:
+def png(mask: MaskVectors) -> bytes:
     """A mask as a PNG file: the cells of :func:`svg` without labels."""
     rows = [row_of(mask, i) for i in range(len(mask.query_step))] if mask.batched else [mask]
     return encode_png(np.concatenate([_pixels(kinds(row)) for row in rows]))

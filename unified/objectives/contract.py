@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from torch import nn
@@ -19,15 +19,13 @@ from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
+from unified.model.config import TransformerConfig
+from unified.model.heads import PredictionHead
+from unified.planning.documents import DocumentTexts
+from unified.planning.planners import Planner
 
-if TYPE_CHECKING:  # planners cut texts for objectives
-    from unified.model.config import TransformerConfig
-    from unified.model.heads import PredictionHead
-    from unified.planning.documents import DocumentTexts
-    from unified.planning.planners import Planner
-
-    #: Makes a head of a model from its configuration; the class of a head is one.
-    HeadFactory = Callable[[TransformerConfig], PredictionHead]
+#: Makes a head of a model from its configuration; the class of a head is one.
+HeadFactory = Callable[[TransformerConfig], PredictionHead]
 
 #: How a model may generate: the names of :data:`unified.generation.SCHEMES`, and "nothing" where none of them serves.
 DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")

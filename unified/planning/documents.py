@@ -21,12 +21,12 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective
 from unified.planning.instances import RANDOM_SECOND_SHARE
 from unified.planning.rows import Room, RowPlan, Share, plan_documents, plan_single_blocks
 from unified.planning.second_segments import BETWEEN, OUTSIDE, with_random_seconds
 from unified.planning.segments import Blocks, Segments
 from unified.planning.sources import require_final_separators, word_starts_of
+from unified.planning.text_request import TextRequest
 
 
 class DocumentTexts:
@@ -100,12 +100,12 @@ class DocumentTexts:
             plan = plan_single_blocks(bounds, starts, room.row_length, room.overhead, wanted)
         return plan if slope == 1 else _in_tokens(plan, slope)
 
-    def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
+    def text(self, start: int, length: int, objective: TextRequest, rng: np.random.Generator) -> Text:
         """One of :meth:`texts`."""
         draws = Draws.from_generator(rng)
         return self.texts(np.array([start]), np.array([length]), objective, draws).texts()[0]
 
-    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
         """The blocks of ``lengths`` tokens from places ``starts`` on (int64 (n,) each) as ``objective`` wants them.
 
         Two segments are cut where a sentence ends, each of these places equally likely (google-research/bert,

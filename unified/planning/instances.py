@@ -21,9 +21,9 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.planning.rows import Room, Share
 from unified.planning.segments import Segments
+from unified.planning.text_request import TextRequest
 
-if TYPE_CHECKING:  # objectives name their planners, and documents know objectives
-    from unified.objectives.contract import Objective
+if TYPE_CHECKING:  # documents draw second segments as instances do
     from unified.planning.documents import DocumentTexts
 
 #: Share of second segments drawn from another document, where an objective wants some [BERT, sec. 3.1].
@@ -104,7 +104,7 @@ class PlannedInstances:
     def lengths(self) -> np.ndarray:
         return self.segment_lengths.sum(0)
 
-    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
         """Nothing is left to draw: ``draws`` are not used."""
         segments = 1 if self.is_next is None else 2
         places = Segments(self.starts[:segments, indices], self.segment_lengths[:segments, indices])

@@ -12,9 +12,9 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective
 from unified.planning.rows import Room, RowPlan, Share, group_rows, pack_windows
 from unified.planning.sources import require_final_separators, word_starts_of
+from unified.planning.text_request import TextRequest
 
 
 def cut_note(file: TokenFile, name: str, maximum: int | None) -> str | None:
@@ -108,11 +108,11 @@ class PairTexts:
             members, offsets = np.arange(len(places)), np.arange(len(places) + 1)
         return RowPlan(np.arange(len(places)), self.lengths, members, offsets)
 
-    def text(self, start: int, length: int, objective: Objective, rng: np.random.Generator) -> Text:
+    def text(self, start: int, length: int, objective: TextRequest, rng: np.random.Generator) -> Text:
         """One of :meth:`texts`; ``rng`` is not used."""
         return self.texts(np.array([start]), np.array([length]), objective, None).texts()[0]
 
-    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: Objective, draws: Draws | None) -> Texts:
+    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws | None) -> Texts:
         """The pairs numbered ``starts`` (int64 (n,)); nothing is drawn at random.
 
         Of the annotations that the objective reads, the spans whose first token is kept come along, cut as their text.

@@ -13,10 +13,10 @@ import numpy as np
 
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
-from unified.objectives.contract import Objective
 from unified.planning.lanes import cut_stretches
 from unified.planning.rows import Room, Share
 from unified.planning.sources import TextSource
+from unified.planning.text_request import TextRequest
 
 #: A document of more than so many rows, or so large a part of all text, is dealt in parts.
 _ROWS_PER_PART, _PARTS = 64, 32
@@ -38,7 +38,7 @@ class TextPlan(Protocol):
         """
         ...
 
-    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
         """Texts ``indices`` (int64 (n,)) as ``objective`` wants them."""
         ...
 
@@ -90,7 +90,7 @@ class PlannedBlocks:
     lengths: np.ndarray
     rows: tuple[np.ndarray, np.ndarray] | None
 
-    def texts(self, indices: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
         return self.source.texts(self.starts[indices], self.lengths[indices], objective, draws)
 
 

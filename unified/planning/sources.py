@@ -10,8 +10,8 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Objective
 from unified.planning.rows import Room, RowPlan, Share
+from unified.planning.text_request import TextRequest
 
 
 class TextSource(Protocol):
@@ -51,7 +51,7 @@ class TextSource(Protocol):
         """
         ...
 
-    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: Objective, draws: Draws) -> Texts:
+    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
         """Texts of planned blocks, given their entries in :attr:`RowPlan.starts` and :attr:`RowPlan.lengths`."""
         ...
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from unified.arguments import require_text
 from unified.generation.lengths import PairLengths
+from unified.inference.language_model import UnifiedLM
 from unified.tasks.datasets.question_generation import MAX_SOURCE, find_answer, question_source
 from unified.tasks.windows import TokenCounter, Words
 
@@ -23,59 +25,58 @@ def usual_window(lengths: PairLengths, room: int) -> int:
     return min(lengths.max_source or MAX_SOURCE, max(room, 0))
 
 
-class Composing:
-    """Methods of :class:`unified.inference.language_model.UnifiedLM`."""
+def ask(
+    model: UnifiedLM,
+    passage: str,
+    answer: str,
+    *,
+    start: int | None = None,
+    max_source: int | None = None,
+    **options: Any,
+) -> str | list[str]:
+    """A question that ``answer``, a part of ``passage``, answers.
 
-    encode: Callable[[str], list[int]]
-    generate: Callable[..., Sequence]
-    room: Callable[[int], int]
-    lengths: PairLengths
+    The source is made as those of the training data, see :mod:`unified.tasks.datasets.question_generation`.
 
-    def ask(
-        self, passage: str, answer: str, *, start: int | None = None, max_source: int | None = None, **options
-    ) -> str | list[str]:
-        """A question that ``answer``, a part of ``passage``, answers.
+    Args:
+        start: character of the passage where the answer stands; default: where it stands first.
+        max_source: most tokens of the window of the passage that is shown, separator and answer; default: as many
+            as in fine-tuning, or 456 [UniLM, sec. 3.3] where that cut nothing, or as the positions leave room
+            for.
+        options: as for :meth:`.UnifiedLM.generate`; by default ``beam`` is 3, and ``max_length`` is 48 where
+            the model has learned no pairs.
 
-        The source is made as those of the training data, see :mod:`unified.tasks.datasets.question_generation`.
+    Returns:
+        The question; with ``n_best`` above 1 a list of them, best first.
 
-        Args:
-            start: character of the passage where the answer stands; default: where it stands first.
-            max_source: most tokens of the window of the passage that is shown, separator and answer; default: as many
-                as in fine-tuning, or 456 [UniLM, sec. 3.3] where that cut nothing, or as the positions leave room
-                for.
-            options: as for :meth:`generate`; by default ``beam`` is 3, and ``max_length`` is 48 where the model has
-                learned no pairs.
+    Raises:
+        UnifiedError: the answer does not stand there or is too long, or the model does not write.
+    """
+    require_text("passage", passage)
+    require_text("answer", answer)
+    options = {"beam": 3, "max_length": usual_question(model.lengths)} | options
+    if max_source is None:
+        max_source = usual_window(model.lengths, model.room(options["max_length"]))
+    counter = TokenCounter(model.encode)
+    found = find_answer(passage, answer, start)
+    source = question_source(Words.of(passage, counter), found, max_source, counter)
+    return model.generate([source], prompt=False, max_source=0, **options)[0]
 
-        Returns:
-            The question; with ``n_best`` above 1 a list of them, best first.
 
-        Raises:
-            UnifiedError: the answer does not stand there or is too long, or the model does not write.
-        """
-        require_text("passage", passage)
-        require_text("answer", answer)
-        options = {"beam": 3, "max_length": usual_question(self.lengths)} | options
-        if max_source is None:
-            max_source = usual_window(self.lengths, self.room(options["max_length"]))
-        counter = TokenCounter(self.encode)
-        found = find_answer(passage, answer, start)
-        source = question_source(Words.of(passage, counter), found, max_source, counter)
-        return self.generate([source], prompt=False, max_source=0, **options)[0]
+def summarize(
+    model: UnifiedLM, texts: Sequence[str], *, max_source: int | None = None, **options: Any
+) -> list[str] | list[list[str]]:
+    """A summary of each text, by a model that was fine-tuned on texts with summaries.
 
-    def summarize(
-        self, texts: Sequence[str], *, max_source: int | None = None, **options
-    ) -> list[str] | list[list[str]]:
-        """A summary of each text, by a model that was fine-tuned on texts with summaries.
+    Args:
+        max_source: as for :meth:`.UnifiedLM.generate`.
+        options: as for :meth:`.UnifiedLM.generate`; by default ``beam`` is 5 and no trigram is written twice.
 
-        Args:
-            max_source: as for :meth:`generate`.
-            options: as for :meth:`generate`; by default ``beam`` is 5 and no trigram is written twice.
+    Returns:
+        One summary for each text; with ``n_best`` above 1 a list of them for each, best first.
 
-        Returns:
-            One summary for each text; with ``n_best`` above 1 a list of them for each, best first.
-
-        Raises:
-            UnifiedError: as :meth:`generate`.
-        """
-        options = {"beam": 5, "no_repeat_ngram": 3} | options
-        return self.generate(texts, prompt=False, max_source=max_source, **options)
+    Raises:
+        UnifiedError: as :meth:`.UnifiedLM.generate`.
+    """
+    options = {"beam": 5, "no_repeat_ngram": 3} | options
+    return model.generate(texts, prompt=False, max_source=max_source, **options)

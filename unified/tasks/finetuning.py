@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read
@@ -20,6 +20,7 @@ from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST, new_folder, write_manifest
+from unified.inference.trained_model import TrainedModel
 from unified.model import TransformerConfig
 from unified.reports.results import FILE_NAME
 from unified.tasks.heads.base import Understanding
@@ -30,9 +31,6 @@ from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks
 from unified.tasks.writing import Writer, WritingTask
 from unified.tokenization import Tokenizer, load_tokenizer
-
-if TYPE_CHECKING:
-    from unified.inference.language_model import UnifiedLM
 
 #: Options of fairseq-train for each optimizer, as BERT and UniLM have them. fairseq's own would decay all parameters.
 _OPTIMIZERS = {
@@ -61,7 +59,7 @@ class Start:
         """Of a checkpoint of fairseq-train or ``unified convert``, or a folder with one.
 
         Raises:
-            UnifiedError: as :meth:`unified.UnifiedLM.from_pretrained`.
+            UnifiedError: as :func:`unified.load`.
         """
         checkpoint = find_checkpoint(path)
         content = load_checkpoint(checkpoint)
@@ -273,7 +271,7 @@ class Job(ABC):
         return self.training.epochs * math.ceil(self._batches(splits, batch_size) / batches)
 
     @abstractmethod
-    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
+    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
         """What the trained model is judged by, for each of its tasks."""
 
     @abstractmethod

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from unified.corpus.annotate import Annotator
 from unified.corpus.prepare import Settings, prepare
@@ -16,22 +15,22 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING
+from unified.inference.sequences import Codec
+from unified.inference.trained_model import TrainedModel
 from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
 from unified.reports.results import FILE_NAME
 from unified.runtime.parallel import available_cores
 from unified.tasks.finetuning import Job, Learnt, Start, data_hash, with_both
-from unified.tasks.heads.base import Codec, Understanding, require_markable
+from unified.tasks.heads.base import Understanding, require_markable
 from unified.tasks.heads.batches import drawn, units_of
 from unified.tasks.heads.registry import parse_head, parse_heads
+from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks, Share, folders_of
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import Room, Writer, WritingTask, WritingTraining
 from unified.tokenization.symbols import require_symbol
-
-if TYPE_CHECKING:
-    from unified.inference.language_model import UnifiedLM
 
 
 def job_of(task: Task | WritingTask | SeveralTasks, training: Training, start: Start, folder: Path) -> Job:
@@ -66,9 +65,9 @@ class UnderstandingJob(Job):
     def flags(self) -> tuple[str, ...]:
         return ("--maximize-best-checkpoint-metric",)
 
-    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
+    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
         hashes, measure = data_hash(self.data), self._measure(splits)
-        return [Learnt(self.task, self.folder, splits, hashes, handle.predictor(), measure)]
+        return [Learnt(self.task, self.folder, splits, hashes, require_task_model(handle).predictor(), measure)]
 
     def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
         return [parse_head(self.task.head).task_of(splits["train"])]
@@ -114,14 +113,14 @@ class SeveralJob(UnderstandingJob):
     def results(self) -> list[Path]:
         return [self.folder / share.name / FILE_NAME for share in self.task.shares]
 
-    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
+    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
         return [
             Learnt(
                 share.task,
                 self.folder / share.name,
                 _within(share, splits),
                 data_hash(self.data, f"{share.name}/"),
-                handle.predictor(head=share.name),
+                require_task_model(handle).predictor(head=share.name),
                 share.task.measure or understanding.measures[0],
                 tuple(one.task.name for one in self.task.shares),
             )
@@ -212,8 +211,8 @@ class WritingJob(Job):
             advice="give another --output",
         )
 
-    def learnt(self, handle: UnifiedLM, splits: Mapping[str, Sequence]) -> list[Learnt]:
-        writer, measure = Writer(handle, self.task), self.task.measures[0]
+    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
+        writer, measure = Writer(require_language_model(handle), self.task), self.task.measures[0]
         return [Learnt(self.task, self.folder, splits, data_hash(self.items), writer, measure)]
 
     def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:

@@ -12,8 +12,9 @@ import torch
 from unified.corpus.annotate import Annotator
 from unified.data.example import Batch
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
-from unified.tasks.heads.base import Codec, Reading, Understanding
+from unified.tasks.heads.base import Reading, Understanding
 from unified.tasks.heads.batches import assembled, batches_of, packed_length, units_of
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
 

@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
+from unified.inference.language_model import UnifiedLM
 from unified.tasks.grids import Grid
 from unified.tasks.settings import Published, Training
 from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
 from unified.tokenization.wordpiece import WordPieceTokenizer
-
-if TYPE_CHECKING:
-    from unified.inference.language_model import UnifiedLM
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from unified.corpus.noun_phrases import NounPhrases
 from unified.errors import UnifiedError
 from unified.tokenization.base import SPECIAL_SYMBOLS, pairs_of_integers
 from unified.tokenization.wordpiece import CONTINUATION, SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
@@ -44,6 +44,20 @@ _LONGEST_WORD = 100
 _ABBREVIATION = re.compile(r"[^\W\d_]{1,3}(\.[^\W\d_]{1,3})+")
 ALL_WORDS = "all words of the text (no --spacy)"
 _FIELDS = ("candidates", "pieces", "words")
+
+
+class WordFinder(Protocol):
+    """Finds the words that may stay whole.
+
+    Attributes:
+        description: what it finds, for people to read.
+    """
+
+    description: str
+
+    def words(self, lines: list[str]) -> Iterator[str]:
+        """Words of lines, as often as they occur."""
+        ...
 
 
 class AnnaTokenizer:
@@ -186,7 +200,7 @@ def train_anna(
     vocabulary_size: int | None = None,
     character_coverage: float = 0.9995,
     word_share: float = WORD_SHARE,
-    noun_phrases: NounPhrases | None = None,
+    noun_phrases: WordFinder | None = None,
 ) -> AnnaTokenizer:
     """Train WordPieces and choose words; the same lines give the same vocabulary in every run.
 

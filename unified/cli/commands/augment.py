@@ -181,21 +181,21 @@ def _existing(what: str, path: Path) -> Path:
 def _models(args: argparse.Namespace):
     from dataclasses import replace
 
-    from unified.inference.language_model import UnifiedLM
     from unified.tasks.augmentation.pipeline import Models
     from unified.tasks.augmentation.questions import Asking
     from unified.tasks.composing import usual_question, usual_window
+    from unified.tasks.loading import load, require_language_model, require_task_model
 
-    loaded = {path: UnifiedLM.from_pretrained(path, device=args.device) for path in {getattr(args, r) for r in _ROLES}}
+    loaded = {path: load(path, device=args.device) for path in {getattr(args, r) for r in _ROLES}}
     readers = []
     for role in ("answers", "reads"):
         try:
-            predictor = loaded[getattr(args, role)].predictor("span")
+            predictor = require_task_model(loaded[getattr(args, role)]).predictor("span")
         except UnifiedError as error:
             raise UnifiedError(f"--{role} {getattr(args, role)}: {error}") from None
         readers.append(replace(predictor, most_places=args.max_tokens))
-    asks = loaded[args.asks]
     try:
+        asks = require_language_model(loaded[args.asks])
         asks.scheme(prompt=False)
     except UnifiedError as error:
         raise UnifiedError(f"--asks {args.asks}: {error}") from None

@@ -229,12 +229,12 @@ def _submit(task, folder: Path) -> None:
 def _report(
     args: argparse.Namespace, job, splits, words: list[str], seconds: float, threshold: float | str | None
 ) -> None:
-    from unified.inference.language_model import UnifiedLM
     from unified.reports.results import write_result
+    from unified.tasks.loading import load
     from unified.tasks.run_settings import model_of, settings_of
 
     model, settings = model_of(args.init, job), settings_of(vars(args), job, words)
-    handle, scores = UnifiedLM.from_pretrained(job.folder / f"checkpoint_{job.training.select}.pt", job.data), {}
+    handle, scores = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)
         scores[learnt.task.name], found = _scores(learnt, threshold)

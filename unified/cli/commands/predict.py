@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     import torch
 
-    from unified.inference.language_model import UnifiedLM
     from unified.runtime.devices import usable_device
+    from unified.tasks.loading import load
     from unified.tasks.prediction import cut_note
 
     if args.threads:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     device = usable_device(args.device, "--device")
     pipeline = entity_source(args)
     annotator = None if pipeline is None else pipeline.load()
-    handle = UnifiedLM.ensemble(args.model, device=device, annotator=annotator)
+    handle = load(*args.model, device=device, annotator=annotator)
     predictor = replace(_predictor(args, handle), ahead=args.ahead)
     source = Path(args.input)
     if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
@@ -94,6 +94,7 @@ def _predictor(args: argparse.Namespace, handle):
     """What answers, or writes."""
     from unified.tasks.catalogue import task_named
     from unified.tasks.heads import parse_head
+    from unified.tasks.loading import require_language_model, require_task_model
     from unified.tasks.several import head_name
     from unified.tasks.thresholds import abstains, parse_threshold, require_abstaining
     from unified.tasks.writing import Writer, WritingTask
@@ -109,12 +110,14 @@ def _predictor(args: argparse.Namespace, handle):
                 f"--max-tokens {args.max_tokens}: {task.name} is a task of writing, whose batches are "
                 f"{Writer.batch_size} texts of any length; leave the option out"
             )
-        handle.decoder(prompt=False)  # refuses models that do not write, before anything is read
-        return Writer(handle, task)
+        writing = require_language_model(handle)
+        writing.decoder(prompt=False)  # refuses models that do not write, before anything is read
+        return Writer(writing, task)
     own = head_name(task.name)  # of a model of several tasks
-    head = args.head or (own if own in handle.predictors else None)
+    model = require_task_model(handle)
+    head = args.head or (own if own in model.predictors else None)
     kinds = () if args.head else (parse_head(task.head).kind.name,)
-    predictor = handle.predictor(*kinds, head=head)
+    predictor = model.predictor(*kinds, head=head)
     if threshold is not None or abstains(predictor.task):
         predictor = replace(predictor, task=_by_threshold(predictor.task, threshold, args))
     return predictor if args.max_tokens is None else replace(predictor, most_places=args.max_tokens)

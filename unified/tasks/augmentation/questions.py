@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unified.errors import UnifiedError
+from unified.inference.language_model import UnifiedLM
 from unified.tasks.datasets.question_generation import question_source
 from unified.tasks.datasets.squad import SquadAnswer
 from unified.tasks.heads.questions import UNASKED, QuestionItem
 from unified.tasks.metrics.squad import normalize_answer, word_f1
 from unified.tasks.prediction import Predictor
 from unified.tasks.windows import TokenCounter, Words
-
-if TYPE_CHECKING:
-    from unified.inference.language_model import UnifiedLM
 
 
 def candidate_answers(predictor: Predictor, passages: Sequence[str], top: int) -> list[list[dict[str, Any]]]:

@@ -72,7 +72,7 @@ def question_pairs(
 def question_source(words: Words, answer: SquadAnswer, max_source: int, counter: TokenCounter) -> tuple[str, str]:
     """The window of a passage around an answer and the answer, together at most ``max_source`` tokens.
 
-    The answer is whole in both parts. Training data and :meth:`unified.UnifiedLM.ask` are made by this function.
+    The answer is whole in both parts. Training data and :func:`unified.tasks.composing.ask` are made by this function.
 
     Raises:
         UnifiedError: the answer does not fit twice.

@@ -14,6 +14,7 @@ from typing import Any
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries, read_json
+from unified.tasks.alignment import misalignment
 
 
 @dataclass(frozen=True)
@@ -105,19 +106,6 @@ def misaligned_reasons(paragraphs: Iterable[SquadParagraph]) -> Counter[str]:
     return Counter(
         answer.reason for paragraph in paragraphs for question in paragraph.questions for answer in question.misaligned
     )
-
-
-def misalignment(context: str, text: str, start: int) -> str | None:
-    """Why ``text`` does not stand at character ``start`` of ``context``; None where it does."""
-    if start >= 0 and context.startswith(text, start):
-        return None
-    if text in context:
-        return "the answer stands elsewhere in the passage"
-    if "".join(text.split()) in "".join(context.split()):
-        return "the passage has the answer with other white space"
-    if text.casefold() in context.casefold():
-        return "the passage has the answer in other capitals"
-    return "the answer is not in the passage"
 
 
 def _question(fields: dict[str, Any], context: str, place: str, entries: Entries, labelled: bool) -> SquadQuestion:

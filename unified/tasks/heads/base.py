@@ -14,94 +14,15 @@ from torch import nn
 
 from unified.data.example import Example
 from unified.data.targets import TASK
-from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
-from unified.objectives.sequences import FIRST, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SECOND, SOURCE, TARGET
 from unified.tasks.heads.items import read_items
 from unified.tasks.metrics.subsets import score_subsets
-from unified.tokenization import Tokenizer, original_offsets
 
 #: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
 Reading = Mapping[str, torch.Tensor]
-
-#: Token types of a first and a second text by mask, in models with UniLM's six, which name the objective.
-_UNILM_TYPES = {
-    "bidirectional": (FIRST, SECOND),
-    "left_to_right": (LEFT_TO_RIGHT, LEFT_TO_RIGHT),
-    "right_to_left": (RIGHT_TO_LEFT, RIGHT_TO_LEFT),
-    "seq2seq": (SOURCE, TARGET),
-}
-
-
-@dataclass(frozen=True)
-class Codec:
-    """How texts become sequences of a model.
-
-    Attributes:
-        tokenizer, vocabulary: of the model.
-        longest: places of a sequence, at most.
-        cls_last: CLS stands at the end, as XLNet has it, instead of the beginning.
-        marks_entities: sequences say which tokens lie within named entities, which the model's attention reads.
-        mask: name of the mask of a sequence, one of :data:`unified.masks.TEXT_MASKS`.
-        token_types: of the first and the second text of a sequence.
-    """
-
-    tokenizer: Tokenizer
-    vocabulary: Vocabulary
-    longest: int
-    cls_last: bool = False
-    marks_entities: bool = False
-    mask: str = "bidirectional"
-    token_types: tuple[int, int] = (FIRST, SECOND)
-
-    @classmethod
-    def for_model(cls, config: TransformerConfig, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Codec:
-        """The codec of a model of this shape.
-
-        Raises:
-            UnifiedError: no special symbol would see the whole text.
-        """
-        if config.relative and config.mask == "right_to_left":
-            raise UnifiedError(
-                "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), "
-                "where it would see itself alone"
-            )
-        named = config.token_types > TARGET and not config.relative
-        return cls(
-            tokenizer,
-            vocabulary,
-            longest,
-            cls_last=config.relative,
-            marks_entities=config.reads_entities,
-            mask=config.mask,
-            token_types=_UNILM_TYPES[config.mask] if named else (FIRST, SECOND),
-        )
-
-    def encode(self, texts: list[str]) -> list[np.ndarray]:
-        """Ids of each text, without special symbols, int64."""
-        if not texts:
-            return []
-        native, sizes = self.tokenizer.encode_ids(texts)
-        ids = self.vocabulary.encode(self.tokenizer.native_symbols())
-        return np.split(ids[native].astype(np.int64), np.cumsum(sizes)[:-1])
-
-    def encode_offsets(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Ids of each text, int64 (n,), and the characters of each token in the text as it is, int64 (n, 2).
-
-        The first character and the one behind the last.
-
-        Raises:
-            UnifiedError: the tokenizer does not tell.
-        """
-        if not texts:
-            return []
-        native, sizes, offsets = self.tokenizer.encode_offsets(texts)
-        ids = self.vocabulary.encode(self.tokenizer.native_symbols())[native].astype(np.int64)
-        ends = np.cumsum(sizes)[:-1]
-        found = zip(texts, np.split(ids, ends), np.split(offsets, ends), strict=True)
-        return [(tokens, original_offsets(text, places)) for text, tokens, places in found]
 
 
 @dataclass(frozen=True)

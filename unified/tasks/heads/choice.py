@@ -13,12 +13,12 @@ from torch import nn
 from unified.data.example import Example
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id, name_text
+from unified.inference.sequences import Codec, sequence
 from unified.model.averaging import log_mean
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead
-from unified.tasks.heads.base import Codec, Encoded, Reading, Understanding
+from unified.tasks.heads.base import Encoded, Reading, Understanding
 from unified.tasks.heads.items import item_subset
-from unified.tasks.heads.sequences import sequence
 from unified.tasks.metrics import score_classification
 
 #: Where a question leaves room for the choice, as RACE's do.

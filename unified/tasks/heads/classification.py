@@ -1,6 +1,6 @@
 """Classification and regression of one text or two, from the state of CLS [BERT, sec. 4.1].
 
-Under a mask that hides the text from CLS it is the last SEP, see :func:`unified.tasks.heads.sequences.class_place`.
+Under a mask that hides the text from CLS it is the last SEP, see :func:`unified.inference.sequences.class_place`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from unified.inference.sequences import Codec
 from unified.model.averaging import mean_classes, mean_scores
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead, class_loss
-from unified.tasks.heads.base import (
-    Codec,
-    Encoded,
-    Reading,
-    Understanding,
-    by_label,
-    classes,
-    probabilities,
-    require_labels,
-)
+from unified.tasks.heads.base import Encoded, Reading, Understanding, by_label, classes, probabilities, require_labels
 from unified.tasks.heads.items import TextItem, text_item
 from unified.tasks.heads.sequences import encode_texts
 from unified.tasks.metrics import score_classification, score_regression

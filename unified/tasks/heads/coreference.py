@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
 from unified.model.coreference import CoreferenceHead, SpanRanking
 from unified.model.heads import LossSum
 from unified.model.ranking import Ranking, antecedent_losses, gold_chains
-from unified.tasks.heads.base import Codec, Encoded, Reading, Understanding
+from unified.tasks.heads.base import Encoded, Reading, Understanding
 from unified.tasks.heads.documents import DocumentItem, document_item, response_text
 from unified.tasks.heads.segments import encode_documents
 from unified.tasks.metrics import score_coreference

@@ -10,8 +10,7 @@ import numpy as np
 from unified.data.example import Example
 from unified.data.markers import marker_ids
 from unified.errors import UnifiedError, first_few
-from unified.tasks.heads.base import Codec
-from unified.tasks.heads.sequences import first_place, sequence
+from unified.inference.sequences import Codec, first_place, sequence
 
 #: Markers around two entities, a pair for each.
 MARKERS = 4

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unified.tasks.datasets.squad import misalignment
+from unified.tasks.alignment import misalignment
 from unified.tasks.heads.questions import Answer
 from unified.tasks.metrics.squad import normalize_answer
 

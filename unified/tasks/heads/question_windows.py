@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from unified.errors import UnifiedError
-from unified.tasks.heads.base import Codec, Encoded
+from unified.inference.sequences import Codec, class_place, first_place, sequence
+from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.named_entities import named_entities_of
 from unified.tasks.heads.passages import align, central, token_marks, windows
 from unified.tasks.heads.questions import QuestionItem
-from unified.tasks.heads.sequences import class_place, first_place, sequence
 from unified.tasks.heads.span_decoding import Window
 
 #: Target of windows whose question has an answer that cannot be learnt.
@@ -74,7 +74,7 @@ def encode_questions(
     """Examples of two segments, the question and a window of its passage, for each window of each passage.
 
     CLS stands before them, or behind them with ``codec.cls_last``. "CLS" below is the symbol that is read as the class
-    of the whole sequence, see :func:`unified.tasks.heads.sequences.class_place`.
+    of the whole sequence, see :func:`unified.inference.sequences.class_place`.
 
     Args:
         labels: answers outside the passage, in the order of their numbers from 1.

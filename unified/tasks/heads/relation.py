@@ -12,19 +12,11 @@ from torch import nn
 
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
+from unified.inference.sequences import Codec
 from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PairHead, PooledHead, class_loss
-from unified.tasks.heads.base import (
-    Codec,
-    Encoded,
-    Reading,
-    Understanding,
-    by_label,
-    classes,
-    probabilities,
-    require_labels,
-)
+from unified.tasks.heads.base import Encoded, Reading, Understanding, by_label, classes, probabilities, require_labels
 from unified.tasks.heads.entities import MARKERS, Entity, marked, masked, role_types
 from unified.tasks.heads.items import are_texts, class_name
 from unified.tasks.metrics import score_relations, score_semeval2010_task8

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unified.tasks.heads.base import Codec, Encoded
+from unified.inference.sequences import Codec, first_place, sequence
+from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.documents import DocumentItem
-from unified.tasks.heads.sequences import beyond, first_place, sequence
+from unified.tasks.heads.sequences import beyond
 
 
 def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:

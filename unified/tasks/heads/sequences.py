@@ -1,27 +1,23 @@
-"""Texts of a task as sequences: CLS a SEP, or CLS a SEP b SEP, cut where they exceed a row, and counted."""
+"""Items of a task as sequences: texts and words, cut where they exceed a row, and counted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from unified.data.example import Example
-from unified.data.targets import TASK, ExampleTargets
-from unified.masks import TEXT_MASKS, AttentionMask
-from unified.objectives.sequences import joined
-from unified.objectives.xlnet import CLS_TYPE
-from unified.tasks.heads.base import Codec
+from unified.inference.sequences import Codec, first_place, sequence
 from unified.tasks.heads.items import TextItem
 from unified.tasks.heads.named_entities import named_entities_of
 from unified.tasks.heads.passages import token_marks
 
 
 def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example], np.ndarray]:
-    """An example for each item's text or pair of texts, read at :func:`class_place`; and how many tokens each lost.
+    """An example for each item's text or pair of texts, and how many tokens each lost.
 
-    The longer of two texts loses tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
+    It is read at :func:`unified.inference.sequences.class_place`. The longer of two texts loses
+    tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
 
     Raises:
         UnifiedError: entities are to be marked, and an item does not name them.
@@ -96,77 +92,6 @@ def encode_words(
 def beyond(words: Sequence[np.ndarray], room: int) -> int:
     """Tokens that words too long for a row of ``room`` tokens lose."""
     return sum(len(word) - room for word in words if len(word) > room)
-
-
-def sequence(
-    segments: tuple[np.ndarray, ...],
-    codec: Codec,
-    places: np.ndarray | None = None,
-    entities: tuple[np.ndarray, ...] | None = None,
-) -> Example:
-    """CLS and one or two segments, each followed by SEP, under the mask ``codec.mask``.
-
-    With ``codec.cls_last`` CLS stands behind them, with a token type of its own (XLNet).
-
-    Args:
-        places: int64 (N,), increasing places that are read; None for :func:`class_place` alone.
-        entities: of each segment which tokens lie within named entities, bool; None where nobody says.
-    """
-    tokens, lengths = joined(segments, codec.vocabulary.special)
-    types = np.repeat(codec.token_types[: len(segments)], lengths)
-    if codec.cls_last:
-        tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
-    sizes = tuple(map(len, segments))
-    positions, mask = _positions_and_mask(sizes, codec)
-    places = np.array([class_place(sizes, codec)]) if places is None else places
-    return Example(
-        group="task",
-        tokens=tokens,
-        positions=positions,
-        token_types=types,
-        mask=mask,
-        targets={TASK: ExampleTargets.at(places, None)},
-        entities=None if entities is None else _marks(len(tokens), entities, codec),
-    )
-
-
-def _marks(length: int, entities: tuple[np.ndarray, ...], codec: Codec) -> np.ndarray:
-    """Marks of segments along a :func:`sequence`, bool (length,); special symbols lie in no entity."""
-    marks, start = np.zeros(length, dtype=bool), first_place(codec)
-    for part in entities:
-        marks[start : start + len(part)] = part
-        start += len(part) + 1
-    return marks
-
-
-def class_place(sizes: Sequence[int], codec: Codec) -> int:
-    """Where a :func:`sequence` of segments of these lengths is read as a whole: a special symbol that sees all of it.
-
-    CLS where it does. Under a left-to-right mask a CLS at the front sees itself alone, so the last SEP is read.
-    """
-    looks = _positions_and_mask(tuple(sizes), codec)[1].query_step
-    cls = len(looks) - 1 if codec.cls_last else 0
-    return cls if looks[cls] == looks.max() else int(looks.argmax())
-
-
-def _positions_and_mask(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarray, AttentionMask]:
-    """Of a :func:`sequence` of segments of these lengths: positions, int64 (T,), and mask; not to be written to."""
-    first, second = sizes[0] + 1, sum(sizes[1:]) + len(sizes[1:])
-    blocks = (first, second + 1) if codec.cls_last and second else (first + 1, second)
-    return _shared(codec.mask, *(blocks if codec.mask == "seq2seq" else (sum(blocks),)))
-
-
-@lru_cache(4096)
-def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, AttentionMask]:
-    """Positions and mask of every sequence of texts of these lengths; they are half of what a data set takes."""
-    positions = np.arange(sum(lengths))
-    positions.flags.writeable = False
-    return positions, TEXT_MASKS[mask](*lengths)
-
-
-def first_place(codec: Codec) -> int:
-    """Where the first segment begins in a :func:`sequence`."""
-    return 0 if codec.cls_last else 1
 
 
 def fitting(segments: tuple[np.ndarray, ...], room: int) -> tuple[np.ndarray, ...]:

@@ -12,11 +12,12 @@ import torch
 from torch import nn
 
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum
 from unified.model.span_heads import SpanScores, beams_of, firsts, log_sum_exp, segment_maxima, segments
-from unified.tasks.heads.base import Codec, Encoded, Reading, Understanding
+from unified.tasks.heads.base import Encoded, Reading, Understanding
 from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.heads.span_decoding import chosen_answer, decided, distinct

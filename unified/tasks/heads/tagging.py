@@ -12,11 +12,12 @@ from torch import nn
 
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
 from unified.model.heads import LinearHead, LossSum, class_loss
-from unified.tasks.heads.base import Codec, Encoded, Reading, Understanding, classes, require_labels
+from unified.tasks.heads.base import Encoded, Reading, Understanding, classes, require_labels
 from unified.tasks.heads.items import WordsItem, words_item
 from unified.tasks.heads.sequences import encode_words
 from unified.tasks.metrics import score_tagging

@@ -1,0 +1,94 @@
+"""Texts with ``<mask>`` in them as batches of one row, and what stands around each run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from unified.data.collate import collate
+from unified.data.example import Batch, Example
+from unified.data.targets import TOKEN, ExampleTargets
+from unified.data.vocabulary import MASK, Vocabulary
+from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
+from unified.masks import TEXT_MASKS, permutation
+from unified.model import TransformerConfig
+from unified.objectives.spans import runs
+from unified.objectives.xlnet import CLS_TYPE
+from unified.tokenization import Tokenizer
+
+
+def masked_batch(
+    text: str,
+    encode: Callable[[str], list[int]],
+    config: TransformerConfig,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    query_stream: bool,
+) -> Batch:
+    """CLS text SEP, under the model's mask; or text SEP CLS, as XLNet has it, which does not see its masks.
+
+    Args:
+        text: with at least one ``<mask>``, each of which is a target.
+        encode: a text to its ids.
+        query_stream: as XLNet has it.
+
+    Raises:
+        UnifiedError: there is no ``<mask>``, or the text is longer than the position table.
+    """
+    special, parts = vocabulary.special, text.split(MASK)
+    if len(parts) == 1:
+        raise UnifiedError(f"a text with at least one {MASK} is needed, got {text[:60]!r}")
+    ids = encode(parts[0])
+    for part in parts[1:]:
+        ids += [special.mask, *encode(part)]
+    ids = [*ids, special.separator, special.begin] if query_stream else [special.begin, *ids, special.separator]
+    if len(ids) > config.position_limit:
+        raise UnifiedError(
+            f"the text has {len(ids)} tokens with its special symbols, the model takes {config.max_positions}"
+        )
+    tokens = np.array(ids, dtype=np.int64)
+    hidden = np.flatnonzero(tokens == special.mask)
+    if query_stream:
+        token_types, mask = np.zeros_like(tokens), permutation((tokens == special.mask).astype(np.int64))
+        token_types[-1] = CLS_TYPE
+    else:
+        codec = Codec.for_model(config, tokenizer, vocabulary, len(tokens))
+        token_types = np.full_like(tokens, codec.token_types[0])
+        mask = TEXT_MASKS[codec.mask](len(tokens))
+    example = Example(
+        group="masked",
+        tokens=tokens,
+        positions=np.arange(len(tokens)),
+        token_types=token_types,
+        mask=mask,
+        targets={TOKEN: ExampleTargets.at(hidden, tokens[hidden])},
+        query_stream=query_stream,
+    )
+    return collate([[example]], None, (example.group,), special.pad)
+
+
+def around_runs(tokens: torch.Tensor, mask: int, reach: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Neighbours of each ``<mask>`` and its distance from the beginning of its run, as SpanBERT's head reads them.
+
+    Args:
+        tokens: int64 (T,), of a text between special symbols.
+        mask: id of ``<mask>``.
+        reach: of the head, the longest run that it predicts; 0 where it has no limit.
+
+    Returns:
+        int64 (N, 2), the places before and behind the run of each ``<mask>``, and int64 (N,), on the CPU.
+
+    Raises:
+        UnifiedError: a run is longer than the reach, or stands at an end of the text.
+    """
+    first, lengths = runs((tokens == mask).cpu().numpy())
+    if reach and lengths.max() > reach:
+        raise UnifiedError(f"a run of {lengths.max()} {MASK} is longer than the span-boundary head reaches: {reach}")
+    if first[0] == 1 or first[-1] + lengths[-1] == len(tokens) - 1:
+        raise UnifiedError(f"{MASK} at an end of the text has no neighbour there; give a token on both sides")
+    inside = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    places = np.stack([np.repeat(first - 1, lengths), np.repeat(first + lengths, lengths)], axis=1)
+    return torch.from_numpy(places), torch.from_numpy(np.arange(lengths.sum()) - inside)

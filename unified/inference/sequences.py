@@ -1,0 +1,167 @@
+"""Texts as sequences of a trained model: CLS a SEP, or CLS a SEP b SEP, under the mask that the model reads with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from unified.data.example import Example
+from unified.data.targets import TASK, ExampleTargets
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.masks import TEXT_MASKS, AttentionMask
+from unified.model.config import TransformerConfig
+from unified.objectives.sequences import FIRST, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SECOND, SOURCE, TARGET, joined
+from unified.objectives.xlnet import CLS_TYPE
+from unified.tokenization import Tokenizer, original_offsets
+
+#: Token types of a first and a second text by mask, in models with UniLM's six, which name the objective.
+_UNILM_TYPES = {
+    "bidirectional": (FIRST, SECOND),
+    "left_to_right": (LEFT_TO_RIGHT, LEFT_TO_RIGHT),
+    "right_to_left": (RIGHT_TO_LEFT, RIGHT_TO_LEFT),
+    "seq2seq": (SOURCE, TARGET),
+}
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How texts become sequences of a model.
+
+    Attributes:
+        tokenizer, vocabulary: of the model.
+        longest: places of a sequence, at most.
+        cls_last: CLS stands at the end, as XLNet has it, instead of the beginning.
+        marks_entities: sequences say which tokens lie within named entities, which the model's attention reads.
+        mask: name of the mask of a sequence, one of :data:`unified.masks.TEXT_MASKS`.
+        token_types: of the first and the second text of a sequence.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    longest: int
+    cls_last: bool = False
+    marks_entities: bool = False
+    mask: str = "bidirectional"
+    token_types: tuple[int, int] = (FIRST, SECOND)
+
+    @classmethod
+    def for_model(cls, config: TransformerConfig, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Codec:
+        """The codec of a model of this shape.
+
+        Raises:
+            UnifiedError: no special symbol would see the whole text.
+        """
+        if config.relative and config.mask == "right_to_left":
+            raise UnifiedError(
+                "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), "
+                "where it would see itself alone"
+            )
+        named = config.token_types > TARGET and not config.relative
+        return cls(
+            tokenizer,
+            vocabulary,
+            longest,
+            cls_last=config.relative,
+            marks_entities=config.reads_entities,
+            mask=config.mask,
+            token_types=_UNILM_TYPES[config.mask] if named else (FIRST, SECOND),
+        )
+
+    def encode(self, texts: list[str]) -> list[np.ndarray]:
+        """Ids of each text, without special symbols, int64."""
+        if not texts:
+            return []
+        native, sizes = self.tokenizer.encode_ids(texts)
+        ids = self.vocabulary.encode(self.tokenizer.native_symbols())
+        return np.split(ids[native].astype(np.int64), np.cumsum(sizes)[:-1])
+
+    def encode_offsets(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Ids of each text, int64 (n,), and the characters of each token in the text as it is, int64 (n, 2).
+
+        The first character and the one behind the last.
+
+        Raises:
+            UnifiedError: the tokenizer does not tell.
+        """
+        if not texts:
+            return []
+        native, sizes, offsets = self.tokenizer.encode_offsets(texts)
+        ids = self.vocabulary.encode(self.tokenizer.native_symbols())[native].astype(np.int64)
+        ends = np.cumsum(sizes)[:-1]
+        found = zip(texts, np.split(ids, ends), np.split(offsets, ends), strict=True)
+        return [(tokens, original_offsets(text, places)) for text, tokens, places in found]
+
+
+def sequence(
+    segments: tuple[np.ndarray, ...],
+    codec: Codec,
+    places: np.ndarray | None = None,
+    entities: tuple[np.ndarray, ...] | None = None,
+) -> Example:
+    """CLS and one or two segments, each followed by SEP, under the mask ``codec.mask``.
+
+    With ``codec.cls_last`` CLS stands behind them, with a token type of its own (XLNet).
+
+    Args:
+        places: int64 (N,), increasing places that are read; None for :func:`class_place` alone.
+        entities: of each segment which tokens lie within named entities, bool; None where nobody says.
+    """
+    tokens, lengths = joined(segments, codec.vocabulary.special)
+    types = np.repeat(codec.token_types[: len(segments)], lengths)
+    if codec.cls_last:
+        tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
+    sizes = tuple(map(len, segments))
+    positions, mask = _positions_and_mask(sizes, codec)
+    places = np.array([class_place(sizes, codec)]) if places is None else places
+    return Example(
+        group="task",
+        tokens=tokens,
+        positions=positions,
+        token_types=types,
+        mask=mask,
+        targets={TASK: ExampleTargets.at(places, None)},
+        entities=None if entities is None else _marks(len(tokens), entities, codec),
+    )
+
+
+def _marks(length: int, entities: tuple[np.ndarray, ...], codec: Codec) -> np.ndarray:
+    """Marks of segments along a :func:`sequence`, bool (length,); special symbols lie in no entity."""
+    marks, start = np.zeros(length, dtype=bool), first_place(codec)
+    for part in entities:
+        marks[start : start + len(part)] = part
+        start += len(part) + 1
+    return marks
+
+
+def class_place(sizes: Sequence[int], codec: Codec) -> int:
+    """Where a :func:`sequence` of segments of these lengths is read as a whole: a special symbol that sees all of it.
+
+    CLS where it does. Under a left-to-right mask a CLS at the front sees itself alone, so the last SEP is read.
+    """
+    looks = _positions_and_mask(tuple(sizes), codec)[1].query_step
+    cls = len(looks) - 1 if codec.cls_last else 0
+    return cls if looks[cls] == looks.max() else int(looks.argmax())
+
+
+def _positions_and_mask(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarray, AttentionMask]:
+    """Of a :func:`sequence` of segments of these lengths: positions, int64 (T,), and mask; not to be written to."""
+    first, second = sizes[0] + 1, sum(sizes[1:]) + len(sizes[1:])
+    blocks = (first, second + 1) if codec.cls_last and second else (first + 1, second)
+    return _shared(codec.mask, *(blocks if codec.mask == "seq2seq" else (sum(blocks),)))
+
+
+@lru_cache(4096)
+def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, AttentionMask]:
+    """Positions and mask of every sequence of texts of these lengths; they are half of what a data set takes."""
+    positions = np.arange(sum(lengths))
+    positions.flags.writeable = False
+    return positions, TEXT_MASKS[mask](*lengths)
+
+
+def first_place(codec: Codec) -> int:
+    """Where the first segment begins in a :func:`sequence`."""
+    return 0 if codec.cls_last else 1

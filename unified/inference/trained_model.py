@@ -1,0 +1,210 @@
+"""What language models and models of tasks have in common: files, vocabulary, tokenizer, device, vectors of texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import torch
+
+from unified.arguments import require_text, require_texts
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.trained import find_checkpoint, find_data
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.inference.embedding import embedded
+from unified.model import UnifiedModel
+from unified.runtime.devices import usable_device
+from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
+
+
+class SymbolTokenizer:
+    """Text as its symbols separated by blanks: what folders of plain ``fairseq-preprocess`` hold."""
+
+    def encode(self, text: str) -> list[str]:
+        return text.split()
+
+    def decode(self, pieces: list[str]) -> str:
+        return " ".join(pieces)
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """A checkpoint that has been read.
+
+    Attributes:
+        path: its file.
+        content: what the file holds, see :mod:`unified.checkpoints.trained`.
+        folder: where its dictionary and its tokenizer are.
+        tokenizer: from ``folder``.
+    """
+
+    path: Path
+    content: dict[str, Any]
+    folder: Path
+    tokenizer: Tokenizer | SymbolTokenizer
+
+    @classmethod
+    def read(cls, path: str | os.PathLike, data: str | os.PathLike | None = None) -> CheckpointFiles:
+        """Read the file ``path``, or that of the folder ``path``; the arguments are those of :func:`unified.load`.
+
+        Raises:
+            UnifiedError: a file is missing or damaged.
+        """
+        path = find_checkpoint(path)
+        content = load_checkpoint(path)
+        folder = find_data(path, content, data)
+        tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
+        return cls(path, content, folder, tokenizer)
+
+
+class TrainedModel:
+    """A model with its vocabulary and tokenizer; :func:`unified.load` loads one.
+
+    Attributes:
+        model: in eval mode.
+        vocabulary, tokenizer: from the data folder it was trained on.
+        folder: where vocabulary and tokenizer came from.
+        others: further models that answer or write together with it.
+        special: ids of the special symbols.
+    """
+
+    def __init__(
+        self,
+        model: UnifiedModel,
+        vocabulary: Vocabulary,
+        tokenizer: Tokenizer | SymbolTokenizer,
+        folder: Path,
+        others: Sequence[TrainedModel] = (),
+    ):
+        self.model, self.vocabulary, self.tokenizer, self.folder = model.eval(), vocabulary, tokenizer, folder
+        self.others = tuple(others)
+        self.special = vocabulary.special
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.transformer.embeddings.tokens.weight.device
+
+    def eval(self) -> Self:
+        """Switch dropout off (it is off after loading)."""
+        for one in (self, *self.others):
+            one.model.eval()
+        return self
+
+    def to(self, device: str | torch.device) -> Self:
+        """Move the model.
+
+        Raises:
+            UnifiedError: the machine has no such device.
+        """
+        device = usable_device(device)
+        for one in (self, *self.others):
+            one.model.to(device)
+        return self
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, without special symbols.
+
+        Raises:
+            UnifiedError: this is no text.
+        """
+        return self.vocabulary.encode(self.tokenizer.encode(require_text("text", text))).tolist()
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Symbols of ids; begin, separator and padding are left out."""
+        silent = (self.special.begin, self.special.separator, self.special.pad)
+        return [self.vocabulary.symbols[i] for i in map(int, ids) if i not in silent]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text that ids stand for.
+
+        Raises:
+            UnifiedError: an id is beyond the vocabulary.
+        """
+        ids = list(map(int, ids))
+        beyond = [i for i in ids if not 0 <= i < len(self.vocabulary)]
+        if beyond:
+            raise UnifiedError(f"ids must be from 0 to {len(self.vocabulary) - 1}, got {beyond[0]}")
+        return self.tokenizer.decode(self.pieces(ids))
+
+    @torch.no_grad()
+    def embed(
+        self,
+        texts: Sequence[str],
+        pooling: str = "mean",
+        *,
+        normalize: bool = False,
+        max_tokens: int = 0,
+        batch_size: int = 32,
+    ) -> torch.Tensor:
+        """A vector of each text, from the last states of its sequence.
+
+        The sequence is ``CLS text SEP``, or ``text SEP CLS`` for models with relative positions (XLNet). It is read in
+        both directions, or under the mask that the model was trained with.
+
+        Args:
+            pooling: "mean" averages the states of all tokens of the sequence, special symbols included, as sentence
+                encoders such as MiniLM do; "cls" takes the state of CLS, or of the last SEP where
+                a left-to-right mask hides the text from CLS.
+            normalize: give each vector length 1, as many sentence encoders want before vectors are compared.
+            max_tokens: read only so many first tokens of each text, special symbols not counted; 0 reads all.
+            batch_size: texts that are read together.
+
+        Returns:
+            float32 (N, D) on the CPU, in the order of the texts.
+
+        Raises:
+            UnifiedError: ``texts`` is not a list of texts, one is longer than the position table, or an option is
+                unknown.
+        """
+        self._require_one_model("embed")
+        ids = [self.encode(text) for text in require_texts("texts", texts)]
+        return embedded(self.model, self.vocabulary, self.tokenizer, ids, pooling, normalize, max_tokens, batch_size)
+
+    def shared_facts(self) -> dict[str, object]:
+        """What must be equal in models that work together, by what it is called in messages."""
+        return {"vocabularies": self.vocabulary.symbols, "tokenizers": _saved(self.folder)}
+
+    def _require_one_model(self, method: str) -> None:
+        if self.others:
+            raise UnifiedError(f"{method} asks a single model; this is an ensemble of {1 + len(self.others)}")
+
+
+def require_alike(names: Sequence[str], models: Sequence[TrainedModel]) -> None:
+    """Refuse models that do not belong together.
+
+    Args:
+        names: what the user calls the models.
+
+    Raises:
+        UnifiedError: there is none; or names the first model that differs from the first one, and in what.
+    """
+    if not models:
+        raise UnifiedError("an ensemble needs at least one model")
+    first, facts = names[0], models[0].shared_facts()
+    for name, model in zip(names[1:], models[1:], strict=True):
+        own = model.shared_facts()
+        for what in {**facts, **own}:
+            if facts.get(what) != own.get(what):
+                raise UnifiedError(
+                    f"{name} and {first} cannot answer together: {what} differ{_shown(facts.get(what), own.get(what))}"
+                )
+
+
+def _saved(folder: Path) -> dict[str, bytes]:
+    """Contents of the files that the tokenizer of a folder saves, by name; its settings are among them."""
+    if not tokenizer_files(folder):
+        return {}
+    with TemporaryDirectory() as empty:
+        load_tokenizer(folder).save(empty)
+        return {path.name: path.read_bytes() for path in Path(empty).iterdir()}
+
+
+def _shown(one: object, other: object) -> str:
+    """Both values, where they can be read in a line."""
+    texts = [str(value) for value in (one, other)]
+    return f" ({texts[1]} and {texts[0]})" if sum(map(len, texts)) <= 80 else ""
