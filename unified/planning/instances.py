@@ -12,7 +12,7 @@ sentence at once, and an instance is a jump from one sentence to another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,13 +21,19 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.planning.rows import Room, Share
 from unified.planning.segments import Segments
+from unified.planning.sentences import Sentences
 from unified.planning.text_request import TextRequest
-
-if TYPE_CHECKING:  # documents draw second segments as instances do
-    from unified.planning.documents import DocumentTexts
 
 #: Share of second segments drawn from another document, where an objective wants some [BERT, sec. 3.1].
 RANDOM_SECOND_SHARE = 0.5
+
+
+class SentenceTexts(Sentences, Protocol):
+    """Running text, and the texts of segments of it."""
+
+    def read(self, segments: Segments, is_next: np.ndarray | None) -> Texts:
+        """Texts of given segments, each of one document; ``is_next`` is bool (n,), None for nothing."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Instances:
     each_epoch: ClassVar[bool] = True
     shortest: ClassVar[int] = 2
 
-    def plan(self, texts: DocumentTexts, room: Room, seed: int, epoch: int, share: Share | None) -> PlannedInstances:
+    def plan(self, texts: SentenceTexts, room: Room, seed: int, epoch: int, share: Share | None) -> PlannedInstances:
         """See the module; the choices depend on (seed, epoch) alone."""
         rng = randomness.generator(seed, epoch, randomness.INSTANCES)
         first, stop, targets = self._sentences(texts, share, room.longest, rng)
@@ -69,7 +75,7 @@ class Instances:
         return PlannedInstances(texts, starts, lengths, ~random if self.next_sentence else None)
 
     def _sentences(
-        self, texts: DocumentTexts, share: Share | None, longest: int, rng: np.random.Generator
+        self, texts: SentenceTexts, share: Share | None, longest: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All sentences that are planned, document after document; the end of the document and the target of each."""
         document_starts = texts.document_starts if share is None else share.document_starts
@@ -93,7 +99,7 @@ class PlannedInstances:
         is_next: bool (N,), False where the second segment is random; None where there is only one.
     """
 
-    source: DocumentTexts
+    source: SentenceTexts
     starts: np.ndarray
     segment_lengths: np.ndarray
     is_next: np.ndarray | None
@@ -128,7 +134,7 @@ def truncated(first: np.ndarray, second: np.ndarray, longest: int) -> np.ndarray
 
 
 def _elsewhere(
-    texts: DocumentTexts, sentences: np.ndarray, wanted: np.ndarray, rng: np.random.Generator
+    texts: SentenceTexts, sentences: np.ndarray, wanted: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where random second segments begin and end, int64 (N,) each: whole sentences until there are as many tokens.
 

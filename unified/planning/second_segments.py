@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.planning.segments import Blocks, Segments
-
-if TYPE_CHECKING:  # documents use this module
-    from unified.planning.documents import DocumentTexts
+from unified.planning.sentences import Sentences
 
 #: What there is at a place: the middle of a sentence, the border between two of a document, or of two documents.
 INSIDE, BETWEEN, OUTSIDE = range(3)
@@ -47,7 +44,7 @@ class Shapes:
     places: np.ndarray
 
     @classmethod
-    def of(cls, texts: DocumentTexts, blocks: Blocks, lengths: np.ndarray) -> Shapes:
+    def of(cls, texts: Sentences, blocks: Blocks, lengths: np.ndarray) -> Shapes:
         """Those of the last ``lengths`` (int64 (n,)) places of blocks, as they are read."""
         far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
         joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
@@ -59,7 +56,7 @@ class Shapes:
 
 
 def with_random_seconds(
-    texts: DocumentTexts, blocks: Blocks, cuts: np.ndarray, draws: Draws, share: float
+    texts: Sentences, blocks: Blocks, cuts: np.ndarray, draws: Draws, share: float
 ) -> tuple[Segments, np.ndarray]:
     """Blocks cut in two, and with probability ``share`` the second segment replaced by one from another document.
 
@@ -87,7 +84,7 @@ def with_random_seconds(
 
 
 def runs_elsewhere(
-    texts: DocumentTexts, shapes: Shapes, shorter: Callable[[int], list[int]], draws: Draws
+    texts: Sentences, shapes: Shapes, shorter: Callable[[int], list[int]], draws: Draws
 ) -> tuple[np.ndarray, np.ndarray]:
     """Random runs of tokens of given shapes in other documents.
 
@@ -115,7 +112,7 @@ def runs_elsewhere(
 
 
 def _found(
-    texts: DocumentTexts,
+    texts: Sentences,
     shapes: Shapes,
     lengths: np.ndarray,
     ends: np.ndarray,
@@ -132,7 +129,7 @@ def _found(
 
 
 def _candidates(
-    texts: DocumentTexts, shapes: Shapes, ends: np.ndarray, places: int, draws: Draws, purpose: str
+    texts: Sentences, shapes: Shapes, ends: np.ndarray, places: int, draws: Draws, purpose: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sentences outside of the own document, int64 (n, places x 128), and bool alike: False for one too many.
 
@@ -158,7 +155,7 @@ def _candidates(
 
 
 def _fitting(
-    texts: DocumentTexts,
+    texts: Sentences,
     sentences: np.ndarray,
     valid: np.ndarray,
     shapes: Shapes,
@@ -201,13 +198,13 @@ def _fitting(
     return owners[fits], starts[fits]
 
 
-def _kinds(texts: DocumentTexts, border: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _kinds(texts: Sentences, border: np.ndarray, places: np.ndarray) -> np.ndarray:
     """What there is at places, given the first of the bounds at or behind each."""
     border = np.minimum(border, len(texts.bounds) - 1)
     return (texts.bounds[border] == places) * texts.borders[border]
 
 
-def _cut_run(texts: DocumentTexts, shape: Shapes, shorter: list[int], draws: Draws) -> tuple[int, int]:
+def _cut_run(texts: Sentences, shape: Shapes, shorter: list[int], draws: Draws) -> tuple[int, int]:
     """A run that is shorter than the one segment of ``shape``: where it begins, and its length."""
     between = np.array([BETWEEN])
     for length in ([int(shape.lengths[0])] if shape.ends[0] == OUTSIDE else []) + shorter:
@@ -217,7 +214,7 @@ def _cut_run(texts: DocumentTexts, shape: Shapes, shorter: list[int], draws: Dra
     return _any_run(texts, shape, draws)
 
 
-def _any_run(texts: DocumentTexts, shape: Shapes, draws: Draws) -> tuple[int, int]:
+def _any_run(texts: Sentences, shape: Shapes, draws: Draws) -> tuple[int, int]:
     """A run of random length that begins with a random sentence elsewhere, or, read backwards, ends with it."""
     sentence = int(_candidates(texts, shape, np.array([False]), 1, draws, "any run")[0][0, 0])
     document = int(texts.document_starts.searchsorted(sentence, side="right")) - 1

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unified.data.extents import Extents, runs
 from unified.data.randomness import Draws
-
-if TYPE_CHECKING:  # documents use this module
-    from unified.planning.documents import DocumentTexts
+from unified.planning.sentences import Sentences
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Blocks:
     ends: np.ndarray
 
     @classmethod
-    def of(cls, texts: DocumentTexts, starts: np.ndarray, lengths: np.ndarray, backward: np.ndarray) -> Blocks:
+    def of(cls, texts: Sentences, starts: np.ndarray, lengths: np.ndarray, backward: np.ndarray) -> Blocks:
         first = texts.bounds.searchsorted(starts, side="right")
         inner = Extents(texts.bounds.searchsorted(starts + lengths) - first)
         ends = texts.bounds[runs(first, inner.lengths)] - starts.repeat(inner.lengths)
