@@ -14,7 +14,7 @@ from unified.generation.lengths import PairLengths
 from unified.inference.language_model import UnifiedLM
 from unified.model import UnifiedModel
 from unified.tasks.catalogue import TASKS
-from unified.tasks.datasets.formats.writing import text_of
+from unified.tasks.datasets.texts import text_of
 from unified.tasks.heads.items import read_items
 from unified.tasks.writing import Writer, WritingItem, WritingTask
 from unified.tokenization import load_tokenizer

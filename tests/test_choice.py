@@ -14,7 +14,10 @@ from tests.task_folders import WORDS, data_folder
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.huggingface.bert_names import names
-from unified.tasks.datasets.formats.choices import read_codah, read_dream, read_race, read_swag
+from unified.tasks.datasets.codah import read_codah
+from unified.tasks.datasets.dream import read_dream
+from unified.tasks.datasets.race import read_race
+from unified.tasks.datasets.swag import read_swag
 from unified.tasks.heads import Choice
 from unified.tasks.heads.choice import ChoiceItem, log_shares
 from unified.tasks.heads.items import write_items

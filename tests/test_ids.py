@@ -9,10 +9,10 @@ import pytest
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks import metrics
-from unified.tasks.datasets.formats.choices import read_dream
-from unified.tasks.datasets.formats.glue_submission import write_submission
-from unified.tasks.datasets.formats.questions import squad_items
-from unified.tasks.datasets.formats.relations import read_tacred
+from unified.tasks.datasets.dream import read_dream
+from unified.tasks.datasets.glue_submission import write_submission
+from unified.tasks.datasets.squad import squad_items
+from unified.tasks.datasets.tacred import read_tacred
 from unified.tasks.heads.classification import Classification, Regression
 from unified.tasks.heads.registry import HEADS
 from unified.tasks.metrics.files import read_labels, read_numbers, read_tagged

@@ -17,7 +17,7 @@ from unified.errors import UnifiedError
 from unified.reports.result_tables import tables
 from unified.reports.results import FILE_NAME, read_results, write_result
 from unified.tasks.catalogue import GROUPS, task_named
-from unified.tasks.datasets.formats.questions import halves
+from unified.tasks.datasets.mrqa import halves
 from unified.tasks.heads.questions import QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 

@@ -15,7 +15,7 @@ from unified.errors import UnifiedError
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
-from unified.tasks.datasets.formats.writing import text_of
+from unified.tasks.datasets.texts import text_of
 from unified.tasks.heads import parse_head
 from unified.tasks.heads.items import read_items
 from unified.tasks.writing import WritingItem, WritingTraining

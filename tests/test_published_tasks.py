@@ -16,9 +16,9 @@ from tests.test_relation import TACRED, numbered_semeval
 from tests.test_word_formats import CONLL
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import TASKS, task_named
-from unified.tasks.datasets.formats.glue import GLUE
-from unified.tasks.datasets.formats.glue_submission import SUBMISSIONS, write_submission
-from unified.tasks.datasets.formats.reviews import read_imdb
+from unified.tasks.datasets.glue_files import GLUE
+from unified.tasks.datasets.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.datasets.imdb import read_imdb
 from unified.tasks.heads import parse_head
 from unified.tasks.settings import Training
 

@@ -12,7 +12,8 @@ from tests.task_folders import WORDS, data_folder
 from tests.understanding_runs import UNUSED
 from unified.data.collate import collate
 from unified.errors import UnifiedError
-from unified.tasks.datasets.formats.relations import read_semeval2010, read_tacred
+from unified.tasks.datasets.semeval2010 import read_semeval2010
+from unified.tasks.datasets.tacred import read_tacred
 from unified.tasks.heads import Relation, parse_head
 from unified.tasks.heads.entities import Entity, marked, masked, role_types
 from unified.tasks.heads.items import write_items

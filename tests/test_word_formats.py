@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.datasets.formats.words import read_conll2003, read_wnut17, to_bio
+from unified.tasks.datasets.conll2003 import read_conll2003, to_bio
+from unified.tasks.datasets.wnut17 import read_wnut17
 from unified.tasks.heads.items import WordsItem
 from unified.tasks.metrics import score_tagging
 

@@ -128,7 +128,7 @@ def test_a_part_of_squad(debug, tmp_path, monkeypatch):
 
 def test_ten_thousand_pairs_of_gigaword(tmp_path):
     from unified.tasks.catalogue import task_named
-    from unified.tasks.datasets.formats.writing import read_summaries
+    from unified.tasks.datasets.summarization import read_summaries
     from unified.tasks.windows import TokenCounter
     from unified.tasks.writing import Room
 

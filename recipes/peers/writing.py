@@ -25,7 +25,7 @@ from transformers import AutoTokenizer, EncoderDecoderModel
 from unified.errors import UnifiedError
 from unified.reports.results import write_result
 from unified.tasks.catalogue import task_named
-from unified.tasks.datasets.formats.writing import text_of
+from unified.tasks.datasets.texts import text_of
 from unified.tasks.finetuning import data_hash
 from unified.tasks.heads.items import read_items
 from unified.tasks.writing import WritingItem, WritingTask, WritingTraining

@@ -9,29 +9,58 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.notation import nearest
-from unified.tasks.datasets.published import chains, choices, glue, questions, relations, reviews, texts, words
+from unified.tasks.datasets import (
+    codah,
+    conll2003,
+    conll2012,
+    coqa,
+    coqa_free,
+    dream,
+    glue,
+    imdb,
+    mrqa,
+    race,
+    semeval2010,
+    squad,
+    squad_questions,
+    summarization,
+    swag,
+    tacred,
+    texts,
+    wnut17,
+)
 from unified.tasks.groups import TaskGroup
 from unified.tasks.heads.registry import HEADS, parse_head
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
+#: One module for each data set. Its ``TASKS`` say how the files are read, and the published settings and figures.
+_DATA_SETS = (
+    squad,
+    mrqa,
+    coqa,
+    glue,
+    imdb,
+    swag,
+    codah,
+    race,
+    dream,
+    conll2003,
+    wnut17,
+    tacred,
+    semeval2010,
+    conll2012,
+    summarization,
+    squad_questions,
+    coqa_free,
+    texts,
+)
+
 #: Tasks with a format of their own, by name. Published figures stand under the split that they are of.
-TASKS: dict[str, Task | WritingTask] = {
-    task.name: task
-    for task in (
-        *questions.TASKS,
-        *glue.TASKS,
-        *reviews.TASKS,
-        *choices.TASKS,
-        *words.TASKS,
-        *relations.TASKS,
-        *chains.TASKS,
-        *texts.TASKS,
-    )
-}
+TASKS: dict[str, Task | WritingTask] = {task.name: task for data_set in _DATA_SETS for task in data_set.TASKS}
 
 #: Tasks that are learnt one after another, by the name of all.
-GROUPS: dict[str, TaskGroup] = {group.name: group for group in questions.GROUPS}
+GROUPS: dict[str, TaskGroup] = {group.name: group for group in mrqa.GROUPS}
 
 
 def task_named(name: str) -> Task | WritingTask:

@@ -6,14 +6,23 @@ one target turn and the turns before it. Both become a list of turns that know w
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries, read_json
+from unified.tasks.datasets.files import (
+    split_questions,
+)
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.metrics.squad import normalize_answer
+from unified.tasks.settings import Task, Training
 
 NO_PLACE = -1
 
@@ -155,3 +164,102 @@ def _answer(fields: dict[str, Any], names: tuple[str, str], passage: str, place:
     if passage[start:end].split() != rationale.split():
         return CoqaAnswer(text, rationale, misaligned="the passage has another text at the rationale's characters")
     return CoqaAnswer(text, rationale, start, end)
+
+
+#: Answers of CoQA that are no parts of a passage.
+CHOICES = ("yes", "no", "unknown")
+
+
+def read_coqa(folder: Path) -> dict[str, list[QuestionItem]]:
+    """Splits of a folder with ``coqa-train-v1.0.json`` and ``coqa-dev-v1.0.json``."""
+
+    def items(path: Path) -> list[QuestionItem]:
+        return coqa_items(read_coqa_file(path))
+
+    return split_questions(folder, {"train": "coqa-train*.json*", "valid": "coqa-dev*.json*"}, items)
+
+
+def coqa_items(turns: Iterable[CoqaTurn]) -> list[QuestionItem]:
+    """Of CoQA; turns without a question or an answer are left out.
+
+    The answer is the part of the passage that is most like the main free answer, or one of :data:`CHOICES`; what was
+    said before is the history.
+    """
+    return [_turn(turn) for turn in turns if turn.question.strip() and turn.answers[0].text.strip()]
+
+
+def _turn(turn: CoqaTurn) -> QuestionItem:
+    main, choice = turn.answers[0], normalize_answer(turn.answers[0].text)
+    answers: tuple[Answer, ...] = ()
+    if choice not in CHOICES:
+        rationale = None if main.start == NO_PLACE else (main.start, main.end)
+        span = most_similar_span(turn.passage, main.text, rationale)
+        answers = (Answer(turn.passage[slice(*span)], span[0]) if span else Answer(main.text),)
+    return QuestionItem(
+        f"{turn.story} {turn.number}",
+        turn.question,
+        turn.passage,
+        answers,
+        choice=choice if choice in CHOICES else None,
+        history=" ".join(text for said in turn.history for text in said) or None,
+        references=tuple(answer.text for answer in turn.answers),
+    )
+
+
+_WORD = re.compile(r"\S+")
+#: What may stand beside an answer without belonging to it.
+_BEFORE, _BEHIND = "\"'([{“‘", "\"')]}”’.,;:!?"
+
+
+def most_similar_span(passage: str, answer: str, preferred: tuple[int, int] | None = None) -> tuple[int, int] | None:
+    """Characters of the words of ``passage`` with the highest F1 to ``answer``; None where they share no word.
+
+    F1 is that of the official rules, see :func:`unified.tasks.metrics.squad.word_f1`. Of equal ones those within the
+    characters ``preferred`` come first, then the shortest, then the first. Quotation marks and the like at the ends are
+    left out.
+    """
+    wanted = Counter(normalize_answer(answer).split())
+    places = [match.span() for match in _WORD.finditer(passage)]
+    words = [normalize_answer(passage[start:end]).split() for start, end in places]
+    # A span that begins or ends with another word is not better than without it.
+    shared = [i for i, found in enumerate(words) if not wanted.keys().isdisjoint(found)]
+    if not shared:
+        return None
+    first, last = np.array(shared)[:, None], np.array(shared)[None, :]
+    length = _between(np.array([len(found) for found in words]), first, last)
+    common = sum(
+        np.minimum(count, _between(np.array([found.count(word) for found in words]), first, last))
+        for word, count in wanted.items()
+    )
+    f1 = np.where(first <= last, 2 * common / np.maximum(length + wanted.total(), 1), -1.0)
+    best = np.argwhere(f1 >= f1.max() - 1e-12)
+    spans = [(places[shared[i]][0], places[shared[j]][1]) for i, j in best.tolist()]
+
+    def rank(span: tuple[int, int]) -> tuple[bool, int, int]:
+        outside = preferred is not None and not (preferred[0] <= span[0] and span[1] <= preferred[1])
+        return outside, span[1] - span[0], span[0]
+
+    return _without_marks(passage, *min(spans, key=rank))
+
+
+def _between(counts: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Sums of ``counts`` from each of ``first`` to each of ``last``."""
+    before = np.concatenate([[0], np.cumsum(counts)])
+    return before[last + 1] - before[first]
+
+
+def _without_marks(passage: str, start: int, end: int) -> tuple[int, int]:
+    text = passage[start:end].rstrip(_BEHIND)
+    return end - (end - start) + len(text) - len(text.lstrip(_BEFORE)), start + len(text)
+
+
+TASKS = (
+    Task(
+        "coqa",
+        "span(design='unilm', rules='coqa', max_query=96)",
+        read_coqa,
+        Training(epochs=2, batch_size=16, longest=512),
+        {"valid": {"BERT large": {"f1": 82.7}, "UniLM large": {"f1": 84.9}}},
+        "Dong et al. 2019",
+    ),
+)

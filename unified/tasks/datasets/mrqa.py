@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries
 from unified.files.text_files import numbered_lines
+from unified.tasks.datasets.files import (
+    split_files,
+    split_questions,
+)
+from unified.tasks.datasets.squad import SPANBERT
+from unified.tasks.grids import SPANBERT_GRID
+from unified.tasks.groups import TaskGroup
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.metrics.squad import normalize_answer
+from unified.tasks.settings import Task
 
 
 @dataclass(frozen=True)
@@ -93,3 +107,133 @@ def _detected(fields: dict[str, Any], context: str, place: str, entries: Entries
 
 def _is_span(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(type(bound) is int for bound in value)
+
+
+def read_mrqa(folder: Path, names: Sequence[str]) -> dict[str, list[QuestionItem]]:
+    """Splits of one data set of MRQA, from ``train/NAME.jsonl`` and ``dev/NAME.jsonl``, plain or compressed.
+
+    MRQA has no public test set. Where the folder has no ``test/NAME.jsonl`` either, half of the development set is one,
+    see :func:`halves`, as SpanBERT's authors have it.
+
+    Args:
+        names: that the files may have, the first one that is there.
+    """
+    parts = {"train": "train", "valid": "dev", "test": "test"}
+    files = split_files(
+        folder, {split: tuple((f"{part}/{name}.jsonl",) for name in names) for split, part in parts.items()}
+    )
+    splits = {split: mrqa_items(read_mrqa_file(path)) for split, (path,) in files.items()}
+    return splits if "test" in splits else splits | dict(zip(("valid", "test"), halves(splits["valid"]), strict=True))
+
+
+def read_mrqa_together(folder: Path) -> dict[str, list[QuestionItem]]:
+    """Splits of all data sets of MRQA in a folder, see :func:`read_mrqa`; each is a subset, called like its file."""
+    splits = split_questions(folder, {"train": "train/*.jsonl*", "valid": "dev/*.jsonl*"}, _mrqa_subset)
+    if (folder / "test").is_dir():
+        return splits | split_questions(folder, {"test": "test/*.jsonl*"}, _mrqa_subset)
+    subsets: dict[str | None, list[QuestionItem]] = {}
+    for item in splits["valid"]:
+        subsets.setdefault(item.subset, []).append(item)
+    valid, test = zip(*map(halves, subsets.values()), strict=True)
+    return splits | {"valid": list(chain(*valid)), "test": list(chain(*test))}
+
+
+def halves(items: Sequence[QuestionItem]) -> tuple[list[QuestionItem], list[QuestionItem]]:
+    """Two halves of a development set, always the same ones, in which each passage has all of its questions.
+
+    SpanBERT's authors have not published theirs. Here passages are put in the order of the SHA-256 of the id of one of
+    their questions, the alphabetically first; the first half of them, the larger one, is for validation.
+    """
+    named: dict[str, str] = {}
+    for item in items:
+        named[item.context] = min(item.id, named.get(item.context, item.id))
+    order = sorted(named, key=lambda context: hashlib.sha256(named[context].encode()).hexdigest())
+    first = set(order[: (len(order) + 1) // 2])
+    return [item for item in items if item.context in first], [item for item in items if item.context not in first]
+
+
+def _mrqa_subset(path: Path) -> list[QuestionItem]:
+    name = path.name.partition(".")[0]
+    return [replace(item, subset=name) for item in mrqa_items(read_mrqa_file(path))]
+
+
+def mrqa_items(questions: Iterable[MrqaQuestion]) -> list[QuestionItem]:
+    """Of MRQA; the detected answer that stands first is learnt, all answers are scored by."""
+    return [
+        QuestionItem(
+            question.id,
+            question.text,
+            question.context,
+            _answers_learnt(question),
+            references=question.answers,
+        )
+        for question in questions
+    ]
+
+
+def _answers_learnt(question: MrqaQuestion) -> tuple[Answer, ...]:
+    if question.detected is None:
+        return (Answer(question.answers[0]),)
+    text, start, end = question.detected
+    shown = question.context[start:end]
+    # Capitals and spaces may differ from the answer's; of anything else the place is wrong, which is counted.
+    return (Answer(shown if normalize_answer(shown) == normalize_answer(text) else text, start),)
+
+
+#: Data sets of MRQA: the task of each, and what its files may be called; the average is without SQuAD, which SpanBERT's
+#: authors report by itself.
+_MRQA = {
+    "NewsQA": ("newsqa", ("NewsQA",)),
+    "TriviaQA": ("triviaqa", ("TriviaQA", "TriviaQA-web")),
+    "SearchQA": ("searchqa", ("SearchQA",)),
+    "HotpotQA": ("hotpotqa", ("HotpotQA",)),
+    "NaturalQuestions": ("naturalquestions", ("NaturalQuestions", "NaturalQuestionsShort")),
+    "SQuAD": ("mrqa_squad", ("SQuAD",)),
+}
+_AVERAGED = tuple(name for name in _MRQA if name != "SQuAD")
+#: F1 of those, and their average [SpanBERT, table 2], of large models.
+_MRQA_FIGURES = {
+    "BERT, Google's": (68.8, 77.5, 81.7, 78.3, 79.9, 77.3),
+    "BERT, SpanBERT's authors'": (71.0, 79.0, 81.8, 80.5, 80.5, 78.6),
+    "BERT, one sequence": (71.9, 80.4, 84.0, 80.3, 81.8, 79.7),
+    "SpanBERT": (73.6, 83.6, 84.8, 83.0, 82.5, 81.5),
+}
+_MRQA_SOURCE = (
+    "Joshi et al. 2020, section 4 and its published script; figures of table 2, on halves that are not public"
+)
+
+
+def _mrqa(name: str) -> Task:
+    task, files = _MRQA[name]
+    published = {}
+    if name in _AVERAGED:
+        column = _AVERAGED.index(name)
+        published = {"test": {system: {"f1": figures[column]} for system, figures in _MRQA_FIGURES.items()}}
+    reader = partial(read_mrqa, names=files)
+    return Task(task, "span", reader, SPANBERT[1], published, _MRQA_SOURCE, grid=SPANBERT_GRID)
+
+
+def _has_mrqa(folder: Path, name: str) -> bool:
+    return any(any((folder / "train").glob(f"{file}.jsonl*")) for file in _MRQA[name][1])
+
+
+GROUPS = (
+    TaskGroup(
+        "mrqa",
+        {name: _MRQA[name][0] for name in _AVERAGED},
+        _has_mrqa,
+        ("f1", "exact"),
+        {
+            "test": {
+                system: dict(zip((*(f"f1_{name}" for name in _AVERAGED), "average_f1"), figures, strict=True))
+                for system, figures in _MRQA_FIGURES.items()
+            }
+        },
+        _MRQA_SOURCE,
+    ),
+)
+
+TASKS = (
+    *(_mrqa(name) for name in _MRQA),
+    Task("mrqa_together", "span", read_mrqa_together, SPANBERT[1], source="settings of Joshi et al. 2020"),
+)

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries, read_json
 from unified.tasks.alignment import misalignment
+from unified.tasks.datasets.files import (
+    split_questions,
+)
+from unified.tasks.grids import SPANBERT_GRID
+from unified.tasks.heads.questions import UNASKED, Answer, QuestionItem
+from unified.tasks.settings import Task, Training
 
 
 @dataclass(frozen=True)
@@ -131,3 +138,100 @@ def _question(fields: dict[str, Any], context: str, place: str, entries: Entries
         else:
             misaligned.append(MisalignedAnswer(wanted, start, reason))
     return SquadQuestion(identity, text, tuple(answers), bool(is_impossible), tuple(misaligned))
+
+
+def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
+    """Splits of a folder with ``train-v1.1.json`` and ``dev-v1.1.json``, or parts of them, for the version ``1.1``.
+
+    Files may have more in their names behind the version, and be compressed; a split is all of its files, of which no
+    two may have a question in common.
+    """
+
+    def items(path: Path) -> list[QuestionItem]:
+        return squad_items(read_squad_file(path))
+
+    return split_questions(folder, {"train": f"train-v{version}*.json*", "valid": f"dev-v{version}*.json*"}, items)
+
+
+def read_squad_answers(folder: Path) -> dict[str, list[QuestionItem]]:
+    """SQuAD 1.1 with :data:`UNASKED` in the place of every question: what of a passage might be asked for.
+
+    The answers to all questions about a passage are learnt, an item each.
+    """
+    splits = read_squad(folder, version="1.1")
+    return {name: [replace(item, question=UNASKED) for item in items] for name, items in splits.items()}
+
+
+def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
+    """Of SQuAD; answers that do not stand where the file says are kept, to be counted."""
+    return [
+        QuestionItem(
+            question.id,
+            question.text,
+            paragraph.context,
+            tuple(Answer(answer.text, answer.start) for answer in (*question.answers, *question.misaligned)),
+            impossible=True if question.is_impossible else None,
+        )
+        for paragraph in paragraphs
+        for question in paragraph.questions
+    ]
+
+
+_BERT = "Devlin et al. 2019, appendix A.3"
+#: Heads and settings of other papers.
+_UNILM = ("span(design='unilm')", Training(epochs=3, batch_size=24, learning_rate=3e-5, longest=384))
+SPANBERT = ("span", Training(4, batch_size=32, learning_rate=2e-5, longest=512, select="best", validations=10))
+
+
+def _xlnet(epochs: int) -> tuple[str, Training]:
+    """Of the published script, whose 8,000 updates, 1,000 of them rising, are so many epochs, rounded."""
+    training = Training(epochs, 48, 3e-5, 512, warmup=0.125, weight_decay=0.0, layer_decay=0.75)
+    return "span(design='xlnet', max_answer=64, n_best=5)", training
+
+
+TASKS = (
+    Task(
+        "squad1.1",
+        "span",
+        partial(read_squad, version="1.1"),
+        Training(epochs=3, batch_size=32, learning_rate=5e-5, longest=384),
+        {
+            "valid": {
+                "BERT base": {"f1": 88.5},
+                "BERT large": {"exact": 84.2, "f1": 91.1},
+                "XLNet large": {"exact": 89.0, "f1": 94.5},
+                "ANNA base": {"exact": 87.0, "f1": 92.8},
+                "ANNA large": {"exact": 90.0, "f1": 95.4},
+            }
+        },
+        f"{_BERT}; Joshi et al. 2020; Yang et al. 2019 and their script; Jun et al. 2022",
+        systems={"spanbert": SPANBERT, "xlnet": _xlnet(epochs=4)},
+        grids={"spanbert": SPANBERT_GRID},
+    ),
+    Task(
+        "squad2.0",
+        "span",
+        partial(read_squad, version="2.0"),
+        Training(epochs=2, batch_size=48, learning_rate=5e-5, longest=384),
+        {
+            "valid": {
+                "MiniLM, 22M": {"f1": 75.6},
+                "BERT large": {"exact": 78.9, "f1": 81.8},
+                "UniLM large": {"exact": 80.5, "f1": 83.4},
+                "XLNet large": {"exact": 87.9, "f1": 90.6},
+                "ANNA large": {"exact": 88.4, "f1": 90.8},
+            }
+        },
+        f"{_BERT}; Dong et al. 2019, who name no rate (3e-5 here); Joshi et al. 2020; "
+        "Yang et al. 2019 and their script; Jun et al. 2022; Wang et al. 2020 (MiniLM, 6 layers)",
+        systems={"unilm": _UNILM, "spanbert": SPANBERT, "xlnet": _xlnet(epochs=3)},
+        grids={"spanbert": SPANBERT_GRID},
+    ),
+    Task(
+        "squad-answers",
+        "span",
+        read_squad_answers,
+        Training(epochs=2, batch_size=32, learning_rate=5e-5, longest=384),
+        source="Dong et al. 2019, appendix A, which gives no settings of it; these are of SQuAD 1.1, an epoch less",
+    ),
+)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from unified.tasks.datasets.formats.glue import GLUE, GlueTask, glue_splits
-from unified.tasks.datasets.formats.glue_submission import write_submissions
+from unified.tasks.datasets.glue_files import GLUE, GlueTask, glue_splits
+from unified.tasks.datasets.glue_submission import write_submissions
 from unified.tasks.grids import SPANBERT_GRID, Grid
 from unified.tasks.settings import Task, Training
 

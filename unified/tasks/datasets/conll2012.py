@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from unified.tasks.datasets.formats.files import read_splits
+from unified.tasks.datasets.files import read_splits
 from unified.tasks.heads.documents import DocumentItem, read_conll
 from unified.tasks.settings import Task, Training
 

@@ -1,12 +1,13 @@
-"""Which files of a folder hold the splits of a data set."""
+"""Which files of a folder hold the splits of a data set, and what all readers of them check."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from unified.errors import UnifiedError
+from unified.files.json_files import Entries
 
 #: Names of the files that hold a split together, and others that may instead.
 Alternatives = tuple[tuple[str, ...], ...]
@@ -14,6 +15,14 @@ Alternatives = tuple[tuple[str, ...], ...]
 _COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 _NEEDED = ("train", "valid")
 _Part = TypeVar("_Part")
+_Item = TypeVar("_Item")
+_Question = TypeVar("_Question", bound="HasId")
+
+
+class HasId(Protocol):
+    """An item that predictions name by its ``id``."""
+
+    id: str
 
 
 def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, list[Path]]:
@@ -95,3 +104,26 @@ def read_together(
 def _compressed(path: Path) -> Path | None:
     names = (path.with_name(path.name + suffix) for suffix in _COMPRESSIONS)
     return next((name for name in names if name.exists()), None)
+
+
+def checked(items: list[_Item], entries: Entries, what: str) -> list[_Item]:
+    """The items of a file, once nothing in it is wrong.
+
+    Args:
+        what: an item is called in messages.
+
+    Raises:
+        UnifiedError: entries are wrong, or there is no item.
+    """
+    entries.check()
+    if not items:
+        raise UnifiedError(f"{entries.path}: holds no {what}")
+    return items
+
+
+def split_questions(
+    folder: Path, patterns: Mapping[str, str], items: Callable[[Path], list[_Question]]
+) -> dict[str, list[_Question]]:
+    """Items of files whose names match the pattern of a split; no two files of one may have a question in common."""
+    files = {split: matching_files(folder, pattern) for split, pattern in patterns.items()}
+    return {split: read_together(paths, items, lambda item: (item.id,)) for split, paths in files.items()}

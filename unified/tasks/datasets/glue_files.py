@@ -14,13 +14,12 @@ from pathlib import Path
 
 from unified.errors import MissingField, UnifiedError
 from unified.files.json_files import Entries
-from unified.tasks.datasets.formats.files import Alternatives, split_files
-from unified.tasks.datasets.formats.sentiment_trees import read_sentiment_trees
-from unified.tasks.datasets.formats.tables import number_of, tab_rows
+from unified.tasks.datasets.files import Alternatives, split_files
+from unified.tasks.datasets.sentiment_trees import read_sentiment_trees
+from unified.tasks.datasets.tables import number_of, tab_rows
 from unified.tasks.heads.items import TextItem
 
 _LOGGER = logging.getLogger(__name__)
-
 #: Columns that number the rows of a file; where there is none, rows are counted from 0, as these do.
 _NUMBERS = ("index", "id", "pair_ID")
 
@@ -152,7 +151,6 @@ _SICK = GlueTask(
     labels=tuple(label.upper() for label in _INFERENCE),
     unlabelled=(),
 )
-
 #: By name: the nine tasks, of which MNLI has the diagnostic set AX as a split, and SICK, which has MNLI's form.
 GLUE: dict[str, GlueTask] = {
     task.name: task

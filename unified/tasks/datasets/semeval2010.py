@@ -1,50 +1,36 @@
-"""Relations between two entities: TACRED (Zhang et al. 2017) and SemEval-2010 task 8 (Hendrickx et al. 2010)."""
+"""SemEval-2010 task 8 (Hendrickx et al. 2010): the relation between two marked nominals."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from unified.errors import MissingField, UnifiedError
-from unified.files.json_files import Entries, read_json
+from unified.files.json_files import Entries
 from unified.files.text_files import numbered_lines
+from unified.tasks.datasets.files import checked, read_splits
+from unified.tasks.datasets.tacred import MARKERS_TRAINING
 from unified.tasks.heads.entities import Entity
-from unified.tasks.heads.items import are_texts
 from unified.tasks.heads.relation import RelationItem
 from unified.tasks.metrics.relations import OTHER
+from unified.tasks.settings import Task
 
-#: The Penn treebank's words for brackets.
-_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_FILES = {"train": (("TRAIN_FILE.TXT",),), "test": (("TEST_FILE_FULL.TXT",),)}
+#: SemEval has no development set: every so-many-th training sentence is one.
+_HELD_OUT = 10
+
+
+def _splits(folder: Path) -> dict[str, list[RelationItem]]:
+    """Sentences 10, 20, … of the training file are for validation."""
+    splits = read_splits(_FILES, read_semeval2010, folder)
+    items = splits["train"]
+    held_out = items[_HELD_OUT - 1 :: _HELD_OUT]
+    return splits | {"train": [item for i, item in enumerate(items, 1) if i % _HELD_OUT], "valid": held_out}
+
+
 _NUMBERED = re.compile(r"\d+\t")
 _SENTENCE = re.compile(r'(\d+)\t"(.*)"')
 _ENTITIES = re.compile(r"(.*)<e1>(.*)</e1>(.*)<e2>(.*)</e2>(.*)")
 _RELATION = re.compile(rf"{OTHER}|[A-Z][A-Za-z]*-[A-Z][A-Za-z]*\((e1,e2|e2,e1)\)")
-
-
-def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
-    """TACRED's JSON: a list of sentences with subject, object and relation; brackets as they were written.
-
-    Raises:
-        UnifiedError: the file cannot be read, holds no sentence, or entries are wrong, a repeated id among them; the
-            first ten are named.
-    """
-    entries, items = Entries(path), []
-    for number, fields in enumerate(entries.objects({"sentences": read_json(path)}, "sentences", "the file"), 1):
-        place = f"sentence {number}"
-        words = fields.get("token")
-        if "token" not in fields:
-            entries.wrong(place, MissingField("token", list(fields)))
-            continue
-        if not are_texts(words) or not words:
-            entries.wrong(place, "'token' must be a list of texts that are not empty")
-            continue
-        subject, other = (_entity(fields, role, len(words), place, entries) for role in ("subj", "obj"))
-        label = entries.text(fields, "relation", place) if labelled else None
-        identity = str(number) if fields.get("id") is None else entries.identity(fields, "id", place)
-        entries.once(identity, place)
-        words = tuple(_BRACKETS.get(word, word) for word in words)
-        items.append(RelationItem(identity, words, (subject, other), label))
-    return _checked(items, entries)
 
 
 def read_semeval2010(path: str | Path, labelled: bool = True) -> list[RelationItem]:
@@ -79,7 +65,7 @@ def read_semeval2010(path: str | Path, labelled: bool = True) -> list[RelationIt
         words = tuple(word for part in parts for word in part)
         pair = Entity(before, before + first), Entity(before + first + between, before + first + between + second)
         items.append(RelationItem(match[1], words, pair, label))
-    return _checked(items, entries)
+    return checked(items, entries, "sentence")
 
 
 def _blocks(path: str | Path) -> list[tuple[int, str, list[str]]]:
@@ -94,15 +80,12 @@ def _blocks(path: str | Path) -> list[tuple[int, str, list[str]]]:
     return blocks
 
 
-def _entity(fields: dict, role: str, words: int, place: str, entries: Entries) -> Entity:
-    start, last = (entries.integer(fields, f"{role}_{end}", place) for end in ("start", "end"))
-    if not 0 <= start <= last < words:
-        entries.wrong(place, f"{role}_start {start} and {role}_end {last} are not among its {words} words")
-    return Entity(start, last + 1, entries.text(fields, f"{role}_type", place))
-
-
-def _checked(items: list[RelationItem], entries: Entries) -> list[RelationItem]:
-    entries.check()
-    if not items:
-        raise UnifiedError(f"{entries.path}: holds no sentence")
-    return items
+TASKS = (
+    Task(
+        "semeval2010",
+        "relation(rules='semeval2010')",
+        _splits,
+        MARKERS_TRAINING,
+        source="Baldini Soares et al. 2019, appendix (1 to 10 epochs)",
+    ),
+)

@@ -11,7 +11,7 @@ from unified.files.ids import name_text
 from unified.files.json_files import Entries, fields_of
 from unified.files.text_files import numbered_lines
 from unified.notation import nearest
-from unified.tasks.datasets.formats.glue import GLUE, GlueTask
+from unified.tasks.datasets.glue_files import GLUE, GlueTask
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Submission:
     """``<name>.tsv`` with predictions of a task for one of its test sets.
 
     Attributes:
-        task: a name in :data:`unified.tasks.datasets.formats.glue.GLUE`.
+        task: a name in :data:`unified.tasks.datasets.glue_files.GLUE`.
         rows: of the official test set.
         split: of the task, whose official file it is.
     """

@@ -1,13 +1,16 @@
-"""IMDB's reviews of films (Maas et al. 2011)."""
+"""IMDB's reviews of films (Maas et al. 2011): is the opinion good or bad?"""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries
 from unified.files.text_files import numbered_lines, without_compression
+from unified.tasks.datasets.files import read_splits
 from unified.tasks.heads.items import TextItem
+from unified.tasks.settings import Task, Training
 
 LABELS = ("neg", "pos")
 
@@ -40,3 +43,16 @@ def read_imdb(folder: str | Path, labelled: bool = True) -> list[TextItem]:
             items.append(TextItem(identity, text, label=label if labelled else None))
     entries.check()
     return items
+
+
+TASKS = (
+    Task(
+        "imdb",
+        "classification(positive='pos')",
+        partial(read_splits, {"train": (("train",),), "valid": (("test",),)}, read_imdb),
+        Training(epochs=5, batch_size=32, learning_rate=2e-5, longest=512, warmup=0.125, weight_decay=0.0),
+        {"valid": {"XLNet large": {"accuracy": 96.21}}},
+        "Yang et al. 2019 and its published script (4,000 updates, 500 of them rising), where the test set validates",
+        validates_on_test=True,
+    ),
+)

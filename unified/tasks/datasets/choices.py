@@ -1,0 +1,35 @@
+"""Items of multiple choice from the files of data sets."""
+
+from __future__ import annotations
+
+from unified.files.json_files import Entries
+from unified.tasks.heads.choice import ChoiceItem
+
+
+def add_choice(
+    items: list[ChoiceItem],
+    entries: Entries,
+    place: str,
+    identity: str,
+    context: str,
+    choices: list[str],
+    label: str | None,
+    question: str = "",
+    empty: bool = False,
+    subset: str | None = None,
+) -> None:
+    """Add an item, or note what is wrong with it; ``empty``: choices may be."""
+    if not context.strip():
+        entries.wrong(place, "the context is empty")
+    elif len(choices) < 2 or not (empty or all(choice.strip() for choice in choices)):
+        entries.wrong(place, "two choices or more are needed, none of them empty")
+    elif label is not None and label not in map(str, range(len(choices))):
+        entries.wrong(place, f"the label {label!r} is the number of no choice, 0 to {len(choices) - 1}")
+    else:
+        gold = None if label is None else int(label)
+        items.append(ChoiceItem(identity, context.strip(), tuple(choices), question.strip() or None, gold, subset))
+
+
+def are_strings(value: object) -> bool:
+    """Whether a value of JSON is a list of texts."""
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -1,0 +1,40 @@
+"""CODAH (Chen et al. 2019): endings of sentences that people wrote against models."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from unified.files.json_files import Entries
+from unified.tasks.datasets.choices import add_choice
+from unified.tasks.datasets.files import checked, read_splits
+from unified.tasks.datasets.swag import BERT_TRAINING
+from unified.tasks.datasets.tables import tab_rows
+from unified.tasks.heads.choice import ChoiceItem
+from unified.tasks.settings import Task
+
+_COLUMNS = 7
+
+
+def read_codah(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
+    """CODAH's TSV: category, prompt, four endings, number of the right one; rows are numbered from 0.
+
+    Raises:
+        UnifiedError: as :func:`unified.tasks.datasets.swag.read_swag`.
+    """
+    entries, items = Entries(path), []
+    for position, (number, cells) in enumerate(tab_rows(path)):
+        place = f"line {number}"
+        if len(cells) != _COLUMNS:
+            entries.wrong(place, f"{len(cells)} columns instead of {_COLUMNS}")
+            continue
+        _, prompt, *choices, label = cells
+        add_choice(items, entries, place, str(position), prompt, choices, label if labelled else None)
+    return checked(items, entries, "question")
+
+
+_FILES = {part: ((f"{name}.tsv",), (f"fold0-{name}.tsv",)) for part, name in
+                (("train", "train"), ("valid", "dev"), ("test", "test"))}  # fmt: skip
+
+
+TASKS = (Task("codah", "choice", partial(read_splits, _FILES, read_codah), BERT_TRAINING, source="settings of SWAG"),)

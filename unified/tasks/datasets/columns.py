@@ -1,0 +1,59 @@
+"""Sentences in columns, a word a line: the word, what is annotated of it, and last its tag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from unified.files.json_files import Entries
+from unified.files.text_files import numbered_lines
+from unified.tasks.datasets.files import checked
+from unified.tasks.heads.items import WordsItem
+
+#: What stands in the first column where a document begins.
+_DOCUMENT = "-DOCSTART-"
+_TAG = re.compile(r"O|[BI]-\S+")
+
+
+def read_columns(
+    path: str | Path, cells_of: Callable[[str], list[str]], columns: int, labelled: bool
+) -> list[WordsItem]:
+    """Sentences between empty lines, and the documents that lines of ``-DOCSTART-`` begin.
+
+    Args:
+        cells_of: divides a line.
+        columns: how many cells a line has.
+
+    Raises:
+        UnifiedError: the file cannot be read, holds no sentence, or lines are wrong; the first ten are named.
+    """
+    entries, items = Entries(path), []
+    rows: list[list[str]] = []
+    document = 0
+
+    def finish() -> None:
+        if rows:
+            words, *_, tags = zip(*rows, strict=True)
+            name = str(document) if document else None
+            items.append(WordsItem(str(len(items)), words, tags if labelled else None, name))
+            rows.clear()
+
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            finish()
+            continue
+        cells = cells_of(line)
+        if cells[0] == _DOCUMENT:
+            finish()
+            document += 1
+        elif len(cells) != columns:
+            entries.wrong(f"line {number}", f"{len(cells)} columns instead of {columns}")
+        elif not cells[0].strip():
+            entries.wrong(f"line {number}", "the word is empty")
+        elif labelled and not _TAG.fullmatch(cells[-1]):
+            entries.wrong(f"line {number}", f"the tag {cells[-1]!r} is not O, B-TYPE or I-TYPE")
+        else:
+            rows.append(cells)
+    finish()
+    return checked(items, entries, "sentence")

@@ -1,0 +1,76 @@
+"""TACRED (Zhang et al. 2017): the relation between two entities of a sentence of news."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from unified.errors import MissingField
+from unified.files.json_files import Entries, read_json
+from unified.tasks.datasets.files import checked, read_splits
+from unified.tasks.grids import SPANBERT_GRID
+from unified.tasks.heads.entities import Entity
+from unified.tasks.heads.items import are_texts
+from unified.tasks.heads.relation import RelationItem
+from unified.tasks.settings import Task, Training
+
+_FILES = {part: ((f"{name}.json",),) for part, name in
+                 (("train", "train"), ("valid", "dev"), ("test", "test"))}  # fmt: skip
+#: The Penn treebank's words for brackets.
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+
+
+def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
+    """TACRED's JSON: a list of sentences with subject, object and relation; brackets as they were written.
+
+    Raises:
+        UnifiedError: the file cannot be read, holds no sentence, or entries are wrong, a repeated id among them; the
+            first ten are named.
+    """
+    entries, items = Entries(path), []
+    for number, fields in enumerate(entries.objects({"sentences": read_json(path)}, "sentences", "the file"), 1):
+        place = f"sentence {number}"
+        words = fields.get("token")
+        if "token" not in fields:
+            entries.wrong(place, MissingField("token", list(fields)))
+            continue
+        if not are_texts(words) or not words:
+            entries.wrong(place, "'token' must be a list of texts that are not empty")
+            continue
+        subject, other = (_entity(fields, role, len(words), place, entries) for role in ("subj", "obj"))
+        label = entries.text(fields, "relation", place) if labelled else None
+        identity = str(number) if fields.get("id") is None else entries.identity(fields, "id", place)
+        entries.once(identity, place)
+        words = tuple(_BRACKETS.get(word, word) for word in words)
+        items.append(RelationItem(identity, words, (subject, other), label))
+    return checked(items, entries, "sentence")
+
+
+def _entity(fields: dict, role: str, words: int, place: str, entries: Entries) -> Entity:
+    start, last = (entries.integer(fields, f"{role}_{end}", place) for end in ("start", "end"))
+    if not 0 <= start <= last < words:
+        entries.wrong(place, f"{role}_start {start} and {role}_end {last} are not among its {words} words")
+    return Entity(start, last + 1, entries.text(fields, f"{role}_type", place))
+
+
+#: Settings of entity markers, which SemEval-2010 takes over.
+MARKERS_TRAINING = Training(epochs=5, batch_size=64, learning_rate=3e-5)
+
+TASKS = (
+    Task(
+        "tacred",
+        "relation(design='types')",
+        partial(read_splits, _FILES, read_tacred),
+        Training(epochs=10, batch_size=32, learning_rate=2e-5, select="best", validations=10),
+        {
+            "test": {
+                "BERT large, Google's": {"precision": 69.1, "recall": 63.9, "f1": 66.4},
+                "SpanBERT": {"precision": 70.8, "recall": 70.9, "f1": 70.8},
+                "BERT with entity markers": {"f1": 70.1},
+            }
+        },
+        "Joshi et al. 2020, section 4.2 and its published script",
+        systems={"markers": ("relation(design='markers')", MARKERS_TRAINING)},
+        grid=SPANBERT_GRID,
+    ),
+)

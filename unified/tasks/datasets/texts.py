@@ -1,0 +1,71 @@
+"""Your own pairs of source and target, a JSON object a line, and how a text is written from a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import item_id
+from unified.tasks.datasets.files import split_files
+from unified.tasks.heads.items import are_texts, read_items
+from unified.tasks.writing import Room, WritingItem, WritingTask, WritingTraining
+from unified.tasks.writing_scores import score_texts
+
+
+def read_texts(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
+    """Splits of a folder with ``train.jsonl``, ``valid.jsonl`` and, if it is there, ``test.jsonl``, in our own form."""
+    files = split_files(folder, {split: ((f"{split}.jsonl",),) for split in ("train", "valid", "test")})
+    return {split: read_items(path, text_of) for split, (path,) in files.items()}
+
+
+def text_of(fields: dict, number: int) -> WritingItem:
+    """Of ``source`` and ``target``, and where they are there ``references``, ``group`` and ``id``.
+
+    Raises:
+        UnifiedError: says which field is wrong.
+    """
+    require_fields(fields, "source", "target")
+    target, references, group = (fields.get(name) for name in ("target", "references", "group"))
+    if not isinstance(target, str) or not target.strip():
+        raise UnifiedError("'target' must be a text that is not empty")
+    if references is not None and not are_texts(references):
+        raise UnifiedError("'references' must be a list of texts that are not empty")
+    if group is not None and not isinstance(group, str):
+        raise UnifiedError(f"'group' must be a text, got {group!r}")
+    pooled = tuple(references) if references else None
+    return WritingItem(item_id(fields, number), _source(fields), target, pooled, group)
+
+
+def source_item(fields: dict, number: int, room: Room) -> WritingItem:
+    """Of ``source``, a text or a list of parts, from which something is to be written.
+
+    Raises:
+        UnifiedError: there is none.
+    """
+    return WritingItem(item_id(fields, number), _source(fields))
+
+
+def _source(fields: dict) -> str | tuple[str, ...]:
+    require_fields(fields, "source")
+    source = fields["source"]
+    if are_texts(source) and source:
+        return tuple(source)
+    if not isinstance(source, str) or not source.strip():
+        raise UnifiedError("'source' must be a text that is not empty, or a list of such texts")
+    return source
+
+
+#: UniLM's search for summaries.
+NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram": 3, "length_penalty": "unilm"}
+
+TASKS = (
+    WritingTask(
+        "texts",
+        read_texts,
+        source_item,
+        score_texts,
+        WritingTraining(epochs=10, learning_rate=3e-5, longest=512, max_source=384, max_target=125),
+        {**NO_TRIGRAM_TWICE, "max_length": 125, "length_exponent": 1.0},
+        may_repeat=(".",),
+    ),
+)
