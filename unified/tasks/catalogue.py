@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -66,6 +68,9 @@ GROUPS: dict[str, TaskGroup] = {group.name: group for group in mrqa.GROUPS}
 def task_named(name: str) -> Task | WritingTask:
     """The entry of a task, or of a head, whose data are then ``train.jsonl`` and ``valid.jsonl`` in its own format.
 
+    Args:
+        name: of a task or of a head, or ``package.module:NAME`` for a task of your own.
+
     Raises:
         UnifiedError: there is none.
     """
@@ -77,8 +82,11 @@ def task_named(name: str) -> Task | WritingTask:
     head = name.partition("(")[0]
     if head in HEADS:
         return Task(head, name, partial(_read_items, head))
+    if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
+        return _own_task(*name.split(":"))
     known = [*TASKS, *GROUPS, *HEADS]
-    raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+    listed = f"{', '.join(known)}, and any package.module:NAME"
+    raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {listed}")
 
 
 def with_head(task: Task, head: str) -> Task:
@@ -96,6 +104,16 @@ def with_head(task: Task, head: str) -> Task:
 def with_changes(training: Training, **changes: float | int | str | None) -> Training:
     """The settings with those changes that are not None."""
     return replace(training, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _own_task(module_name: str, name: str) -> Task | WritingTask:
+    try:
+        task = vars(importlib.import_module(module_name)).get(name)
+    except ImportError as error:
+        raise UnifiedError(f"task {module_name}:{name}: the module cannot be imported ({error})") from None
+    if not isinstance(task, Task | WritingTask):
+        raise UnifiedError(f"task {module_name}:{name}: the module has no Task or WritingTask of that name")
+    return task
 
 
 def _read_items(head: str, folder: Path) -> dict[str, Sequence]:

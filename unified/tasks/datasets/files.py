@@ -22,7 +22,8 @@ _Question = TypeVar("_Question", bound="HasId")
 class HasId(Protocol):
     """An item that predictions name by its ``id``."""
 
-    id: str
+    @property
+    def id(self) -> str: ...
 
 
 def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, list[Path]]:

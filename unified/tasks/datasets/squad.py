@@ -169,7 +169,10 @@ def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
             question.id,
             question.text,
             paragraph.context,
-            tuple(Answer(answer.text, answer.start) for answer in (*question.answers, *question.misaligned)),
+            (
+                *(Answer(answer.text, answer.start) for answer in question.answers),
+                *(Answer(answer.text, answer.start) for answer in question.misaligned),
+            ),
             impossible=True if question.is_impossible else None,
         )
         for paragraph in paragraphs
