@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from typing import Any
 
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
-from omegaconf import open_dict
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig, open_dict
 
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
@@ -33,17 +36,17 @@ def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
     return target
 
 
-def _named(load):
+def _named(load: Callable[..., Any]) -> Callable[..., Any]:
     @refusing()
-    def load_checkpoint_to_cpu(path, *arguments, **keywords):
+    def load_checkpoint_to_cpu(path: str, *arguments: Any, **keywords: Any) -> Any:
         with named_damage(path):
             return load(path, *arguments, **keywords)
 
     return load_checkpoint_to_cpu
 
 
-def _announced(save):
-    def save_checkpoint(cfg, trainer, *arguments, **keywords):
+def _announced(save: Callable[..., Any]) -> Callable[..., Any]:
+    def save_checkpoint(cfg: DictConfig, trainer: Trainer, *arguments: Any, **keywords: Any) -> Any:
         # Tasks of others, which these plug-ins may stand beside, know nothing of it.
         if not cfg.no_save and isinstance(trainer.task, DictionaryTask):
             trainer.task.before_saving()
@@ -52,8 +55,8 @@ def _announced(save):
     return save_checkpoint
 
 
-def _read_by_all(load):
-    def load_checkpoint(cfg, trainer, **keywords):
+def _read_by_all(load: Callable[..., Any]) -> Callable[..., Any]:
+    def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
         # Every process looks for the file anyway; each reads it itself, safely, instead of waiting for a broadcast.
         with open_dict(trainer.cfg):
             trainer.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-def mirror(source: type, name: str, without: tuple[str, ...] = (), **more) -> type[FairseqDataclass]:
+#: Parsed options, by name as attributes; the class of a model's options is made at run time (:func:`mirror`).
+Settings = Any
+_Ours = TypeVar("_Ours", bound="DataclassInstance")
+
+
+def mirror(
+    source: type[Any], name: str, without: tuple[str, ...] = (), **more: tuple[Any, object, str]
+) -> type[FairseqDataclass]:
     """A FairseqDataclass with the fields, defaults and help sentences of ``source``.
 
     Args:
@@ -30,7 +40,7 @@ def mirror(source: type, name: str, without: tuple[str, ...] = (), **more) -> ty
     return dataclasses.make_dataclass(name, fields, bases=(FairseqDataclass,))
 
 
-def restore(target: type, config, **fixed):
+def restore(target: type[_Ours], config: Settings, **fixed: Any) -> _Ours:
     """The instance of our dataclass ``target`` that a parsed config stands for; fields that it lacks have defaults."""
     names = {field.name for field in dataclasses.fields(target)} - set(fixed)
     return target(**{name: getattr(config, name) for name in names if name in config}, **fixed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,13 +17,18 @@ from unified.data.vocabulary import SpecialTokens
 from unified.training.row_dataset import RowDataset
 from unified.training.stream_dataset import StreamDataset
 
+#: What fairseq moves between devices and hands to criterions: tensors and numbers by name, nested.
+Sample = dict[str, Any]
+#: Number, source and target, int64 each; None where there is no target.
+Pair = tuple[int, np.ndarray, np.ndarray | None]
 
-def to_batch(sample: dict) -> Batch:
+
+def to_batch(sample: Mapping[str, Any]) -> Batch:
     """The :class:`Batch` inside a fairseq sample, wherever its tensors have been moved."""
     return Batch.of_tensors(sample["batch"], sample["known"])
 
 
-def batch_fields(batch: Batch) -> dict:
+def batch_fields(batch: Batch) -> Sample:
     """What of a sample :func:`to_batch` reads."""
     return {"batch": batch.tensors(), "known": batch.known()}
 
@@ -33,11 +39,17 @@ class Planned(FairseqDataset):
     # Each epoch has its own masks and rows; with persistent workers fairseq would repeat the first epoch's.
     can_reuse_epoch_itr_across_epochs = False
 
-    def filter_indices_by_size(self, indices, max_sizes):
+    def filter_indices_by_size(self, indices: np.ndarray, max_sizes: object) -> tuple[np.ndarray, list[int]]:
         """Lengths were settled when rows were planned; nothing is dropped."""
         return indices, []
 
-    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        required_batch_size_multiple: int = 1,
+    ) -> list[np.ndarray]:
         """Batches of everything: asked for multiples of 8, its default, fairseq drops the last batch in silence."""
         return super().batch_by_size(indices, max_tokens, max_sentences, required_batch_size_multiple=1)
 
@@ -70,7 +82,7 @@ class RowFairseqDataset(Planned):
         """Training: the epoch's own order. Validation: as they lie in the file."""
         return self.rows.order() if self.shuffle else np.arange(len(self))
 
-    def collater(self, indices: Sequence[int]) -> dict:
+    def collater(self, indices: Sequence[int]) -> Sample:
         if not indices:
             return {}
         length = self.rows.row_length if self.rows.packed else None
@@ -93,7 +105,7 @@ class StreamFairseqDataset(RowFairseqDataset):
         with refusing():
             self.rows.split(streams)
 
-    def collater(self, indices: Sequence[int]) -> dict:
+    def collater(self, indices: Sequence[int]) -> Sample:
         sample = super().collater(indices)
         if sample:
             sample["starts_streams"] = self.rows.step(indices[0]) == 0
@@ -137,8 +149,8 @@ class PairFairseqDataset(Planned):
 
     def __init__(
         self,
-        sources: Sequence[np.ndarray],
-        targets: Sequence[np.ndarray] | None,
+        sources: Sequence[np.ndarray] | Side,
+        targets: Sequence[np.ndarray] | Side | None,
         special: SpecialTokens,
         losses: RowDataset | None = None,
     ):
@@ -154,7 +166,7 @@ class PairFairseqDataset(Planned):
     def __len__(self) -> int:
         return len(self.sources)
 
-    def __getitem__(self, index: int):
+    def __getitem__(self, index: int) -> Pair:
         return index, self.sources[index], None if self.targets is None else self.targets[index]
 
     def num_tokens(self, index: int) -> int:
@@ -168,12 +180,12 @@ class PairFairseqDataset(Planned):
         sizes = np.fromiter((self.size(i) for i in range(len(self))), dtype=np.int64, count=len(self))
         return np.argsort(sizes, kind="stable")
 
-    def collater(self, items: Sequence) -> dict:
+    def collater(self, items: Sequence[Pair]) -> Sample:
         if not items:
             return {}
         pad, separator = self.special.pad, self.special.separator
         sources = [torch.from_numpy(np.asarray(source, dtype=np.int64)) for _, source, _ in items]
-        sample = {
+        sample: Sample = {
             "id": torch.tensor([index for index, *_ in items]),
             "nsentences": len(items),
             "ntokens": sum(map(len, sources)),

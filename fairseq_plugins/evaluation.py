@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import FairseqTask
+
+from fairseq_plugins.dataset import Sample
 
 #: What --eval-generate logs.
 METRICS = {"rouge": ("rouge", "rouge1", "rouge2", "rougeL"), "bleu": ("bleu",)}
@@ -20,19 +27,19 @@ class GeneratedTexts:
         model: that writes, with its ``generator``.
     """
 
-    def __init__(self, metric: str, task, model, generator):
+    def __init__(self, metric: str, task: FairseqTask, model: BaseFairseqModel, generator: SequenceGenerator):
         self.metric, self.task, self.model, self.generator = metric, task, model, generator
 
     def begin(self) -> None:
         """Forget the last validation; its sums were in the logs."""
 
-    def add(self, sample: dict) -> dict[str, float]:
+    def add(self, sample: Sample) -> dict[str, float]:
         """What to log of a batch."""
         results = self.task.inference_step(self.generator, [self.model], sample)
         hypotheses = [self.task.text(beams[0]["tokens"]) for beams in results]
         return statistics(self.metric, hypotheses, [self.task.text(row) for row in sample["target"]])
 
-    def log(self, logs: list[dict]) -> None:
+    def log(self, logs: Sequence[Mapping[str, Any]]) -> None:
         """Log the metric of the whole split."""
         log_metrics(self.metric, logs)
 
@@ -41,7 +48,7 @@ def statistics(metric: str, hypotheses: list[str], references: list[str]) -> dic
     """Sufficient statistics of one batch under log keys that begin with ``_``."""
     if metric == "rouge":
         return _rouge_sums(hypotheses, references)
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     score = BLEU().corpus_score(hypotheses, [references])
     sums = {f"_bleu_counts_{n}": score.counts[n] for n in range(_ORDERS)}
@@ -60,7 +67,7 @@ def _rouge_sums(hypotheses: list[str], references: list[str]) -> dict[str, float
     return {**sums, "_rouge_count": float(len(hypotheses))}
 
 
-def log_metrics(metric: str, logs: list[dict]) -> None:
+def log_metrics(metric: str, logs: Sequence[Mapping[str, Any]]) -> None:
     """Log the metric of the whole split from the batches' statistics."""
     totals: dict[str, float] = {}
     for log in logs:
@@ -78,8 +85,8 @@ def log_metrics(metric: str, logs: list[dict]) -> None:
         metrics.log_derived("bleu", _bleu)
 
 
-def _bleu(meters) -> float:
-    from sacrebleu.metrics import BLEU
+def _bleu(meters: Mapping[str, Any]) -> float:
+    from sacrebleu.metrics.bleu import BLEU
 
     score = BLEU.compute_bleu(
         correct=[int(meters[f"_bleu_counts_{n}"].sum) for n in range(_ORDERS)],

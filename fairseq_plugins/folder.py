@@ -34,7 +34,8 @@ class DataFolder:
             raise UnifiedError(f"{path}: no such data folder; make one with `unified prepare` or fairseq-preprocess")
         if source and target:
             return cls(folder, source, target)
-        pairs = {_languages(file.name) for file in folder.glob("*.*-*.*.idx")} - {None}
+        found = map(_languages, (file.name for file in folder.glob("*.*-*.*.idx")))
+        pairs = {languages for languages in found if languages is not None}
         if len(pairs) > 1:
             raise UnifiedError(f"{path}: holds several language pairs ({sorted(pairs)}); choose with -s and -t")
         if pairs:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import torch
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_plugins.dataset import Sample
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
 from unified.generation.penalties import unilm_penalty
 from unified.generation.search import score
+
+#: A hypothesis as fairseq has it: tensors by name.
+_Hypothesis = dict[str, Any]
 
 
 class UnifiedSequenceGenerator(SequenceGenerator):
@@ -20,9 +29,19 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         max_target: most tokens to write, whatever fairseq's own limits allow; 0 sets no limit.
     """
 
-    def __init__(self, models, dictionary, *, ngram_ignore=frozenset(), unilm_lenpen=False, max_target=0, **options):
+    def __init__(
+        self,
+        models: Sequence[BaseFairseqModel],
+        dictionary: Dictionary,
+        *,
+        ngram_ignore: Iterable[int] = frozenset(),
+        unilm_lenpen: bool = False,
+        max_target: int = 0,
+        **options: Any,
+    ):
         no_repeat_ngram_size = options.pop("no_repeat_ngram_size", 0)
         super().__init__(models, dictionary, **options)
+        self.max_len: int  # set by fairseq's class
         self.position_limit = self.max_len
         self.unilm_lenpen = unilm_lenpen
         self.max_target = max_target
@@ -31,7 +50,7 @@ class UnifiedSequenceGenerator(SequenceGenerator):
             # The buffer starts with fairseq's start symbol and ends with places not yet written.
             self.repeat_ngram_blocker = lambda tokens, scores, _, __, step: blocker(tokens[:, 1 : step + 1], scores)
 
-    def _generate(self, sample, *arguments, **keywords):
+    def _generate(self, sample: Sample, *arguments: Any, **keywords: Any) -> list[list[_Hypothesis]]:
         # Source and target share the position table: [CLS] source target.
         self.max_len = self.position_limit - sample["net_input"]["src_tokens"].size(1) - 1
         if self.max_target:
@@ -39,7 +58,7 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         finalized = super()._generate(sample, *arguments, **keywords)
         return [self._rescored(hypotheses) for hypotheses in finalized] if self.unilm_lenpen else finalized
 
-    def _rescored(self, hypotheses: list[dict]) -> list[dict]:
+    def _rescored(self, hypotheses: list[_Hypothesis]) -> list[_Hypothesis]:
         for hypothesis in hypotheses:
             total = hypothesis["positional_scores"].sum()
             hypothesis["score"] = total / unilm_penalty(len(hypothesis["tokens"]), self.len_penalty)
@@ -55,19 +74,19 @@ class ForcedScorer:
         eos: id of the symbol that fairseq-generate strips from what it prints.
     """
 
-    def __init__(self, models):
+    def __init__(self, models: Sequence[BaseFairseqModel]):
         self.decoder = EnsembleDecoder([model.decoder.cached[0] for model in models])
         self.eos = self.decoder.special.separator
 
     @torch.no_grad()
-    def generate(self, models, sample, **unused):
+    def generate(self, models: object, sample: Sample, **unused: object) -> list[list[_Hypothesis]]:
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
         written = targets != self.decoder.special.pad
         rows = zip(score(self.decoder, sources, targets), targets, written, strict=True)
-        return [[_hypothesis(scores[kept], tokens[kept])] for scores, tokens, kept in rows]
+        return [[_scored(scores[kept], tokens[kept])] for scores, tokens, kept in rows]
 
 
-def _hypothesis(scores: torch.Tensor, tokens: torch.Tensor) -> dict:
+def _scored(scores: torch.Tensor, tokens: torch.Tensor) -> _Hypothesis:
     return {
         "tokens": tokens,
         "score": scores.mean(),

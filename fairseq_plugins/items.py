@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fairseq_plugins.dataset import Planned, batch_fields
+from fairseq_plugins.dataset import Planned, Sample, batch_fields
 from unified.data import randomness
 from unified.data.collate import collate
 from unified.data.vocabulary import SpecialTokens
@@ -91,10 +91,16 @@ class ItemFairseqDataset(Planned):
         rounds = [rng.permutation(len(self)) for _ in range(math.ceil(self.training.weight))]
         return np.concatenate(rounds)[: drawn(self.training.weight, len(self))]
 
-    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        required_batch_size_multiple: int = 1,
+    ) -> list[np.ndarray]:
         return batches_of(np.asarray(indices), self.places, max_sentences, max_tokens)
 
-    def collater(self, indices: Sequence[int]) -> dict:
+    def collater(self, indices: Sequence[int]) -> Sample:
         if not indices:
             return {}
         members = np.concatenate([self.units[index] for index in indices])
@@ -110,12 +116,12 @@ class ItemFairseqDataset(Planned):
             **batch_fields(batch),
         }
         if self.training is not None and self.training.masked:
-            sample["masked"] = self._masked(members)
+            sample["masked"] = self._masked(members, self.training.seed)
         return sample
 
-    def _masked(self, members: np.ndarray) -> dict:
+    def _masked(self, members: np.ndarray, seed: int) -> Sample:
         """The same examples with hidden tokens, for masked language modelling."""
-        examples = masked_all(self.encoded.examples, members, self.special, self.training.seed, self.epoch)
+        examples = masked_all(self.encoded.examples, members, self.special, seed, self.epoch)
         rows = arranged(np.arange(len(examples)), examples, self.row_length or 0, self.row_length is not None)
         batch = collate([[examples[i] for i in row] for row in rows], None, ("task",), self.special.pad)
         return batch_fields(batch)
@@ -149,20 +155,26 @@ class HeadsFairseqDataset(Planned):
             [part.ordered_indices() + start for part, start in zip(self.parts, self.starts[:-1], strict=True)]
         )
 
-    def batch_by_size(self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1):
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        required_batch_size_multiple: int = 1,
+    ) -> list[np.ndarray]:
         indices, batches = np.asarray(indices), []
-        owners = self._part(indices)
+        owners = np.searchsorted(self.starts, indices, side="right") - 1
         for number, part in enumerate(self.parts):
             own = indices[owners == number] - self.starts[number]
             found = part.batch_by_size(own, max_tokens, max_sentences) if len(own) else []
             batches += [batch + self.starts[number] for batch in found]
         return batches
 
-    def collater(self, indices: Sequence[int]) -> dict:
+    def collater(self, indices: Sequence[int]) -> Sample:
         if not indices:
             return {}
         part = self._part(indices[0])
         return self.parts[part].collater([index - self.starts[part] for index in indices])
 
-    def _part(self, index):
-        return np.searchsorted(self.starts, index, side="right") - 1
+    def _part(self, index: int) -> int:
+        return int(np.searchsorted(self.starts, index, side="right")) - 1

@@ -1,12 +1,19 @@
 """Options of ``--task unified_lm``."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II, MISSING
 
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING
+
+if TYPE_CHECKING:
+    Metric = str
+    Penalty = str
+else:  # fairseq's names for flags with choices; their values are texts
+    Metric = ChoiceEnum(["rouge", "bleu"])
+    Penalty = ChoiceEnum(["fairseq", "unilm"])
 
 
 @dataclass
@@ -48,7 +55,7 @@ class UnifiedLMTaskConfig(FairseqDataclass):
             "pairs fit into rows, else about what 99 of 100 targets need; with a trained model, as in its training"
         },
     )
-    eval_generate: Optional[ChoiceEnum(["rouge", "bleu"])] = field(
+    eval_generate: Optional[Metric] = field(
         default=None, metadata={"help": "generate from the validation sources and log this metric"}
     )
     eval_task: Optional[str] = field(
@@ -58,7 +65,7 @@ class UnifiedLMTaskConfig(FairseqDataclass):
     eval_generate_args: str = field(
         default='{"beam": 1}', metadata={"help": "generation options as JSON, fairseq-generate's names"}
     )
-    length_penalty: ChoiceEnum(["fairseq", "unilm"]) = field(
+    length_penalty: Penalty = field(
         default="fairseq", metadata={"help": "score / length^lenpen, or score / ((5 + length) / 6)^lenpen"}
     )
     no_repeat_ngram_ignore: str = field(

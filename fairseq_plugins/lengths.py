@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class TaskLengths:
         """True once a trained model was loaded."""
         return bool(self._loaded)
 
-    def choose(self, files: Sequence[tuple[TokenFile, TokenFile]], room: int) -> None:
+    def choose(self, files: Sequence[Sequence[TokenFile]], room: int) -> None:
         """Choose lengths for training.
 
         Args:
@@ -41,7 +42,7 @@ class TaskLengths:
         sources, targets = (np.concatenate([_tokens(pair[side]) for pair in files]) for side in (0, 1))
         self._chosen = fit_pairs(sources, targets, room, self.max_source, self.max_target)
 
-    def load(self, state: dict) -> None:
+    def load(self, state: Mapping[str, Any]) -> None:
         """Note what a checkpoint was trained with; called for each one of an ensemble."""
         self._loaded.append(PairLengths.of_state(state))
 
@@ -49,7 +50,7 @@ class TaskLengths:
         """Note how many positions a loaded model has."""
         self._positions = min(self._positions, positions)
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """What a checkpoint holds."""
         return self._chosen.state() if self._chosen else {}
 
@@ -75,7 +76,7 @@ class TaskLengths:
         longest = max((lengths.longest_target for lengths in self._loaded), default=0)
         return replace(loaded, longest_target=longest).overridden(self.max_source, self.max_target)
 
-    def of_split(self, files: tuple[TokenFile, TokenFile], room: int) -> PairLengths:
+    def of_split(self, files: Sequence[TokenFile], room: int) -> PairLengths:
         """Lengths at which the pairs of a split are cut for their losses.
 
         Where training cuts nothing because its pairs fit into a row, other splits may hold pairs that do not.
@@ -83,7 +84,8 @@ class TaskLengths:
         trained = self.trained
         if trained.max_source or trained.max_target:
             return trained
-        return fit_pairs(*map(_tokens, files), room, self.max_source, self.max_target)
+        sources, targets = map(_tokens, files)
+        return fit_pairs(sources, targets, room, self.max_source, self.max_target)
 
     def source_limit(self) -> int | None:
         """Tokens of a source that are read in generation; None for all."""

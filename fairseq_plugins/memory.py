@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import torch
 from fairseq.distributed import utils as distributed_utils
 
+from fairseq_plugins.dataset import Sample
 from unified.model.relative import Memory
 
 logger = logging.getLogger(__name__)
@@ -19,7 +21,7 @@ class StreamMemory:
         self.memory = Memory(length, taken)
         self._gathered: list[list[torch.Tensor]] | None = None
 
-    def attach(self, sample: dict, like: torch.Tensor) -> dict:
+    def attach(self, sample: Sample, like: torch.Tensor) -> Sample:
         """The sample with the memory that its rows go on from; the first rows of an epoch have none.
 
         ``like`` gives the model's dtype and device; a checkpoint's memory may be of others.
@@ -46,7 +48,7 @@ class StreamMemory:
         if world == 1:
             self._gathered = [own]
             return
-        gathered = [None] * world
+        gathered: list[Any] = [None] * world
         torch.distributed.all_gather_object(gathered, own, group=group)
         self._gathered = gathered
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairseq_plugins.dataset import Sample
 from fairseq_plugins.scores import Predictions
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -43,7 +44,7 @@ class _Judge:
     def measures(self) -> tuple[str, ...]:
         return self.writer.task.measures
 
-    def score(self, items: Sequence[WritingItem], predictions: Sequence[dict[str, Any]]) -> dict[str, float]:
+    def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         return self.writer.score(items, predictions)
 
 
@@ -74,7 +75,9 @@ class OfficialScores:
         if count != len(self.items):
             raise UnifiedError(f"--eval-items: holds {len(self.items):,} items for {count:,} validation pairs")
 
-    def write_with(self, core: UnifiedModel, vocabulary: Vocabulary, writes: str, folder: Path, lengths: PairLengths):
+    def write_with(
+        self, core: UnifiedModel, vocabulary: Vocabulary, writes: str, folder: Path, lengths: PairLengths
+    ) -> None:
         """Name the model whose texts are scored.
 
         Args:
@@ -93,14 +96,14 @@ class OfficialScores:
         """Forget the texts of the last validation."""
         self.predictions.clear()
 
-    def add(self, sample: dict) -> dict[str, float]:
+    def add(self, sample: Sample) -> dict[str, float]:
         """Write texts for the items of a batch, and what to log of it."""
         numbers = sample["id"].tolist()
         texts = self.writer.predict([self.items[number] for number in numbers])
         self.predictions.add("valid", "", dict(zip(numbers, texts, strict=True)))
         return {"share": len(numbers) / len(self.items)}
 
-    def log(self, logs: Sequence[dict]) -> None:
+    def log(self, logs: Sequence[Mapping[str, Any]]) -> None:
         """Log each measure of the split."""
         shares = [float(log["share"]) for log in logs if "share" in log]
         if shares:

@@ -7,12 +7,15 @@ unified_adamax makes the steps of fairseq's Adamax.
 """
 
 from ast import literal_eval
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import FairseqAdam
 from fairseq.optim.adamax import Adamax
+from torch import nn
 
 from fairseq_plugins.parameter_groups import GroupsConfig, parameter_groups
 from fairseq_plugins.refusals import refusing
@@ -31,7 +34,7 @@ class GroupedOptimizer(FairseqOptimizer):
     """An optimizer with groups of parameters; the scheduler sets the rate of the first, others keep their ratios."""
 
     @refusing()
-    def __init__(self, cfg: GroupsConfig, params):
+    def __init__(self, cfg: GroupsConfig, params: Iterable[nn.Parameter]):
         FairseqOptimizer.__init__(self, cfg)
         groups = parameter_groups(cfg, list(params))
         self.ratios = [group.rate for group in groups]
@@ -39,7 +42,7 @@ class GroupedOptimizer(FairseqOptimizer):
         self._optimizer = self.build(settings)
         self.set_lr(cfg.lr[0])
 
-    def build(self, groups: list[dict]) -> torch.optim.Optimizer:
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimizer of these groups in torch's form; each subclass makes its own."""
         raise NotImplementedError
 
@@ -58,7 +61,7 @@ class UnifiedAdamConfig(GroupsConfig):
 class UnifiedAdam(GroupedOptimizer, FairseqAdam):
     """AdamW (Loshchilov and Hutter 2019, algorithm 2)."""
 
-    def build(self, groups: list[dict]) -> OnePassAdamW:
+    def build(self, groups: list[dict[str, Any]]) -> OnePassAdamW:
         return OnePassAdamW(groups, fused=True, **self.optimizer_config)
 
 
@@ -73,7 +76,7 @@ class UnifiedAdamax(GroupedOptimizer):
     """Adamax (Kingma and Ba 2015, algorithm 2) with weights that decay apart from the gradient."""
 
     @property
-    def optimizer_config(self) -> dict:
+    def optimizer_config(self) -> dict[str, Any]:
         return {
             "lr": self.cfg.lr[0],
             "betas": literal_eval(self.cfg.adamax_betas),
@@ -81,5 +84,5 @@ class UnifiedAdamax(GroupedOptimizer):
             "weight_decay": self.cfg.weight_decay,
         }
 
-    def build(self, groups: list[dict]) -> Adamax:
+    def build(self, groups: list[dict[str, Any]]) -> Adamax:
         return Adamax(groups, **self.optimizer_config)

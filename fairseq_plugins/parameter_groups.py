@@ -93,7 +93,7 @@ class ParameterGroup:
     parameters: Sequence[nn.Parameter]
 
 
-def parameter_groups(cfg, parameters: Sequence[nn.Parameter]) -> list[ParameterGroup]:
+def parameter_groups(cfg: GroupsConfig, parameters: Sequence[nn.Parameter]) -> list[ParameterGroup]:
     """Divide the parameters of a model by their rates and decays.
 
     The first group has the rate ``--lr``, which fairseq reads there; it may be empty.
@@ -114,19 +114,19 @@ def parameter_groups(cfg, parameters: Sequence[nn.Parameter]) -> list[ParameterG
     return [ParameterGroup(*key, members) for key, members in groups.items()]
 
 
-def _rate(cfg, role: Role, top: int) -> float:
+def _rate(cfg: GroupsConfig, role: Role, top: int) -> float:
     if role.head and cfg.head_lr is not None:
         return cfg.head_lr / cfg.lr[0]
     return 1.0 if role.layer is None else cfg.layer_decay ** (top - role.layer)
 
 
-def _decay(cfg, role: Role) -> float:
+def _decay(cfg: GroupsConfig, role: Role) -> float:
     if not role.decays and not cfg.decay_biases_and_norms:
         return 0.0
     return cfg.head_weight_decay if role.head and cfg.head_weight_decay is not None else cfg.weight_decay
 
 
-def _check(cfg, roles: Sequence[Role], unmarked: bool) -> None:
+def _check(cfg: GroupsConfig, roles: Sequence[Role], unmarked: bool) -> None:
     for option, value in (("--weight-decay", cfg.weight_decay), ("--head-weight-decay", cfg.head_weight_decay)):
         if value is not None and not value >= 0:
             raise UnifiedError(f"{option} must be at least 0, got {value}")

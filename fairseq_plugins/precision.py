@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
 
 from fairseq.dataclass import utils
 
 
-def _for_this_machine(override):
-    def override_module_args(args):
+def _for_this_machine(override: Callable[[Namespace], Any]) -> Callable[[Namespace], Any]:
+    def override_module_args(args: Namespace) -> Any:
         if "bf16" in args and args.bf16 and importlib.util.find_spec("torch_xla") is None:
             args.tpu = False
         return override(args)

@@ -19,7 +19,7 @@ class Judge(Protocol):
     def measures(self) -> tuple[str, ...]:
         """Names of the scores worth logging."""
 
-    def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    def score(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Scores of predictions for labelled items."""
 
 
@@ -33,7 +33,7 @@ class Predictions:
         items: of every split and head.
     """
 
-    def __init__(self, tasks: Mapping[str, Judge], items: Mapping[str, Mapping[str, list]]):
+    def __init__(self, tasks: Mapping[str, Judge], items: Mapping[str, Mapping[str, list[Any]]]):
         self.tasks, self.items = tasks, items
         self.clear()
 
@@ -41,7 +41,7 @@ class Predictions:
         """Forget all, before a validation."""
         self.split: str | None = None  # stays None in a process that gets no batch
         self.found: dict[tuple[str, int], Any] = {}
-        self._scores: dict[str, float] = {}
+        self._scores: Mapping[str, float] = {}
 
     def add(self, split: str, head: str, found: Mapping[int, Any]) -> None:
         if split != self.split:
@@ -72,7 +72,7 @@ class Predictions:
             self._scores = self._judged(_from_all((self.split, self.found)))
         return round(float(self._scores[name]), 2)
 
-    def _judged(self, parts: list[tuple[str | None, dict]]) -> dict[str, float]:
+    def _judged(self, parts: list[tuple[str | None, dict[tuple[str, int], Any]]]) -> Mapping[str, float]:
         items = self.items[next(split for split, _ in parts if split is not None)]
         found = {key: one for _, part in parts for key, one in part.items()}
         scores = {
@@ -86,11 +86,11 @@ class Predictions:
         return {"average": sum(first) / len(first), **named}
 
 
-def _from_all(value: Any) -> list:
+def _from_all(value: Any) -> list[Any]:
     """The value of every process."""
     size = distributed.get_data_parallel_world_size()
     if size == 1:
         return [value]
-    gathered = [None] * size
+    gathered: list[Any] = [None] * size
     torch.distributed.all_gather_object(gathered, value, group=distributed.get_data_parallel_group())
     return gathered

@@ -1,8 +1,12 @@
 """What the tasks of the plug-ins share."""
 
 import torch
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
+from fairseq_plugins.config import Settings
 from fairseq_plugins.folder import fairseq_dictionary
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.trust import check_criterion, check_model
@@ -14,7 +18,7 @@ from unified.kernels.cpu import keep_freed_memory
 class DictionaryTask(FairseqTask):
     """A task with one dictionary for everything, whose datasets have settled all lengths themselves."""
 
-    def __init__(self, cfg, vocabulary: Vocabulary):
+    def __init__(self, cfg: Settings, vocabulary: Vocabulary):
         super().__init__(cfg)
         # A CPU takes many times as long for numbers below 1e-38, such as gradients of antecedents that are ruled out
         # and moments of tokens that were not met for 800 updates.
@@ -30,31 +34,31 @@ class DictionaryTask(FairseqTask):
     def before_saving(self) -> None:
         """Called in every process before one of them writes a checkpoint; tasks that have something to gather do so."""
 
-    def build_model(self, cfg, from_checkpoint=False):
+    def build_model(self, cfg: Settings, from_checkpoint: bool = False) -> BaseFairseqModel:
         # Not decorated: fairseq looks at the signature to decide whether to pass ``from_checkpoint``.
         if from_checkpoint:
             with refusing():
                 check_model(cfg)
         return super().build_model(cfg, from_checkpoint)
 
-    def build_criterion(self, cfg, from_checkpoint=False):
+    def build_criterion(self, cfg: Settings, from_checkpoint: bool = False) -> FairseqCriterion:
         if self.of_checkpoint:
             with refusing():
                 check_criterion(cfg)
         return super().build_criterion(cfg, from_checkpoint)
 
     @property
-    def source_dictionary(self):
+    def source_dictionary(self) -> Dictionary:
         return self.dictionary
 
     @property
-    def target_dictionary(self):
+    def target_dictionary(self) -> Dictionary:
         return self.dictionary
 
-    def max_positions(self):
+    def max_positions(self) -> None:
         return None
 
-    def require_positions(self, model) -> None:
+    def require_positions(self, model: Settings) -> None:
         """Refuse rows longer than the position table of a model's settings."""
         if model.positions == "learned" and model.max_positions < self.cfg.tokens_per_sample:
             raise UnifiedError(

@@ -7,14 +7,16 @@ settings to ``eval``, such as the layers of ``fconv``; and an objective may be a
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from typing import Any
 
 from fairseq import checkpoint_utils, tasks
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.registry import REGISTRIES
 
+from fairseq_plugins.config import Settings
 from fairseq_plugins.refusals import refusing
 from unified.errors import UnifiedError
 from unified.runtime.processes import guarded_children
@@ -28,12 +30,12 @@ def objectives_are_given() -> bool:
     return "objectives" in (_given.get() or {})
 
 
-def check_model(cfg) -> None:
+def check_model(cfg: Settings) -> None:
     """Refuse the settings of a model in a checkpoint where it is one of fairseq's own."""
     _check("model", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}, cfg)
 
 
-def check_criterion(cfg) -> None:
+def check_criterion(cfg: Settings) -> None:
     """Refuse the settings of a criterion in a checkpoint where it is one of fairseq's own."""
     _check("criterion", REGISTRIES["criterion"]["registry"], cfg)
 
@@ -45,8 +47,10 @@ def install() -> None:
     distributed_utils.call_main = guarded_children()(distributed_utils.call_main)
 
 
-def _noting_options(load):
-    def load_model_ensemble_and_task(filenames, arg_overrides=None, *arguments, **keywords):
+def _noting_options(load: Callable[..., Any]) -> Callable[..., Any]:
+    def load_model_ensemble_and_task(
+        filenames: list[str], arg_overrides: Mapping[str, object] | None = None, *arguments: Any, **keywords: Any
+    ) -> Any:
         token = _given.set(arg_overrides)
         try:
             return load(filenames, arg_overrides, *arguments, **keywords)
@@ -56,8 +60,8 @@ def _noting_options(load):
     return load_model_ensemble_and_task
 
 
-def _checking_task(setup):
-    def setup_task(cfg, **keywords):
+def _checking_task(setup: Callable[..., Any]) -> Callable[..., Any]:
+    def setup_task(cfg: Settings, **keywords: Any) -> Any:
         if keywords.get("from_checkpoint"):
             with refusing():
                 _check("task", tasks.TASK_REGISTRY, cfg)
@@ -66,9 +70,11 @@ def _checking_task(setup):
     return setup_task
 
 
-def _check(kind: str, known: Mapping[str, type], cfg) -> None:
+def _check(kind: str, known: Mapping[str, type[Any]], cfg: Settings) -> None:
     names = _names(kind, cfg)
-    for name in names or [None]:
+    if not names:
+        raise UnifiedError(f"the checkpoint names a {kind} None, which is not known")
+    for name in names:
         if name not in known:
             raise UnifiedError(f"the checkpoint names a {kind} {name!r}, which is not known")
         if known[name].__module__.partition(".")[0] == "fairseq":
@@ -78,7 +84,7 @@ def _check(kind: str, known: Mapping[str, type], cfg) -> None:
             )
 
 
-def _names(kind: str, cfg) -> list[str]:
+def _names(kind: str, cfg: Settings) -> list[str]:
     """All names that fairseq may take for what it builds."""
     if isinstance(cfg, str):
         return [cfg]

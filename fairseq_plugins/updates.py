@@ -10,11 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import BaseFairseqModel
 from fairseq.trainer import Trainer
+
+from fairseq_plugins.dataset import Sample
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class UpdateCriterion(ABC):
         """Names of all totals, the same in every process."""
 
     @abstractmethod
-    def totals_of(self, model: BaseFairseqModel, sample: dict) -> Mapping[str, torch.Tensor]:
+    def totals_of(self, model: BaseFairseqModel, sample: Sample) -> Mapping[str, torch.Tensor]:
         """float64 scalars by name: what a micro-batch adds to the totals of its update."""
 
     @abstractmethod
@@ -58,7 +61,7 @@ class UpdateCriterion(ABC):
         return Update(totals, torch.as_tensor(self.size_of(totals), dtype=torch.float64))
 
 
-def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[dict | None]) -> Update:
+def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[Sample | None]) -> Update:
     """Sums what the micro-batches of this process hold, and adds those of all others; every process must call it.
 
     Args:
@@ -78,12 +81,12 @@ def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[di
     sums = sums.to(trainer.device, non_blocking=True)
     if trainer.data_parallel_world_size > 1:
         distributed_utils.all_reduce(sums, group=distributed_utils.get_data_parallel_group())
-    *totals, size = sums.unbind()
-    return Update(dict(zip(names, totals, strict=True)), size)
+    *of_update, size = sums.unbind()
+    return Update(dict(zip(names, of_update, strict=True)), size)
 
 
-def _announced(step: Callable) -> Callable:
-    def train_step(trainer: Trainer, samples: list, *arguments: object, **keywords: object) -> object:
+def _announced(step: Callable[..., Any]) -> Callable[..., Any]:
+    def train_step(trainer: Trainer, samples: list[Sample], *arguments: object, **keywords: object) -> object:
         criterion = trainer.get_criterion()
         if not isinstance(criterion, UpdateCriterion):
             return step(trainer, samples, *arguments, **keywords)

@@ -12,9 +12,11 @@ from tests.checkpoint_samples import TEXT, checkpoint, data_folder
 from tests.tiny_models import next_logits
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint, save
+from unified.checkpoints.trained import contents
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, score
+from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
 from unified.tasks.composing import ask
 
@@ -217,6 +219,12 @@ def test_a_folder_without_tokenizer_takes_symbols_separated_by_blanks(tmp_path):
     checkpoint(tmp_path / "model.pt", vocabulary, str(tmp_path / "data"))
     lm = UnifiedLM.from_pretrained(tmp_path / "model.pt")
     assert lm.encode("the  cat dog") == [4, 5, 3] and lm.decode([4, 5]) == "the cat"
+    # Tasks ask their tokenizer for more, and `unified predict --output` for a hash of it.
+    codec = Codec.for_model(lm.model.config, lm.tokenizer, vocabulary, longest=16)
+    (tokens,) = codec.encode(["the  cat dog"])
+    ((again, places),) = codec.encode_offsets(["the  cat dog"])
+    assert tokens.tolist() == again.tolist() == [4, 5, 3] and places.tolist() == [[0, 3], [5, 8], [9, 12]]
+    assert list(contents([], vocabulary, lm.tokenizer)) == ["dict.txt"]
 
 
 def test_another_dictionary_is_refused(samples, tmp_path):

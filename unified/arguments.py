@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from numbers import Integral
 from typing import Any
 
@@ -32,7 +32,7 @@ def require_texts(name: str, texts: Any) -> list[str]:
     return items
 
 
-def require_list(name: str, items: Any) -> list:
+def require_list(name: str, items: Any) -> list[Any]:
     """A list of the items of the argument ``name``.
 
     Raises:
@@ -57,7 +57,7 @@ def require_integer(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def by_length(rows: Sequence[Sequence[int]], size: int) -> list[list[int]]:
+def by_length(rows: Sequence[Sized], size: int) -> list[list[int]]:
     """Indices of rows, longest first, in batches of at most ``size``.
 
     Raises:

@@ -115,8 +115,9 @@ def _named(places: Sequence[str]) -> str:
     if len(places) == 1:
         return places[0]
     more = ", ..." if len(places) > _PLACES else ""
-    lines = [_LINE.fullmatch(place) for place in places[:_PLACES]]
-    if all(lines):
+    shown = places[:_PLACES]
+    lines = [line for line in map(_LINE.fullmatch, shown) if line is not None]
+    if len(lines) == len(shown):
         return f"{lines[0][1]}{len(places):,} lines ({', '.join(line[2] for line in lines)}{more})"
     return f"{len(places):,} times ({', '.join(places[:_PLACES])}{more})"
 

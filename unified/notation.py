@@ -184,7 +184,9 @@ def read_settings(text: str, refusal: Refusal) -> dict[str, Any]:
     return settings
 
 
-def check_settings(kind: type, name: str, settings: Iterable[str], refusal: Refusal, given: Iterable[str] = ()) -> None:
+def check_settings(
+    kind: type[Any], name: str, settings: Iterable[str], refusal: Refusal, given: Iterable[str] = ()
+) -> None:
     """Refuse what is no field of the dataclass ``kind``, and that a field without a default is left out.
 
     Args:

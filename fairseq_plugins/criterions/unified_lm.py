@@ -1,16 +1,26 @@
 """UniLM's loss as a fairseq criterion: the sum over objectives of their mean losses, each logged under its name."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
 
-from fairseq_plugins.dataset import to_batch
+from fairseq_plugins.dataset import Sample, to_batch
+from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.updates import UpdateCriterion
 from unified.data.targets import loss_name
 from unified.model.heads import sum_of_means
+
+if TYPE_CHECKING:
+    Normalization = str
+else:  # fairseq's name for a flag with choices; the value is a text
+    Normalization = ChoiceEnum(["objectives", "tokens"])
 
 
 @dataclass
@@ -18,7 +28,7 @@ class UnifiedLMCriterionConfig(FairseqDataclass):
     label_smoothing: float = field(
         default=0.0, metadata={"help": "share of probability spread over all other symbols, at predicted places"}
     )
-    normalize: ChoiceEnum(["objectives", "tokens"]) = field(
+    normalize: Normalization = field(
         default="objectives",
         metadata={
             "help": "'objectives': sum over objectives of mean losses [UniLM, sec. 2.4]; 'tokens': mean over all "
@@ -31,23 +41,25 @@ class UnifiedLMCriterionConfig(FairseqDataclass):
 class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
     """Every objective's loss (bits per prediction), perplexity and accuracy appear under its own name."""
 
-    def __init__(self, task, label_smoothing, normalize):
+    def __init__(self, task: DictionaryTask, label_smoothing: float, normalize: str):
         super().__init__(task)
         self.label_smoothing = label_smoothing
         self.normalize = str(normalize)
         self.loss_names, self.groups = task.loss_names, task.mixture.names
         self.pad = task.special.pad
 
-    def names_of(self, model):
+    def names_of(self, model: BaseFairseqModel) -> list[str]:
         return [loss_name(head, group) for head in model.core.heads for group in self.groups]
 
-    def totals_of(self, model, sample):
+    def totals_of(self, model: BaseFairseqModel, sample: Sample) -> Mapping[str, torch.Tensor]:
         return model.core.divisors(to_batch(sample))
 
-    def size_of(self, totals):
+    def size_of(self, totals: Mapping[str, torch.Tensor]) -> torch.Tensor | int:
         return sum(totals.values()) if self.normalize == "tokens" else 1
 
-    def forward(self, model, sample, reduce=True):
+    def forward(
+        self, model: BaseFairseqModel, sample: Sample, reduce: bool = True
+    ) -> tuple[torch.Tensor, Any, dict[str, Any]]:
         """(loss, sample size, log) of a sample made by :mod:`fairseq_plugins.dataset`."""
         smoothing = self.label_smoothing if self.training else 0.0
         batch = to_batch(sample)
@@ -74,7 +86,7 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         return loss, sample_size, log
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs):
+    def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:
         """Only Python numbers go into the meters: a checkpoint stores them."""
         totals: dict[str, float] = {}
         for log in logging_outputs:

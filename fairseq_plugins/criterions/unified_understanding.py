@@ -1,14 +1,18 @@
 """The mean losses of tasks' heads, and of masked language modelling beside them."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
 
-from fairseq_plugins.dataset import to_batch
+from fairseq_plugins.dataset import Sample, to_batch
+from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.updates import UpdateCriterion
 from unified.data.targets import TOKEN
 from unified.model.heads import sum_of_means
@@ -31,14 +35,14 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
     asks for. ``--auxiliary-masking`` times the mean loss of masked tokens is added.
     """
 
-    def __init__(self, task):
+    def __init__(self, task: DictionaryTask):
         super().__init__(task)
         self.tasks, self.weight = task.understandings, task.cfg.auxiliary_masking
 
-    def names_of(self, model):
+    def names_of(self, model: BaseFairseqModel) -> list[str]:
         return [*self.tasks, *map(_items, self.tasks), MASKED]
 
-    def totals_of(self, model, sample):
+    def totals_of(self, model: BaseFairseqModel, sample: Sample) -> Mapping[str, torch.Tensor]:
         """Predictions of each head, items of each head, and masked tokens."""
         head = sample["head"]
         own = {head: self.tasks[head].loss_count(sample["reading"]), _items(head): sample["nsentences"]}
@@ -46,14 +50,16 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
             own[MASKED] = len(to_batch(sample["masked"]).targets[TOKEN])
         return {name: torch.tensor(own.get(name, 0), dtype=torch.float64) for name in self.names_of(model)}
 
-    def size_of(self, totals):
+    def size_of(self, totals: Mapping[str, torch.Tensor]) -> int:
         return int(sum(totals[head] for head in self.tasks))
 
-    def forward(self, model, sample, reduce=True):
+    def forward(
+        self, model: BaseFairseqModel, sample: Sample, reduce: bool = True
+    ) -> tuple[torch.Tensor, int, dict[str, Any]]:
         """(loss, sample size, log) of a sample of :mod:`fairseq_plugins.items`; the size is how much was asked."""
         return self.judged(model, sample)[:3]
 
-    def judged(self, model, sample):
+    def judged(self, model: BaseFairseqModel, sample: Sample) -> tuple[torch.Tensor, int, dict[str, Any], Any]:
         """The same, and the scores."""
         head = sample["head"]
         scores = model(to_batch(sample), reading=sample["reading"], head=head)
@@ -80,7 +86,7 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
         return loss, size, {**log, "loss": part.nll, "sample_size": size, "training": int(model.training)}, scores
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs):
+    def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:
         """Only Python numbers go into the meters: a checkpoint stores them."""
         totals: dict[str, float] = {}
         for log in logging_outputs:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from fairseq.models import (
     ARCH_CONFIG_REGISTRY,
     ARCH_MODEL_NAME_REGISTRY,
@@ -19,15 +21,18 @@ from fairseq.models import (
     register_model_architecture,
 )
 
-from fairseq_plugins.config import mirror, restore
+from fairseq_plugins.config import Settings, mirror, restore
 from fairseq_plugins.parameter_groups import mark_parameters
 from fairseq_plugins.refusals import refusal, refusing
+from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import fingerprint, load_parameters
 from unified.checkpoints.heads import OPTIONAL_HEADS, parts_of_tasks, prefixes, with_pooler, without_other_sizes
 from unified.checkpoints.vocabularies import grown
-from unified.generation.decoder import SCHEMES, CachedDecoder
+from unified.data.example import Batch
+from unified.generation.decoder import SCHEMES, CachedDecoder, SourceCache
 from unified.kernels.cpu import accelerate
 from unified.model import PRESETS, TransformerConfig, UnifiedModel
+from unified.tasks.heads.base import Reading
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +58,7 @@ UnifiedLMModelConfig = mirror(
 class UnifiedLMModel(BaseFairseqModel):
     """Wraps :class:`unified.model.UnifiedModel` (``core``), for pre-training and for tasks."""
 
-    def __init__(self, core: UnifiedModel, task, writes: str):
+    def __init__(self, core: UnifiedModel, task: DictionaryTask, writes: str):
         super().__init__()
         self.core = core
         #: Which of some symbols training has as targets, see :mod:`unified.training.target_symbols`; None where the
@@ -70,7 +75,7 @@ class UnifiedLMModel(BaseFairseqModel):
 
     @classmethod
     @refusing()
-    def build_model(cls, cfg, task):
+    def build_model(cls, cfg: Settings, task: DictionaryTask) -> UnifiedLMModel:
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
         core = accelerate(task.build_core(config))
         mark_parameters(core)
@@ -79,21 +84,26 @@ class UnifiedLMModel(BaseFairseqModel):
         return cls(core, task, cfg.writes)
 
     @refusing()
-    def forward(self, batch, *, head=None, reading=None, **keywords):
+    def forward(self, batch: Batch, *, head: str | None = None, reading: Reading | None = None, **keywords: Any) -> Any:
         """Losses by name, see :meth:`UnifiedModel.forward`; where the head of a task is named, its scores.
 
         Distributed training wants everything that learns to come through here.
         """
-        return self.core(batch, **keywords) if head is None else self.core.scores(batch, reading, head)
+        if head is None:
+            return self.core(batch, **keywords)
+        assert reading is not None  # it comes with the head
+        return self.core.scores(batch, reading, head)
 
-    def max_positions(self):
+    def max_positions(self) -> int | None:
         return None
 
     def max_decoder_positions(self) -> int:
         return self.core.config.position_limit
 
     @refusing()
-    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, model_cfg: object = None, args: object = None
+    ) -> None:
         """Load all parameters; whole heads may be new or unused (both are named), anything else is refused.
 
         Parts of tasks' heads that are of another size, such as a projection to other labels, are new.
@@ -132,7 +142,7 @@ class UnifiedLMModel(BaseFairseqModel):
         if self.target_symbols is None or not left_out.size:
             return
         used = self.target_symbols(left_out)
-        table.score(used)
+        table.score(used.tolist())
         logger.info(
             "symbols that the checkpoint's softmax left out: %d; now in it, as targets have them: %d%s",
             len(left_out),
@@ -141,18 +151,30 @@ class UnifiedLMModel(BaseFairseqModel):
         )
 
 
+class _EncoderOut(TypedDict):
+    """What fairseq carries from encoder to decoder.
+
+    Attributes:
+        cache: of the sources.
+        beam: rows of each sentence; None until fairseq has said so.
+    """
+
+    cache: SourceCache
+    beam: int | None
+
+
 class SourceEncoder(FairseqEncoder):
     """Runs the source once. Its output is a cache held once per sentence, however many beams read it."""
 
-    def __init__(self, dictionary, decoder: CachedDecoder):
+    def __init__(self, dictionary: Dictionary, decoder: CachedDecoder):
         super().__init__(dictionary)
         self.cached = (decoder,)  # a tuple hides the parameters, which ``core`` already owns
 
-    def forward_torchscript(self, net_input):
+    def forward_torchscript(self, net_input: Mapping[str, torch.Tensor]) -> _EncoderOut:
         """Mask, positions and types all follow from ``src_tokens``; fairseq-interactive passes nothing else."""
         return {"cache": self.cached[0].encode(net_input["src_tokens"]), "beam": None}
 
-    def reorder_encoder_out(self, encoder_out, new_order):
+    def reorder_encoder_out(self, encoder_out: _EncoderOut, new_order: torch.Tensor) -> _EncoderOut:
         """Rows stand sentence by sentence, ``beam`` of each, so the cache changes only when sentences leave."""
         cache, beam = encoder_out["cache"], encoder_out["beam"]
         sentences = cache.visible.size(0)
@@ -166,11 +188,17 @@ class SourceEncoder(FairseqEncoder):
 class CachingDecoder(FairseqIncrementalDecoder):
     """One step: the last token joins the cache, and the scores of the next place come out."""
 
-    def __init__(self, dictionary, decoder: CachedDecoder):
+    def __init__(self, dictionary: Dictionary, decoder: CachedDecoder):
         super().__init__(dictionary)
         self.cached = (decoder,)
 
-    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, **unused):
+    def forward(
+        self,
+        prev_output_tokens: torch.Tensor,
+        encoder_out: _EncoderOut,
+        incremental_state: dict[str, Any],
+        **unused: object,
+    ) -> Any:
         """int64 (R, step + 1), whose first column is fairseq's start symbol -> logits (R, 1, V)."""
         first = prev_output_tokens.size(1) == 1
         if first:
@@ -181,10 +209,10 @@ class CachingDecoder(FairseqIncrementalDecoder):
         logits = self.cached[0].step(None if first else prev_output_tokens[:, -1], state)
         return logits.unsqueeze(1), None
 
-    def reorder_incremental_state_scripting(self, incremental_state, new_order):
+    def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: torch.Tensor) -> None:
         incremental_state["state"].reorder(new_order)
 
-    def max_positions(self):
+    def max_positions(self) -> int | None:
         return self.cached[0].max_positions
 
 
@@ -200,7 +228,7 @@ def _register(name: str, preset: TransformerConfig) -> None:
     if preset.feed_forward == 4 * preset.width:
         changed.pop("feed_forward", None)  # follows the width, which a flag may change
 
-    def architecture(cfg) -> None:
+    def architecture(cfg: Settings) -> None:
         for key, value in changed.items():
             if key not in cfg:
                 setattr(cfg, key, value)

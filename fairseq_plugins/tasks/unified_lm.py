@@ -3,16 +3,24 @@
 import json
 import logging
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
+import torch
 from fairseq import utils
-from fairseq.data import encoders
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import FairseqDataset, encoders
+from fairseq.data.iterators import EpochBatchIterating
+from fairseq.models import BaseFairseqModel
+from fairseq.optim import FairseqOptimizer
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from omegaconf import open_dict
 
 from fairseq_plugins import evaluation
-from fairseq_plugins.config import restore
-from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Side, StreamFairseqDataset, cut_item
+from fairseq_plugins.config import Settings, restore
+from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sample, Side, StreamFairseqDataset, cut_item
 from fairseq_plugins.evaluation import GeneratedTexts
 from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
@@ -46,7 +54,7 @@ logger = logging.getLogger(__name__)
 class UnifiedLMTask(DictionaryTask):
     """Data folder -> rows -> losses by objective; sources -> generated targets."""
 
-    def __init__(self, cfg, folders: list[DataFolder], own_classes: bool = True):
+    def __init__(self, cfg: UnifiedLMTaskConfig, folders: list[DataFolder], own_classes: bool = True):
         super().__init__(cfg, folders[0].vocabulary())
         self.folders = folders
         self.folder = folders[0]
@@ -58,12 +66,12 @@ class UnifiedLMTask(DictionaryTask):
         self._said_what_is_cut = False
         self.official: OfficialScores | None = None
         self.generated: list[GeneratedTexts | OfficialScores] = []
-        self.stream_memory = None
+        self.stream_memory: StreamMemory | None = None
         self.token_files: set[str] = set()  # prefixes of those that have been loaded
 
     @classmethod
     @refusing()
-    def setup_task(cls, cfg, **kwargs):
+    def setup_task(cls, cfg: UnifiedLMTaskConfig, **kwargs: Any) -> Self:
         paths = utils.split_paths(cfg.data)
         of_checkpoint = kwargs.get("from_checkpoint", False)
         folders = [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths]
@@ -72,7 +80,7 @@ class UnifiedLMTask(DictionaryTask):
         task._check(cfg)
         return task
 
-    def _check(self, cfg) -> None:
+    def _check(self, cfg: UnifiedLMTaskConfig) -> None:
         """Refuse what could only fail later."""
         if self.mixture.paired != self.folder.paired:
             kind = "source/target pairs" if self.folder.paired else "documents"
@@ -119,11 +127,11 @@ class UnifiedLMTask(DictionaryTask):
 
     # Data
 
-    def has_sharded_data(self, split):
+    def has_sharded_data(self, split: str) -> bool:
         return len(self.folders) > 1
 
     @refusing()
-    def load_dataset(self, split, combine=False, epoch=1, **kwargs):
+    def load_dataset(self, split: str, combine: bool = False, epoch: int = 1, **kwargs: Any) -> None:
         """Rows of a split; for pairs outside training, single pairs that can also be generated from.
 
         fairseq-generate gets pairs without losses: it does not say how the model was trained.
@@ -143,16 +151,17 @@ class UnifiedLMTask(DictionaryTask):
         annotations = Annotations(files[0])
         annotations.check()
         if not folder.paired:
-            texts = DocumentTexts(files[0], self.special, self._word_starts(), annotations)
-            rows = RowDataset(texts, self.mixture, self.cfg.tokens_per_sample, seed, packed=not self.cfg.padded)
+            documents = DocumentTexts(files[0], self.special, self._word_starts(), annotations)
+            rows = RowDataset(documents, self.mixture, self.cfg.tokens_per_sample, seed, packed=not self.cfg.padded)
             self.datasets[split] = RowFairseqDataset(rows, self.special, shuffle=split == "train")
             return
         if self.lengths.from_checkpoint and not self.of_checkpoint:
-            self.datasets[split] = self._to_generate(split, *files)
+            self.datasets[split] = self._to_generate(split, files[0], files[1])
             return
         lengths = self.lengths.of_split(files, self._pair_room())
         limits = lengths.max_source, lengths.max_target
-        texts = PairTexts(*files, self.special, *limits, self._word_starts(), annotations)
+        source, target = files
+        texts = PairTexts(source, target, self.special, *limits, self._word_starts(), annotations)
         for side, note in texts.cut().items():
             logger.info(f"{split}: {note} ({self.lengths.why(side, self.cfg.tokens_per_sample)})")
         packed = split == "train" and not self.cfg.padded
@@ -191,7 +200,14 @@ class UnifiedLMTask(DictionaryTask):
         self.stream_memory = self.stream_memory or StreamMemory(self.cfg.memory, rows.advance)
         return StreamFairseqDataset(rows, self.special, shuffle=True)
 
-    def get_batch_iterator(self, dataset, max_tokens=None, max_sentences=None, num_shards=1, **keywords):
+    def get_batch_iterator(
+        self,
+        dataset: FairseqDataset,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        num_shards: int = 1,
+        **keywords: Any,
+    ) -> EpochBatchIterating:
         """As many streams as all processes together have rows in a batch, in an order that is not shuffled."""
         if not isinstance(dataset, StreamFairseqDataset):
             return super().get_batch_iterator(
@@ -204,10 +220,12 @@ class UnifiedLMTask(DictionaryTask):
         iterator.disable_shuffling, iterator.shuffle = True, False
         return iterator
 
-    def _word_starts(self):
+    def _word_starts(self) -> np.ndarray | None:
         return self.tokenizer.word_starts(self.vocabulary) if self.tokenizer else None
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, **kwargs):
+    def build_dataset_for_inference(
+        self, src_tokens: list[torch.Tensor], src_lengths: object, **kwargs: Any
+    ) -> PairFairseqDataset:
         """What fairseq-interactive reads: int64 tensors that end with the separator; longer ones are cut, which is said
         once."""
         limit, sources = self._source_limit(), [tokens.numpy() for tokens in src_tokens]
@@ -223,7 +241,7 @@ class UnifiedLMTask(DictionaryTask):
 
     # Model
 
-    def build_model(self, cfg, from_checkpoint=False):
+    def build_model(self, cfg: Settings, from_checkpoint: bool = False) -> BaseFairseqModel:
         if not from_checkpoint:
             with refusing():
                 self._settle(cfg)
@@ -253,7 +271,7 @@ class UnifiedLMTask(DictionaryTask):
         files = [TokenFile(prefix) for prefix in sorted(train | self.token_files)]
         return target_symbols(symbols, files, self.mixture, self.special, self.cfg.tokens_per_sample)
 
-    def _settle(self, cfg) -> None:
+    def _settle(self, cfg: Settings) -> None:
         """Fill in what a new model takes from the task; the checkpoint will carry it."""
         if self.folder.paired:
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
@@ -321,7 +339,15 @@ class UnifiedLMTask(DictionaryTask):
             return "nothing"
         return writes if SCHEMES[writes].token_types <= config.token_types else "nothing"
 
-    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
+    def train_step(
+        self,
+        sample: Sample,
+        model: BaseFairseqModel,
+        criterion: FairseqCriterion,
+        optimizer: FairseqOptimizer,
+        update_num: int,
+        ignore_grad: bool = False,
+    ) -> tuple[torch.Tensor, Any, dict[str, Any]]:
         # A dummy batch stands in for one that this process does not have: no stream goes on by it.
         if self.stream_memory is not None and not ignore_grad:
             sample = self.stream_memory.attach(sample, next(model.parameters()))
@@ -332,42 +358,44 @@ class UnifiedLMTask(DictionaryTask):
         if self.stream_memory is not None:
             self.stream_memory.gather()
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """What a checkpoint holds for generation from it and for fairseq-validate."""
         return {**super().state_dict(), **self.lengths.state()}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Called for each checkpoint that is generated from or validated; not when training goes on."""
         self.lengths.load(state)
 
-    def get_checkpoint_dict(self) -> dict:
+    def get_checkpoint_dict(self) -> dict[str, Any]:
         """What fairseq keeps of this task in a checkpoint: the memory of all streams."""
         if self.stream_memory is None:
             return {}
         return {type(self).__name__: {"memory": self.stream_memory.state()}}
 
-    def set_checkpoint_dict(self, state: dict) -> None:
+    def set_checkpoint_dict(self, state: dict[str, Any]) -> None:
         if self.stream_memory is not None and "memory" in state:
             self.stream_memory.load(state["memory"])
 
-    def begin_valid_epoch(self, epoch, model):
+    def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         super().begin_valid_epoch(epoch, model)
         for scores in self.generated:
             scores.begin()
 
-    def valid_step(self, sample, model, criterion):
+    def valid_step(
+        self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion
+    ) -> tuple[torch.Tensor, Any, dict[str, Any]]:
         loss, sample_size, log = super().valid_step(sample, model, criterion)
         if sample.get("target") is not None:
             for scores in self.generated:
                 log.update(scores.add(sample))
         return loss, sample_size, log
 
-    def text(self, tokens) -> str:
+    def text(self, tokens: torch.Tensor) -> str:
         """Plain text of a row of ids; symbols joined by blanks where the folder has no tokenizer."""
         pieces = self.dictionary.string(tokens, extra_symbols_to_ignore={self.special.pad})
         return self.tokenizer.decode(pieces) if self.tokenizer else pieces
 
-    def reduce_metrics(self, logging_outputs, criterion):
+    def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
         for scores in self.generated:
             scores.log(logging_outputs)
@@ -375,7 +403,14 @@ class UnifiedLMTask(DictionaryTask):
     # Generation
 
     @refusing()
-    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Settings,
+        seq_gen_cls: object = None,
+        extra_gen_cls_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> SequenceGenerator | ForcedScorer:
         if any(model.core.config.reads_entities for model in models):
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if any(TOKEN not in model.core.heads for model in models):
@@ -407,11 +442,11 @@ class UnifiedLMTask(DictionaryTask):
             raise UnifiedError(f"--no-repeat-ngram-ignore names symbols that dict.txt lacks: {' '.join(unknown)}")
         return frozenset(self.dictionary.index(symbol) for symbol in symbols)
 
-    def build_bpe(self, args):
+    def build_bpe(self, args: Settings | None) -> Any:
         """fairseq's --bpe where given, else the tokenizer that came with the data folder."""
         return encoders.build_bpe(args) if args is not None else self.tokenizer
 
 
-def vars_of(args) -> dict:
+def vars_of(args: Settings) -> dict[str, Any]:
     """The options of a parsed namespace or config node, by name."""
     return dict(vars(args)) if isinstance(args, Namespace) else dict(args)

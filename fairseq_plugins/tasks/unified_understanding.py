@@ -1,16 +1,22 @@
 """``--task unified_understanding``: fine-tuning with the head of a task, or of several."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
+from fairseq.criterions import FairseqCriterion
 from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
 
+from fairseq_plugins.config import Settings
 from fairseq_plugins.criterions.unified_understanding import MASKED
+from fairseq_plugins.dataset import Sample
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.scores import Predictions
@@ -18,7 +24,7 @@ from fairseq_plugins.task import DictionaryTask
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
-from unified.model import UnifiedModel
+from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives.corruption import maskable
 from unified.tasks.heads import HEADS, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tasks.heads.base import require_markable
@@ -67,20 +73,20 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
 class UnifiedUnderstandingTask(DictionaryTask):
     """Items with labels -> examples -> the loss of a head, and official scores of its predictions."""
 
-    def __init__(self, cfg, vocabulary: Vocabulary, entries: tuple[HeadEntry, ...]):
+    def __init__(self, cfg: UnifiedUnderstandingTaskConfig, vocabulary: Vocabulary, entries: tuple[HeadEntry, ...]):
         super().__init__(cfg, vocabulary)
         self.entries = {entry.name: entry for entry in entries}
-        self.understandings: dict[str, Understanding] = {
+        self.understandings: dict[str, Understanding[Any]] = {
             entry.name: entry.task_of(entry.kind.read(self._file(entry.name, "train"))) for entry in entries
         }
         self.tokenizer = load_tokenizer(cfg.data)
-        self.items: dict[str, dict[str, list]] = {}
+        self.items: dict[str, dict[str, list[Any]]] = {}
         self.predictions = Predictions(self.understandings, self.items)
         self._check_metric(cfg.best_checkpoint_metric, cfg.maximize_best_checkpoint_metric)
 
     @classmethod
     @refusing()
-    def setup_task(cls, cfg, **kwargs):
+    def setup_task(cls, cfg: UnifiedUnderstandingTaskConfig, **kwargs: Any) -> Self:
         folder = Path(cfg.data)
         if not folder.is_dir():
             raise UnifiedError(f"{folder}: no such data folder")
@@ -113,7 +119,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         return (folder if len(self.entries) == 1 else folder / head) / f"{split}.jsonl"
 
     @refusing()
-    def load_dataset(self, split, combine=False, epoch=1, **kwargs):
+    def load_dataset(self, split: str, combine: bool = False, epoch: int = 1, **kwargs: Any) -> None:
         """Examples of a split: in random order for training, whole items together otherwise."""
         self.items[split] = {}
         parts = [self._part(head, split) for head in self.entries]
@@ -148,7 +154,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
             logger.info(f"{path}: {remark}")
         return encoded
 
-    def build_model(self, cfg, from_checkpoint=False):
+    def build_model(self, cfg: Settings, from_checkpoint: bool = False) -> BaseFairseqModel:
         if not from_checkpoint:
             with refusing():
                 self.require_positions(cfg)
@@ -171,7 +177,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
             found += [example.tokens[maskable(example.tokens, self.special)] for example in examples]
         return np.intersect1d(symbols, np.concatenate(found))
 
-    def build_core(self, config) -> UnifiedModel:
+    def build_core(self, config: TransformerConfig) -> UnifiedModel:
         """The Transformer with the heads of all tasks."""
         heads = {name: task.head(config) for name, task in self.understandings.items()}
         if config.reads_entities:
@@ -181,11 +187,13 @@ class UnifiedUnderstandingTask(DictionaryTask):
         self.codec = Codec.for_model(config, self.tokenizer, self.vocabulary, self.cfg.tokens_per_sample)
         return core
 
-    def begin_valid_epoch(self, epoch, model):
+    def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         super().begin_valid_epoch(epoch, model)
         self.predictions.clear()
 
-    def valid_step(self, sample, model, criterion):
+    def valid_step(
+        self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion
+    ) -> tuple[torch.Tensor, int, dict[str, Any]]:
         model.eval()
         with torch.no_grad():
             loss, size, log, scores = criterion.judged(model, sample)
@@ -204,13 +212,13 @@ class UnifiedUnderstandingTask(DictionaryTask):
             return dataset
         return next(part for part in dataset.parts if part.head == head)
 
-    def reduce_metrics(self, logging_outputs, criterion):
+    def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
         shares = [float(log["share"]) for log in logging_outputs if "share" in log]
         if shares:
             self.predictions.log(sum(shares))
 
-    def get_checkpoint_dict(self) -> dict:
+    def get_checkpoint_dict(self) -> dict[str, Any]:
         """What fairseq keeps of this task in a checkpoint: what the scores of each head stand for."""
         kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.understandings.items()}
         return {type(self).__name__: kept}

@@ -8,16 +8,17 @@ import pickle
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from unified.errors import UnifiedError
 
 #: Besides tensors and plain Python values, the one class that fairseq's checkpoints hold.
-ALLOWED = [argparse.Namespace]
+ALLOWED: list[Callable[..., Any]] = [argparse.Namespace]
 
 #: How files of torch before 1.6 begin: a pickled number.
 _OLDER = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -28,7 +29,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-def load_checkpoint(path: str | os.PathLike, older: bool = False) -> dict:
+def load_checkpoint(path: str | os.PathLike[str], older: bool = False) -> dict[str, Any]:
     """The dictionary in ``path``, tensors on the CPU; ``older`` as in :func:`named_damage`.
 
     Raises:
@@ -38,7 +39,7 @@ def load_checkpoint(path: str | os.PathLike, older: bool = False) -> dict:
     path = Path(path)
     # torch's context manager forbids at its end what it allowed, also what somebody had allowed before.
     known = torch.serialization.get_safe_globals()
-    new = [one for one in ALLOWED if one not in known]
+    new: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = [one for one in ALLOWED if one not in known]
     with named_damage(path, older), torch.serialization.safe_globals(new):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(content, dict):
@@ -47,7 +48,7 @@ def load_checkpoint(path: str | os.PathLike, older: bool = False) -> dict:
 
 
 @contextmanager
-def named_damage(path: str | os.PathLike, older: bool = False) -> Iterator[None]:
+def named_damage(path: str | os.PathLike[str], older: bool = False) -> Iterator[None]:
     """For a block that reads ``path`` with torch's restricted unpickler: whatever is wrong with the file is named.
 
     Args:
@@ -96,7 +97,7 @@ def _culprit(error: pickle.UnpicklingError) -> str:
     return (named or lines or ["unknown"])[0][:120]
 
 
-def save(content: dict, path: str | os.PathLike) -> None:
+def save(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write ``content`` to ``path`` so that a kill at any moment leaves the old file or the new one, never a part."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")

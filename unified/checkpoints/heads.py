@@ -65,6 +65,6 @@ def without_other_sizes(
     """
     own, every = model.state_dict(), parts_of_tasks(model)
     differ = [name for name, value in parameters.items() if name in own and value.shape != own[name].shape]
-    parts = {max(filter(name.startswith, every), key=len, default=None) for name in differ} - {None}
-    left_out = [name for name in parameters if name.startswith(tuple(parts))]
+    parts = tuple(max(own_parts, key=len) for name in differ if (own_parts := [*filter(name.startswith, every)]))
+    left_out = [name for name in parameters if name.startswith(parts)]
     return {name: value for name, value in parameters.items() if name not in left_out}, left_out

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -89,7 +90,7 @@ def _checkpoint_file(folder: Path) -> Path:
     return found[0] if len(found) == 1 else folder / "model.pt"
 
 
-def _config(path: Path, content: dict) -> TransformerConfig:
+def _config(path: Path, content: dict[str, Any]) -> TransformerConfig:
     cfg = content.get("cfg")
     settings = content.get("args") or (cfg.get("model") if isinstance(cfg, dict) else None)
     settings = vars(settings) if isinstance(settings, argparse.Namespace) else settings
@@ -116,7 +117,7 @@ def _config(path: Path, content: dict) -> TransformerConfig:
 
 def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
     """Our parameters in RoBERTa's order of symbols, and names of ours that the file lacks."""
-    pairs = {
+    pairs: dict[str, tuple[str, ...]] = {
         "transformer.embeddings.tokens.weight": (f"{_ENCODER}.embed_tokens.weight",),
         "transformer.embeddings.positions.weight": (f"{_ENCODER}.embed_positions.weight",),
         "heads.token.bias": (f"{_HEAD}.bias",),
@@ -149,7 +150,7 @@ def _modern(name: str) -> str:
 
 def _split(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The joint ``in_proj`` of older files as query, key and value."""
-    split = {}
+    split: dict[str, torch.Tensor] = {}
     for name, value in state.items():
         if "in_proj_" in name:
             stem, _, kind = name.partition("in_proj_")

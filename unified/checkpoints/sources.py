@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -21,7 +22,7 @@ def counted(names: Iterable[str]) -> list[str]:
     return [name if count == 1 else f"{name} of {count} variables" for name, count in kinds.items()]
 
 
-def read_settings(path: Path) -> dict:
+def read_settings(path: Path) -> dict[str, Any]:
     """A JSON object.
 
     Raises:

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -43,7 +44,7 @@ class _Entry:
     in_slices: bool
 
 
-def find_tensorflow(folder: str | os.PathLike) -> Path | None:
+def find_tensorflow(folder: str | os.PathLike[str]) -> Path | None:
     """The prefix of the TensorFlow checkpoint in ``folder``, None if there is none.
 
     Raises:
@@ -56,7 +57,7 @@ def find_tensorflow(folder: str | os.PathLike) -> Path | None:
     return found[0].with_suffix("") if found else None
 
 
-def load_tensorflow(prefix: str | os.PathLike) -> tuple[dict[str, np.ndarray], list[str]]:
+def load_tensorflow(prefix: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], list[str]]:
     """Parameters by name, and the names of the optimizer's variables, whose values are not read.
 
     Numbers keep their type, except that bfloat16 comes as float32.
@@ -169,16 +170,18 @@ def _entry(message: bytes) -> _Entry:
     )
 
 
-def _number(fields: dict, number: int, default: int = 0) -> int:
+def _number(fields: dict[int, Any], number: int, default: int = 0) -> int:
     value = fields.get(number, default)
     if not isinstance(value, int):
         raise TypeError(f"field {number} is no number")
     return value
 
 
-def _fields(message: bytes, repeated: int | None = None) -> dict:
-    """Field number -> value of a protocol buffer; the field ``repeated`` comes as a list."""
-    fields, at = {}, 0
+def _fields(message: bytes, repeated: int | None = None) -> dict[int, Any]:
+    """Field number -> value of a protocol buffer, int or bytes; the field ``repeated`` comes as a list."""
+    fields: dict[int, Any] = {}
+    value: int | bytes
+    at = 0
     while at < len(message):
         tag, at = _varint(message, at)
         number, wire = tag >> 3, tag & 7

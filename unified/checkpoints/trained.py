@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -42,7 +43,7 @@ _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
 _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
 
 
-def find_checkpoint(path: str | os.PathLike) -> Path:
+def find_checkpoint(path: str | os.PathLike[str]) -> Path:
     """The checkpoint file that ``path`` is, or holds: of a folder with results the one whose scores these are.
 
     Of the folder of a grid it is that of the chosen run.
@@ -67,7 +68,7 @@ def _scored(folder: Path) -> list[str]:
     return [f"checkpoint_{result['checkpoint']}.pt" for result in results if "checkpoint" in result]
 
 
-def find_data(path: Path, content: dict, data: str | os.PathLike | None = None) -> Path:
+def find_data(path: Path, content: dict[str, Any], data: str | os.PathLike[str] | None = None) -> Path:
     """The folder with the dictionary of a checkpoint, see :func:`unified.load`."""
     if data is not None:
         dictionary_file(Path(data))
@@ -113,7 +114,7 @@ class Trained:
     vocabulary: Vocabulary
 
 
-def read(path: Path, content: dict, folder: Path) -> Trained:
+def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
     """From a loaded checkpoint and the dictionary in ``folder``.
 
     Raises:
@@ -134,7 +135,7 @@ def read(path: Path, content: dict, folder: Path) -> Trained:
     return Trained(config, writes, core, vocabulary)
 
 
-def restore(path: Path, content: dict, folder: Path) -> tuple[UnifiedModel, Vocabulary, str]:
+def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedModel, Vocabulary, str]:
     """The model of a loaded checkpoint, the vocabulary in ``folder``, and the name of the decoding scheme.
 
     Raises:
@@ -149,12 +150,12 @@ def restore(path: Path, content: dict, folder: Path) -> tuple[UnifiedModel, Voca
     return accelerate(model).eval(), trained.vocabulary, trained.writes
 
 
-def heads_of(content: dict) -> dict[str, dict]:
+def heads_of(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """``head`` and ``settings`` of each task that a checkpoint was fine-tuned for; none for a language model."""
     return _plain(_plain(content.get("extra_state")).get("UnifiedUnderstandingTask"))
 
 
-def sequence_length(content: dict) -> int:
+def sequence_length(content: dict[str, Any]) -> int:
     """Places of the longest sequences that a checkpoint was trained on."""
     return int(_plain(_plain(content.get("cfg")).get("task"))["tokens_per_sample"])
 
@@ -168,7 +169,7 @@ def contents(checkpoints: Sequence[Path], vocabulary: Vocabulary, tokenizer: Tok
         return hashes([*checkpoints, *sorted(Path(name).iterdir())])
 
 
-def pair_lengths(content: dict) -> PairLengths:
+def pair_lengths(content: dict[str, Any]) -> PairLengths:
     """Lengths of the pairs that a checkpoint was fine-tuned on; all 0 where it has learned no pairs."""
     return PairLengths.of_state(_plain(content.get("task_state")))
 
@@ -201,7 +202,7 @@ def write(trained: Trained, folder: Path, destination: Path) -> None:
     save(content, folder / CHECKPOINTS[1])
 
 
-def _check_vocabulary(path: Path, parameters: dict, vocabulary: Vocabulary, folder: Path) -> None:
+def _check_vocabulary(path: Path, parameters: dict[str, Any], vocabulary: Vocabulary, folder: Path) -> None:
     rows, saved = len(parameters[_TOKENS]), parameters.get(_FINGERPRINT)
     if rows != len(vocabulary):
         raise UnifiedError(f"{path}: has {rows} symbols, but the dictionary in {folder} has {len(vocabulary)}")
@@ -209,7 +210,7 @@ def _check_vocabulary(path: Path, parameters: dict, vocabulary: Vocabulary, fold
         raise UnifiedError(f"{path}: was trained with another dictionary than the one in {folder}, of the same size")
 
 
-def _plain(node: object) -> dict:
+def _plain(node: object) -> dict[str, Any]:
     """A node of fairseq's configuration as a dictionary."""
     if isinstance(node, argparse.Namespace):
         return vars(node)

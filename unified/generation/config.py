@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unified.errors import UnifiedError
 from unified.generation.penalties import PENALTIES
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unified.data.vocabulary import Vocabulary
 
 
-def _option(default, sentence: str):
+def _option(default: Any, sentence: str) -> Any:  # as dataclasses.field is typed: any field's default
     return field(default=default, metadata={"help": sentence})
 
 
@@ -74,7 +74,7 @@ class GenerationConfig:
             raise UnifiedError(f"{name} must be an integer of at least {least}, got {value!r}")
 
     @classmethod
-    def of_options(cls, vocabulary: Vocabulary, **options) -> GenerationConfig:
+    def of_options(cls, vocabulary: Vocabulary, **options: Any) -> GenerationConfig:
         """The same from keywords of a user, where ``no_repeat_ignore`` may hold symbols instead of ids.
 
         Raises:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from unified import masks
-from unified.attention import Attention
+from unified.attention import Attention, ScoreBias
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
@@ -149,13 +149,22 @@ class RecordingAttention:
 
     def __init__(self, inner: Attention):
         self.inner, self.blind, self.shape, self.read = inner, inner.blind, inner.shape, True
-        self.key = self.value = None
+        self.key = self.value = torch.empty(0)  # until it is called
 
-    def __call__(self, query, key, value, dropout=0.0, bias=None):
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
         self.key, self.value = key, value
         return self.inner(query, key, value, dropout, bias) if self.read else value
 
-    def with_weights(self, query, key, value, dropout=0.0):
+    def with_weights(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         self.key, self.value = key, value
         return self.inner.with_weights(query, key, value, dropout)
 
@@ -168,21 +177,32 @@ class CachedAttention:
     A query stream behind an empty prompt sees nothing and reads zero; other queries see themselves or the source.
     """
 
-    blind = None
-    shape = None
+    blind: torch.Tensor | None = None
+    shape: tuple[int, int, int] | None = None
 
     def __init__(self, state: DecodingState, layer: int, seen: Seen):
         self.state, self.layer, self.seen = state, layer, seen
-        self.key = self.value = None
+        self.key = self.value = torch.empty(0)  # until it is called
 
-    def __call__(self, query, key, value, dropout=0.0, bias=None):
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        dropout: float = 0.0,
+        bias: ScoreBias | None = None,
+    ) -> torch.Tensor:
         return self._attend(query, key, value, bias)[1]
 
-    def with_weights(self, query, key, value, dropout=0.0):
+    def with_weights(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         weights, read = self._attend(query, key, value, None)
         return split_rows(weights, self.state.beam), read
 
-    def _attend(self, query, key, value, bias):
+    def _attend(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: ScoreBias | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Weights (N, H, beam x q, S + t + q), and what is read (R, H, q, K)."""
         source, layer, beam = self.state.source, self.layer, self.state.beam
         self.key = torch.cat([self.state.keys[layer], key], dim=2)

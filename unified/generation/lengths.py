@@ -32,7 +32,7 @@ class PairLengths:
     max_target: int = 0
     longest_target: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:

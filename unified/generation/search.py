@@ -17,8 +17,8 @@ import torch
 
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
+from unified.generation.contract import Decoder
 from unified.generation.decoder import CachedDecoder
-from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
 from unified.generation.penalties import PENALTIES
 from unified.generation.sampling import draw, trim, uniforms
@@ -43,7 +43,7 @@ class Hypothesis:
 
 @torch.no_grad()
 def generate(
-    decoder: CachedDecoder | EnsembleDecoder,
+    decoder: Decoder,
     source_tokens: torch.Tensor,
     config: GenerationConfig,
     prefix: torch.Tensor | None = None,
@@ -69,7 +69,14 @@ def generate(
 class _Search:
     """State of one call: rows that are being written, and what is finished."""
 
-    def __init__(self, decoder, source_tokens, config, prefix, indices):
+    def __init__(
+        self,
+        decoder: Decoder,
+        source_tokens: torch.Tensor,
+        config: GenerationConfig,
+        prefix: torch.Tensor | None,
+        indices: Sequence[int] | None,
+    ):
         self.decoder, self.config = decoder, config
         count, self.device = len(source_tokens), source_tokens.device
         self.end = decoder.special.separator
@@ -148,6 +155,7 @@ class _Search:
     def _sampled(self, log_probs: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
         """One continuation of each row."""
         trimmed = trim(log_probs, self.config.top_k, self.config.top_p)
+        assert self.uniforms is not None  # they are drawn where there is sampling
         tokens = draw(trimmed, self.uniforms[:, step])
         return torch.arange(self.config.beam, device=self.device).expand_as(tokens), tokens
 
@@ -240,7 +248,7 @@ _PLACES = 1024
 
 
 @torch.no_grad()
-def score(decoder: CachedDecoder | EnsembleDecoder, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def score(decoder: Decoder, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Log-probability in nats of every token of given targets, float32 (N, m), 0 at padding.
 
     Forced decoding: each token is predicted from the source and the tokens before it, as in generation. Of several

@@ -7,6 +7,7 @@ with ``<mask>`` and the sentinels, BERT's is ``vocab.txt``.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -115,7 +116,7 @@ def export_bert(source: Path, destination: Path) -> Conversion:
     return Conversion(left_out=(*left_out, *trained.left_out))
 
 
-def bert_config(settings: dict) -> TransformerConfig:
+def bert_config(settings: dict[str, Any]) -> TransformerConfig:
     """Our configuration from the fields of a ``config.json``.
 
     Raises:
@@ -161,7 +162,7 @@ def _tokenizer(folder: Path) -> WordPieceTokenizer:
     return WordPieceTokenizer.load(folder / VOCABULARY_NAME, lowercase=True)
 
 
-def _read(folder: Path) -> tuple[dict, dict[str, torch.Tensor], list[str]]:
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:
     """Configuration, parameters under the names of ``transformers``, and what of the file is left out."""
     files = [folder / "model.safetensors", *sorted(folder.glob("*.bin"))]
     prefix = find_tensorflow(folder)

@@ -60,7 +60,7 @@ def names(layers: int, boundary: bool = False) -> dict[str, tuple[str, ...]]:
 
     With ``boundary`` those of SpanBERT's boundary head are among them.
     """
-    pairs = {mine: (other,) for mine, other in _EMBEDDINGS.items()}
+    pairs: dict[str, tuple[str, ...]] = {mine: (other,) for mine, other in _EMBEDDINGS.items()}
     modules = dict(_MODULES)
     if boundary:
         modules |= _BOUNDARY_MODULES
@@ -99,7 +99,8 @@ def to_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[str, dict[str,
         state: our parameters, rows in BERT's order.
     """
     with_tokens, with_pairs = "heads.token.bias" in state, _CLASSES[0] in state
-    pairs, turned, found = names(layers), _classes_turned(state), {}
+    pairs, turned = names(layers), _classes_turned(state)
+    found: dict[str, torch.Tensor] = {}
     if not with_pairs or not with_tokens:
         part = "heads.next_sentence.classifier." if not with_tokens else "heads.next_sentence."
         pairs = {mine: others for mine, others in pairs.items() if not mine.startswith(part)}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -105,7 +106,10 @@ class Source:
 
 
 def write_folder(
-    destination: Path, settings: dict, parameters: dict[str, torch.Tensor], save_tokenizer: Callable[[Path], object]
+    destination: Path,
+    settings: dict[str, Any],
+    parameters: dict[str, torch.Tensor],
+    save_tokenizer: Callable[[Path], object],
 ) -> None:
     """``config.json``, ``model.safetensors`` and what ``save_tokenizer`` puts beside them; all of it or nothing."""
     with new_folder(destination, overwrite=False) as folder:

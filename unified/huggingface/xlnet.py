@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -112,7 +113,7 @@ def export_xlnet(source: Path, destination: Path) -> Conversion:
     return Conversion(left_out=(*left_out, *trained.left_out))
 
 
-def xlnet_config(settings: dict) -> TransformerConfig:
+def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
     """Our configuration from the fields of a ``config.json``, or of the published code's ``xlnet_config.json``.
 
     Raises:

@@ -132,7 +132,9 @@ def from_tensorflow(variables: Mapping[str, np.ndarray], layers: int) -> tuple[d
     Raises:
         UnifiedError: a variable is unknown; all of them are listed.
     """
-    found, heads, unknown = {}, [], []
+    found: dict[str, torch.Tensor] = {}
+    heads: list[str] = []
+    unknown: list[str] = []
     for name, value in variables.items():
         tensor = torch.from_numpy(np.ascontiguousarray(value))
         place = re.fullmatch(r"model/transformer/layer_(\d+)/(.+)", name)

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,11 +17,12 @@ from unified.data.targets import BOUNDARY, TOKEN
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
+from unified.generation.contract import Decoder
 from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
 from unified.inference.filling import around_runs, masked_batch
-from unified.inference.trained_model import CheckpointFiles, SymbolTokenizer, TrainedModel, require_alike
+from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, parts_of
@@ -53,7 +55,7 @@ class UnifiedLM(TrainedModel):
         self,
         model: UnifiedModel,
         vocabulary: Vocabulary,
-        tokenizer: Tokenizer | SymbolTokenizer,
+        tokenizer: Tokenizer,
         writes: str,
         folder: Path,
         lengths: PairLengths = PairLengths(),  # noqa: B008 (it is frozen)
@@ -64,7 +66,10 @@ class UnifiedLM(TrainedModel):
 
     @classmethod
     def from_pretrained(
-        cls, path: str | os.PathLike, data: str | os.PathLike | None = None, device: str | torch.device = "cpu"
+        cls,
+        path: str | os.PathLike[str],
+        data: str | os.PathLike[str] | None = None,
+        device: str | torch.device = "cpu",
     ) -> UnifiedLM:
         """Load a checkpoint of ``fairseq-train --task unified_lm``, see :func:`unified.load`.
 
@@ -91,7 +96,7 @@ class UnifiedLM(TrainedModel):
         return cls(model.to(device), vocabulary, files.tokenizer, writes, files.folder, lengths)
 
     @classmethod
-    def ensemble(cls, paths: Sequence[str | os.PathLike], device: str | torch.device = "cpu") -> UnifiedLM:
+    def ensemble(cls, paths: Sequence[str | os.PathLike[str]], device: str | torch.device = "cpu") -> UnifiedLM:
         """Load several models that write together: each token is chosen by the mean of its probabilities.
 
         Args:
@@ -101,8 +106,8 @@ class UnifiedLM(TrainedModel):
             UnifiedError: a model cannot be loaded, or two do not belong together: they differ in vocabulary, tokenizer,
                 way of writing, positions or lengths.
         """
-        paths = list(map(str, require_list("paths", paths)))
-        return cls.together(paths, [cls.from_pretrained(path, device=device) for path in paths])
+        names = list(map(str, require_list("paths", paths)))
+        return cls.together(names, [cls.from_pretrained(name, device=device) for name in names])
 
     @classmethod
     def together(cls, names: Sequence[str], models: Sequence[UnifiedLM]) -> UnifiedLM:
@@ -200,7 +205,7 @@ class UnifiedLM(TrainedModel):
         prompt: bool | None = None,
         batch_size: int = 32,
         max_source: int | None = None,
-        **options,
+        **options: Any,
     ) -> list[str] | list[list[str]]:
         """Write a target for each source, or continue each prompt (the prompt is then part of what is returned).
 
@@ -327,7 +332,7 @@ class UnifiedLM(TrainedModel):
             raise UnifiedError("the model continues prompts; it has not learnt to write targets of sources")
         return "left_to_right" if prompt else "cloze"
 
-    def decoder(self, prompt: bool | None = None) -> CachedDecoder | EnsembleDecoder:
+    def decoder(self, prompt: bool | None = None) -> Decoder:
         scheme = SCHEMES[self.scheme(prompt)]
         decoders = [CachedDecoder(one.model, self.special, scheme) for one in (self, *self.others)]
         return EnsembleDecoder(decoders) if self.others else decoders[0]

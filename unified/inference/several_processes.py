@@ -96,7 +96,7 @@ class ChunkWriter:
         )
 
 
-_models: dict[tuple, UnifiedLM] = {}
+_models: dict[tuple[Path, Path, str, int], UnifiedLM] = {}
 
 
 def _loaded(job: ChunkWriter) -> UnifiedLM:

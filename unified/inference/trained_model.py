@@ -13,23 +13,14 @@ import torch
 
 from unified.arguments import require_text, require_texts
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.trained import find_checkpoint, find_data
+from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.embedding import embedded
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
-
-
-class SymbolTokenizer:
-    """Text as its symbols separated by blanks: what folders of plain ``fairseq-preprocess`` hold."""
-
-    def encode(self, text: str) -> list[str]:
-        return text.split()
-
-    def decode(self, pieces: list[str]) -> str:
-        return " ".join(pieces)
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 
 @dataclass(frozen=True)
@@ -40,16 +31,16 @@ class CheckpointFiles:
         path: its file.
         content: what the file holds, see :mod:`unified.checkpoints.trained`.
         folder: where its dictionary and its tokenizer are.
-        tokenizer: from ``folder``.
+        tokenizer: from ``folder``; where that has none, text is the dictionary's symbols, separated by white space.
     """
 
     path: Path
     content: dict[str, Any]
     folder: Path
-    tokenizer: Tokenizer | SymbolTokenizer
+    tokenizer: Tokenizer
 
     @classmethod
-    def read(cls, path: str | os.PathLike, data: str | os.PathLike | None = None) -> CheckpointFiles:
+    def read(cls, path: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> CheckpointFiles:
         """Read the file ``path``, or that of the folder ``path``; the arguments are those of :func:`unified.load`.
 
         Raises:
@@ -58,8 +49,9 @@ class CheckpointFiles:
         path = find_checkpoint(path)
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
-        tokenizer = load_tokenizer(folder) if tokenizer_files(folder) else SymbolTokenizer()
-        return cls(path, content, folder, tokenizer)
+        if tokenizer_files(folder):
+            return cls(path, content, folder, load_tokenizer(folder))
+        return cls(path, content, folder, SymbolTokenizer(Vocabulary.load(dictionary_file(folder)).symbols))
 
 
 class TrainedModel:
@@ -77,7 +69,7 @@ class TrainedModel:
         self,
         model: UnifiedModel,
         vocabulary: Vocabulary,
-        tokenizer: Tokenizer | SymbolTokenizer,
+        tokenizer: Tokenizer,
         folder: Path,
         others: Sequence[TrainedModel] = (),
     ):
@@ -86,12 +78,16 @@ class TrainedModel:
         self.special = vocabulary.special
 
     @property
+    def _all(self) -> tuple[TrainedModel, ...]:
+        return (self, *self.others)
+
+    @property
     def device(self) -> torch.device:
         return self.model.transformer.embeddings.tokens.weight.device
 
     def eval(self) -> Self:
         """Switch dropout off (it is off after loading)."""
-        for one in (self, *self.others):
+        for one in self._all:
             one.model.eval()
         return self
 
@@ -102,7 +98,7 @@ class TrainedModel:
             UnifiedError: the machine has no such device.
         """
         device = usable_device(device)
-        for one in (self, *self.others):
+        for one in self._all:
             one.model.to(device)
         return self
 

@@ -41,7 +41,7 @@ def read_measurements(paths: Iterable[str | Path]) -> list[Line]:
     """
     files = {str(path): list(_read(Path(path)).values()) for path in paths}
     names = short_paths(files)
-    found = []
+    found: list[Line] = []
     for path, lines in files.items():
         made_on: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for line in lines:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from unified.errors import UnifiedError
 from unified.notation import nearest
@@ -101,7 +102,7 @@ def with_head(task: Task, head: str) -> Task:
     return replace(task, head=head)
 
 
-def with_changes(training: Training, **changes: float | int | str | None) -> Training:
+def with_changes(training: Training, **changes: Any) -> Training:
     """The settings with those changes that are not None."""
     return replace(training, **{name: value for name, value in changes.items() if value is not None})
 
@@ -116,6 +117,6 @@ def _own_task(module_name: str, name: str) -> Task | WritingTask:
     return task
 
 
-def _read_items(head: str, folder: Path) -> dict[str, Sequence]:
+def _read_items(head: str, folder: Path) -> dict[str, Sequence[Any]]:
     files = sorted(folder.glob("*.jsonl"))
     return {path.stem: HEADS[head].read(path) for path in files if not path.stem.startswith("predictions")}

@@ -8,7 +8,7 @@ from typing import Any
 
 from unified.tasks.finetuning import Learnt
 from unified.tasks.prediction import Predictor
-from unified.tasks.thresholds import BEST, FoundThreshold, abstains
+from unified.tasks.thresholds import BEST, FoundThreshold, Threshold, abstains
 
 #: The split that everything is chosen on.
 DEVELOPMENT = "valid"
@@ -33,7 +33,7 @@ class SplitOutcome:
     threshold: FoundThreshold | None
 
 
-def outcomes(learnt: Learnt, threshold: float | str | None) -> Iterator[SplitOutcome]:
+def outcomes(learnt: Learnt, threshold: Threshold | None) -> Iterator[SplitOutcome]:
     """Predict and score all splits but the training items, the development set first.
 
     Args:

@@ -24,7 +24,7 @@ from unified.inference.trained_model import TrainedModel
 from unified.model import TransformerConfig
 from unified.reports.results import FILE_NAME
 from unified.tasks.heads.base import Understanding
-from unified.tasks.heads.items import write_items
+from unified.tasks.heads.items import Splits, write_items
 from unified.tasks.heads.named_entities import annotated, named_entities_of
 from unified.tasks.prediction import Predictor
 from unified.tasks.settings import Task, Training
@@ -78,7 +78,7 @@ class Start:
 
 
 def write_items_folder(
-    folder: Path, name: str, splits: Mapping[str, Sequence], start: Start, annotator: Annotator | None = None
+    folder: Path, name: str, splits: Splits, start: Start, annotator: Annotator | None = None
 ) -> None:
     """Items of each split, dictionary and tokenizer, and a manifest, which quotes the ``annotator``.
 
@@ -102,7 +102,7 @@ def data_hash(folder: Path, part: str = "") -> dict[str, str]:
     return {name.removeprefix(part): digest for name, digest in files.items() if name.startswith(part)}
 
 
-def with_both(splits: Mapping[str, Sequence], source: Path, name: str) -> Mapping[str, Sequence]:
+def with_both(splits: Splits, source: Path, name: str) -> Splits:
     """The splits of a task.
 
     Raises:
@@ -130,7 +130,7 @@ class Learnt:
 
     task: Task | WritingTask
     folder: Path
-    splits: Mapping[str, Sequence]
+    splits: Splits
     data: Mapping[str, str]
     predictor: Predictor | Writer
     measure: str
@@ -182,13 +182,13 @@ class Job(ABC):
         """Whether there are a checkpoint or results."""
         return any(self.folder.glob("checkpoint*.pt")) or any(path.is_file() for path in self.results)
 
-    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
+    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence[Any]]:
         """Items of all splits, written down, see :meth:`items_of` and :meth:`write`."""
         splits = self.items_of(source, annotator)
         self.write(splits, annotator)
         return splits
 
-    def items_of(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence]:
+    def items_of(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence[Any]]:
         """Items of all splits; splits of several tasks have names such as ``rte/train``.
 
         Args:
@@ -208,7 +208,7 @@ class Job(ABC):
                 list(map(named_entities_of, items))
         return splits
 
-    def write(self, splits: Mapping[str, Sequence], annotator: Annotator | None = None) -> None:
+    def write(self, splits: Splits, annotator: Annotator | None = None) -> None:
         """Write items to :attr:`items` and make them ready in :attr:`data`.
 
         Raises:
@@ -217,7 +217,7 @@ class Job(ABC):
         start = replace(self.start, vocabulary=self.vocabulary(splits))
         write_items_folder(self.items, self.task.name, splits, start, annotator)
 
-    def vocabulary(self, splits: Mapping[str, Sequence]) -> Vocabulary:
+    def vocabulary(self, splits: Splits) -> Vocabulary:
         """The dictionary of the model that is trained: that of :attr:`start`, and markers that its heads need.
 
         The checkpoint grows by rows for them when it is loaded.
@@ -225,7 +225,7 @@ class Job(ABC):
         needed = max((task.markers for task in self.understandings(splits)), default=0)
         return with_markers(self.start.vocabulary, needed)
 
-    def command(self, splits: Mapping[str, Sequence], seed: int, cards: int, most: int | None = None) -> list[str]:
+    def command(self, splits: Splits, seed: int, cards: int, most: int | None = None) -> list[str]:
         """Arguments of ``fairseq-train``.
 
         Args:
@@ -266,27 +266,27 @@ class Job(ABC):
         flags += [] if cards else ["--cpu"]
         return [str(self.data), *(str(part) for pair in options.items() for part in pair), *flags]
 
-    def updates(self, splits: Mapping[str, Sequence], batch_size: int, batches: int = 1) -> int:
+    def updates(self, splits: Splits, batch_size: int, batches: int = 1) -> int:
         """Updates, each of so many batches of so many sequences, that the epochs over the training items take."""
         return self.training.epochs * math.ceil(self._batches(splits, batch_size) / batches)
 
     @abstractmethod
-    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
+    def learnt(self, handle: TrainedModel, splits: Splits) -> list[Learnt]:
         """What the trained model is judged by, for each of its tasks."""
 
     @abstractmethod
-    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
+    def understandings(self, splits: Splits) -> list[Understanding[Any]]:
         """What the heads learn of the training items; nothing for a task of writing."""
 
     @abstractmethod
-    def _read(self, source: Path) -> Mapping[str, Sequence]: ...
+    def _read(self, source: Path) -> Splits: ...
 
     @abstractmethod
-    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
+    def _batches(self, splits: Splits, batch_size: int) -> int:
         """How many an epoch has."""
 
     @abstractmethod
-    def _options(self, splits: Mapping[str, Sequence]) -> dict[str, object]:
+    def _options(self, splits: Splits) -> dict[str, object]:
         """Options that belong to the task."""
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TypeVar
 
 from unified.errors import UnifiedError
 from unified.notation import nearest
 
 #: Settings that a grid may vary, as :class:`unified.tasks.settings.Training` has them, and the type of each.
-VARIED: Mapping[str, type] = {
+VARIED: Mapping[str, Callable[[str], float]] = {
     "learning_rate": float,
     "batch_size": int,
     "epochs": int,
@@ -20,6 +21,8 @@ VARIED: Mapping[str, type] = {
     "head_rate": float,
     "layer_decay": float,
 }
+
+_Number = TypeVar("_Number", int, float)
 
 #: Values by the names in :data:`VARIED`.
 Setting = Mapping[str, float]
@@ -177,7 +180,7 @@ def table(grid: Sequence[Tried], seeds: Iterable[int], measure: str, chosen: Tri
     return "\n".join(lines)
 
 
-def _values(word: str, listed: str, kind: type) -> tuple:
+def _values(word: str, listed: str, kind: Callable[[str], _Number]) -> tuple[_Number, ...]:
     try:
         found = tuple(kind(value) for value in listed.split(","))
     except ValueError:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from unified.corpus.annotate import Annotator
 from unified.corpus.prepare import Settings, prepare
@@ -24,6 +26,7 @@ from unified.runtime.parallel import available_cores
 from unified.tasks.finetuning import Job, Learnt, Start, data_hash, with_both
 from unified.tasks.heads.base import Understanding, require_markable
 from unified.tasks.heads.batches import drawn, units_of
+from unified.tasks.heads.items import Splits
 from unified.tasks.heads.registry import parse_head, parse_heads
 from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.settings import Task, Training
@@ -39,21 +42,25 @@ def job_of(task: Task | WritingTask | SeveralTasks, training: Training, start: S
     Raises:
         UnifiedError: the model cannot learn it.
     """
-    kinds = {Task: UnderstandingJob, SeveralTasks: SeveralJob, WritingTask: WritingJob}
-    return kinds[type(task)](task, training, start, folder)
+    if isinstance(task, SeveralTasks):
+        return SeveralJob(task, training, start, folder)
+    if isinstance(task, Task):
+        return UnderstandingJob(task, training, start, folder)
+    assert isinstance(training, WritingTraining)
+    return WritingJob(task, training, start, folder)
 
 
 @dataclass(frozen=True)
-class UnderstandingJob(Job):
-    """Of a task of understanding.
+class HeadsJob(Job):
+    """Fine-tuning with the head of a task of understanding, or with several.
 
     Raises:
         UnifiedError: the model has too few positions, or reads named entities, which items of the task cannot name.
     """
 
-    task: Task
+    task: Task | SeveralTasks
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         longest, room = self.training.longest, self.start.config.position_limit
         if longest > room:
             raise UnifiedError(f"--longest {longest}: the model has {room} positions; give it shorter sequences")
@@ -65,26 +72,13 @@ class UnderstandingJob(Job):
     def flags(self) -> tuple[str, ...]:
         return ("--maximize-best-checkpoint-metric",)
 
-    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
-        hashes, measure = data_hash(self.data), self._measure(splits)
-        return [Learnt(self.task, self.folder, splits, hashes, require_task_model(handle).predictor(), measure)]
-
-    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
-        return [parse_head(self.task.head).task_of(splits["train"])]
-
-    def _read(self, source: Path) -> Mapping[str, Sequence]:
-        return with_both(self.task.read(source), source, self.task.name)
-
-    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
-        return math.ceil(self._units(self.task.head, splits["train"], self.vocabulary(splits)) / batch_size)
-
-    def _units(self, head: str, items: Sequence, vocabulary: Vocabulary) -> int:
+    def _units(self, head: str, items: Sequence[Any], vocabulary: Vocabulary) -> int:
         """What ``batch_size`` counts."""
         codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.longest)
         understanding = parse_head(head).task_of(items)
         return len(units_of(understanding.encode(items, codec).owners, understanding.together))
 
-    def _options(self, splits: Mapping[str, Sequence]) -> dict[str, object]:
+    def _options(self, splits: Splits) -> dict[str, object]:
         return {
             "--task": "unified_understanding",
             "--head": self.task.head,
@@ -92,8 +86,31 @@ class UnderstandingJob(Job):
             "--best-checkpoint-metric": self._measure(splits),
         }
 
-    def _measure(self, splits: Mapping[str, Sequence]) -> str:
+    @abstractmethod
+    def _measure(self, splits: Splits) -> str:
         """What chooses a checkpoint."""
+
+
+@dataclass(frozen=True)
+class UnderstandingJob(HeadsJob):
+    """Of one task of understanding."""
+
+    task: Task
+
+    def learnt(self, handle: TrainedModel, splits: Splits) -> list[Learnt]:
+        hashes, measure = data_hash(self.data), self._measure(splits)
+        return [Learnt(self.task, self.folder, splits, hashes, require_task_model(handle).predictor(), measure)]
+
+    def understandings(self, splits: Splits) -> list[Understanding[Any]]:
+        return [parse_head(self.task.head).task_of(splits["train"])]
+
+    def _read(self, source: Path) -> Splits:
+        return with_both(self.task.read(source), source, self.task.name)
+
+    def _batches(self, splits: Splits, batch_size: int) -> int:
+        return math.ceil(self._units(self.task.head, splits["train"], self.vocabulary(splits)) / batch_size)
+
+    def _measure(self, splits: Splits) -> str:
         measured = self.understandings(splits)[0].measures
         if self.task.measure not in (None, *measured):
             raise UnifiedError(
@@ -104,7 +121,7 @@ class UnderstandingJob(Job):
 
 
 @dataclass(frozen=True)
-class SeveralJob(UnderstandingJob):
+class SeveralJob(HeadsJob):
     """Of several tasks of understanding, each with a folder of its name in the data, the items and the results."""
 
     task: SeveralTasks
@@ -113,7 +130,7 @@ class SeveralJob(UnderstandingJob):
     def results(self) -> list[Path]:
         return [self.folder / share.name / FILE_NAME for share in self.task.shares]
 
-    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
+    def learnt(self, handle: TrainedModel, splits: Splits) -> list[Learnt]:
         return [
             Learnt(
                 share.task,
@@ -127,29 +144,29 @@ class SeveralJob(UnderstandingJob):
             for share, understanding in zip(self.task.shares, self.understandings(splits), strict=True)
         ]
 
-    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
+    def understandings(self, splits: Splits) -> list[Understanding[Any]]:
         shares = self.task.shares
         return [parse_head(share.task.head).task_of(_within(share, splits)["train"]) for share in shares]
 
-    def _read(self, source: Path) -> Mapping[str, Sequence]:
-        read: dict[str, Sequence] = {}
+    def _read(self, source: Path) -> Splits:
+        read: dict[str, Sequence[Any]] = {}
         for share, folder in zip(self.task.shares, folders_of(source, self.task.shares), strict=True):
             own = with_both(share.task.read(folder), folder, share.task.name)
             read |= {f"{share.name}/{split}": items for split, items in own.items()}
         return read
 
-    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
+    def _batches(self, splits: Splits, batch_size: int) -> int:
         vocabulary, batches = self.vocabulary(splits), 0
         for share in self.task.shares:
             units = self._units(share.task.head, _within(share, splits)["train"], vocabulary)
             batches += math.ceil(drawn(share.weight, units) / batch_size)
         return batches
 
-    def _measure(self, splits: Mapping[str, Sequence]) -> str:
+    def _measure(self, splits: Splits) -> str:
         return "average"
 
 
-def _within(share: Share, splits: Mapping[str, Sequence]) -> dict[str, Sequence]:
+def _within(share: Share, splits: Splits) -> dict[str, Sequence[Any]]:
     """The splits of one of several tasks."""
     prefix = f"{share.name}/"
     return {name.removeprefix(prefix): items for name, items in splits.items() if name.startswith(prefix)}
@@ -166,7 +183,7 @@ class WritingJob(Job):
     task: WritingTask
     training: WritingTraining
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.start.config.reads_entities:
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if self.training.source_room < 1:
@@ -198,7 +215,7 @@ class WritingJob(Job):
             max_positions=max(config.max_positions, self.training.longest),
         )
 
-    def write(self, splits: Mapping[str, Sequence], annotator: Annotator | None = None) -> None:
+    def write(self, splits: Splits, annotator: Annotator | None = None) -> None:
         super().write(splits, annotator)
         train, valid = (JsonPairCorpus((str(self.items / f"{name}.jsonl"),), "source", "target") for name in _SPLITS)
         marked = splits["train"][0].oracle is not None
@@ -211,21 +228,21 @@ class WritingJob(Job):
             advice="give another --output",
         )
 
-    def learnt(self, handle: TrainedModel, splits: Mapping[str, Sequence]) -> list[Learnt]:
+    def learnt(self, handle: TrainedModel, splits: Splits) -> list[Learnt]:
         writer, measure = Writer(require_language_model(handle), self.task), self.task.measures[0]
         return [Learnt(self.task, self.folder, splits, data_hash(self.items), writer, measure)]
 
-    def understandings(self, splits: Mapping[str, Sequence]) -> list[Understanding]:
+    def understandings(self, splits: Splits) -> list[Understanding[Any]]:
         return []
 
-    def _read(self, source: Path) -> Mapping[str, Sequence]:
+    def _read(self, source: Path) -> Splits:
         room = Room(TokenCounter(self.start.tokenizer.encode), self.training.source_room)
         return with_both(self.task.read(source, room), source, self.task.name)
 
-    def _batches(self, splits: Mapping[str, Sequence], batch_size: int) -> int:
+    def _batches(self, splits: Splits, batch_size: int) -> int:
         return math.ceil(len(splits["train"]) / batch_size)
 
-    def _options(self, splits: Mapping[str, Sequence]) -> dict[str, object]:
+    def _options(self, splits: Splits) -> dict[str, object]:
         return {
             "--task": "unified_lm",
             "--criterion": "unified_lm",

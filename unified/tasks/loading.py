@@ -17,8 +17,8 @@ from unified.tasks.task_model import NO_HEADS, TaskModel
 
 
 def load(
-    *paths: str | os.PathLike,
-    data: str | os.PathLike | None = None,
+    *paths: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
     device: str | torch.device = "cpu",
     annotator: Annotator | None = None,
 ) -> UnifiedLM | TaskModel:

@@ -40,7 +40,7 @@ class Predictor:
 
     model: UnifiedModel
     head: str
-    task: Understanding
+    task: Understanding[Any]
     codec: Codec
     most_places: int = 4096
     ahead: int = 512
@@ -51,7 +51,7 @@ class Predictor:
         if self.annotator is not None and not self.codec.marks_entities:
             raise UnifiedError(NOTHING_TO_MARK)
 
-    def item(self, fields: dict, number: int) -> Any:
+    def item(self, fields: dict[str, Any], number: int) -> Any:
         """What is to be predicted, of a JSON object; its number is its name where it has none.
 
         Raises:
@@ -59,7 +59,7 @@ class Predictor:
         """
         return self.task.item(fields, number, labelled=False)
 
-    def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def score(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Official scores of predictions for labelled items, and their signature."""
         return self.task.signed_score(items, predictions)
 
@@ -68,14 +68,14 @@ class Predictor:
         """How much of an item is read, in words."""
         return f"sequences of at most {self.codec.longest:,} tokens"
 
-    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""
         return self.task.official(items, predictions)
 
-    def predict(self, items: Iterable) -> Iterator[dict[str, Any]]:
+    def predict(self, items: Iterable[Any]) -> Iterator[dict[str, Any]]:
         """One JSON object for each item, see :meth:`unified.tasks.heads.base.Understanding.predict`; ``cut``, how many
         of its tokens were not read, where some were not."""
-        some: list = []
+        some: list[Any] = []
         for item in items:
             group = self.task.group_of(item)
             if len(some) >= self.ahead and group != self.task.group_of(some[-1]):
@@ -89,7 +89,7 @@ class Predictor:
             yield from self._predict(some)
 
     @torch.no_grad()
-    def _predict(self, items: list) -> list[dict[str, Any]]:
+    def _predict(self, items: list[Any]) -> list[dict[str, Any]]:
         if self.annotator is not None:
             items = annotated(items, self.annotator)
         encoded = self.task.encode(items, self.codec)

@@ -17,14 +17,15 @@ from unified.tasks.heads import HEADS, Understanding
 
 def restore_tasks(
     path: Path, content: dict[str, Any], folder: Path
-) -> tuple[UnifiedModel, dict[str, Understanding], Vocabulary]:
+) -> tuple[UnifiedModel, dict[str, Understanding[Any]], Vocabulary]:
     """The model of a loaded checkpoint of ``--task unified_understanding``, its tasks by the names of their heads, and
     the vocabulary in ``folder``.
 
     Raises:
         UnifiedError: as :func:`read`; or a head is unknown, or the parameters do not fit.
     """
-    trained, tasks = read(path, content, folder), {}
+    trained = read(path, content, folder)
+    tasks: dict[str, Understanding[Any]] = {}
     for name, kept in heads_of(content).items():
         if kept.get("head") not in HEADS:
             raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(HEADS)}")

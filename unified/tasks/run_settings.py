@@ -13,7 +13,7 @@ from unified.checkpoints.trained import contents
 from unified.files.claims import Claim
 from unified.files.destination import MANIFEST
 from unified.tasks.finetuning import Job
-from unified.tasks.heads.items import items_text
+from unified.tasks.heads.items import Splits, items_text
 from unified.tasks.writing import WritingTask
 
 #: Options of ``unified finetune`` that decide no score, whose contents are compared instead, or whose effect is named
@@ -67,7 +67,7 @@ def settings_of(options: Mapping[str, Any], job: Job, command: Sequence[str]) ->
     return {**_decisive(options, job), "updates": int(command[command.index("--max-update") + 1])}
 
 
-def claim_of(options: Mapping[str, Any], job: Job, splits: Mapping[str, Sequence]) -> Claim:
+def claim_of(options: Mapping[str, Any], job: Job, splits: Splits) -> Claim:
     """What another fine-tuning in the same folder must agree with.
 
     Args:
@@ -87,7 +87,10 @@ def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
     """Settings that decide the scores, but seed, data and the updates that follow from these."""
     task = job.task
     if isinstance(task, WritingTask):
-        own = {"decoding": {**task.decoding, "may-repeat": list(task.may_repeat)}, "separator": task.separator}
+        own: dict[str, Any] = {
+            "decoding": {**task.decoding, "may-repeat": list(task.may_repeat)},
+            "separator": task.separator,
+        }
     else:
         own = {"head": task.head, "mask": job.config.mask, "lstm": job.config.lstm}
     settings = {name: value for name, value in options.items() if name not in _LEFT_OUT} | asdict(job.training)

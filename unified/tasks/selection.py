@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from unified.errors import UnifiedError
+from unified.tasks.heads.items import Splits
 from unified.tasks.settings import Task
 from unified.tasks.several import SeveralTasks
 from unified.tasks.writing import WritingTask
 
-_AnyTask = TypeVar("_AnyTask", Task, WritingTask, SeveralTasks)
+AnyTask = Task | WritingTask | SeveralTasks
 
 
-def require_development_set(task: Task | WritingTask | SeveralTasks, option: str) -> None:
+def require_development_set(task: AnyTask, option: str) -> None:
     """Refuse to choose on a test set.
 
     Args:
@@ -34,7 +35,7 @@ def require_development_set(task: Task | WritingTask | SeveralTasks, option: str
             )
 
 
-def with_held_out(task: _AnyTask, share: float) -> _AnyTask:
+def with_held_out(task: AnyTask, share: float) -> AnyTask:
     """The task with a development set made of training items; what validated before becomes the split ``test``.
 
     Args:
@@ -50,10 +51,10 @@ def with_held_out(task: _AnyTask, share: float) -> _AnyTask:
     if isinstance(task, SeveralTasks):
         changed = [replace(one, task=_held_out(one.task, share)) for one in task.shares]
         return replace(task, shares=tuple(changed))
-    return _held_out(task, share)
+    return task if isinstance(task, WritingTask) else _held_out(task, share)
 
 
-def _parts(task: Task | WritingTask | SeveralTasks) -> list[Task]:
+def _parts(task: AnyTask) -> list[Task]:
     """The tasks of understanding among one or several; all tasks of writing have a development set."""
     if isinstance(task, SeveralTasks):
         return [share.task for share in task.shares]
@@ -67,7 +68,7 @@ def _held_out(task: Task, share: float) -> Task:
     return replace(task, read=partial(_read, task.read, share), published=published, validates_on_test=False)
 
 
-def _read(read: Callable[[Path], Mapping[str, Sequence]], share: float, folder: Path) -> dict[str, Sequence]:
+def _read(read: Callable[[Path], Splits], share: float, folder: Path) -> dict[str, Sequence[Any]]:
     splits = read(folder)
     items = splits["train"]
     order = sorted(range(len(items)), key=lambda i: hashlib.sha256(str(items[i].id).encode()).digest())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.notation import nearest
 from unified.tasks.grids import Grid
+from unified.tasks.heads.items import Splits
 
 #: Figures of others: split -> system -> measure -> figure in percent.
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -52,7 +53,7 @@ class Training:
     select: str = "last"
     validations: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "learning_rate", "longest", "head_rate", "validations"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -83,7 +84,7 @@ class Task:
 
     name: str
     head: str
-    read: Callable[[Path], Mapping[str, Sequence]]
+    read: Callable[[Path], Splits]
     training: Training = Training()
     published: Published = field(default_factory=dict)
     source: str = ""

@@ -17,7 +17,7 @@ from unified.corpus.annotate import Annotator
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
-from unified.inference.trained_model import CheckpointFiles, SymbolTokenizer, TrainedModel, require_alike
+from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tasks.found_thresholds import found_thresholds
@@ -47,7 +47,7 @@ class TaskModel(TrainedModel):
         self,
         model: UnifiedModel,
         vocabulary: Vocabulary,
-        tokenizer: Tokenizer | SymbolTokenizer,
+        tokenizer: Tokenizer,
         folder: Path,
         predictors: Mapping[str, Predictor],
         others: Sequence[TaskModel] = (),
@@ -58,8 +58,8 @@ class TaskModel(TrainedModel):
     @classmethod
     def from_pretrained(
         cls,
-        path: str | os.PathLike,
-        data: str | os.PathLike | None = None,
+        path: str | os.PathLike[str],
+        data: str | os.PathLike[str] | None = None,
         device: str | torch.device = "cpu",
         annotator: Annotator | None = None,
     ) -> TaskModel:
@@ -88,14 +88,16 @@ class TaskModel(TrainedModel):
         codec = Codec.for_model(model.config, files.tokenizer, vocabulary, sequence_length(files.content))
         model.to(device)
         for name, threshold in found_thresholds(files.path, tasks).items():
-            tasks[name] = tasks[name].with_threshold(threshold.value, threshold.found_on)
+            task = tasks[name]
+            if isinstance(task, SpanAnswers):
+                tasks[name] = task.with_threshold(threshold.value, threshold.found_on)
         predictors = {name: Predictor(model, name, task, codec, annotator=annotator) for name, task in tasks.items()}
         return cls(model, vocabulary, files.tokenizer, files.folder, predictors)
 
     @classmethod
     def ensemble(
         cls,
-        paths: Sequence[str | os.PathLike],
+        paths: Sequence[str | os.PathLike[str]],
         device: str | torch.device = "cpu",
         annotator: Annotator | None = None,
     ) -> TaskModel:
@@ -112,8 +114,8 @@ class TaskModel(TrainedModel):
             UnifiedError: a model cannot be loaded, or two do not belong together: they differ in vocabulary, tokenizer,
                 head, labels or lengths; or models of such a task cannot answer together.
         """
-        paths = list(map(str, require_list("paths", paths)))
-        return cls.together(paths, [cls.from_pretrained(path, device=device, annotator=annotator) for path in paths])
+        names = list(map(str, require_list("paths", paths)))
+        return cls.together(names, [cls.from_pretrained(name, device=device, annotator=annotator) for name in names])
 
     @classmethod
     def together(cls, names: Sequence[str], models: Sequence[TaskModel]) -> TaskModel:
@@ -150,7 +152,7 @@ class TaskModel(TrainedModel):
             facts["the masks of a sequence"] = codec.mask
         return facts
 
-    def predict(self, items: Iterable[dict], head: str | None = None) -> Iterator[dict[str, Any]]:
+    def predict(self, items: Iterable[Mapping[str, Any]], head: str | None = None) -> Iterator[dict[str, Any]]:
         """A prediction for each item, in their order; items are the JSON objects of the task's data, without labels.
 
         512 items are read before the first of them is answered (:attr:`unified.tasks.prediction.Predictor.ahead`).
@@ -160,7 +162,7 @@ class TaskModel(TrainedModel):
         """
         return self._predictions(self.predictor(head=head), items)
 
-    def _predictions(self, predictor: Predictor, items: Iterable[dict]) -> Iterator[dict[str, Any]]:
+    def _predictions(self, predictor: Predictor, items: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
             raise UnifiedError(f"items: expected a list of dictionaries, got {type(items).__name__}")
         read = (predictor.task.item(_fields(item, i), i, labelled=False) for i, item in enumerate(items, 1))
@@ -219,7 +221,8 @@ class TaskModel(TrainedModel):
         if threshold is not None:
             if isinstance(threshold, bool) or not isinstance(threshold, Real):
                 raise UnifiedError(f"threshold must be a probability, got {threshold!r}")
-            predictor = replace(predictor, task=predictor.task.with_threshold(threshold))
+            assert isinstance(predictor.task, SpanAnswers)  # as the name of its head says
+            predictor = replace(predictor, task=predictor.task.with_threshold(float(threshold)))
         (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
         return {name: value for name, value in found.items() if name != "id"}
 
@@ -268,7 +271,7 @@ def _joined(predictors: Sequence[Predictor]) -> Predictor:
     first, others = predictors[0], predictors[1:]
     task = first.task
     if isinstance(task, SpanAnswers) and task.may_abstain:
-        tasks = [predictor.task for predictor in predictors]
+        tasks = [predictor.task for predictor in predictors if isinstance(predictor.task, SpanAnswers)]
         found_on = {one.threshold_found_on for one in tasks}
         mean = sum(one.threshold for one in tasks) / len(tasks)
         task = task.with_threshold(mean, found_on.pop() if len(found_on) == 1 else None)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, TypeGuard
 
 from unified.errors import UnifiedError
 from unified.tasks.heads.span import SpanAnswers
 
 #: The value of ``--threshold`` that asks for the best one of the development set.
-BEST = "best"
+BEST: Literal["best"] = "best"
+#: What the option asks for.
+Threshold = float | Literal["best"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,12 @@ class FoundThreshold:
     found_on: str
 
 
-def abstains(task: object) -> bool:
+def abstains(task: object) -> TypeGuard[SpanAnswers]:
     """Whether a task, of understanding or of writing, may leave an item unanswered by a threshold."""
     return isinstance(task, SpanAnswers) and task.may_abstain
 
 
-def parse_threshold(text: str) -> float | str:
+def parse_threshold(text: str) -> Threshold:
     """A probability, or :data:`BEST`.
 
     Raises:
@@ -47,7 +50,7 @@ def parse_threshold(text: str) -> float | str:
     return value
 
 
-def require_abstaining(tasks: Iterable[object], option: float | str | None, name: str) -> None:
+def require_abstaining(tasks: Iterable[object], option: Threshold | None, name: str) -> None:
     """Refuse ``--threshold`` where every item is answered.
 
     Args:

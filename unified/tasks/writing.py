@@ -114,7 +114,7 @@ class WritingTask:
 
     name: str
     read: Reader
-    item: Callable[[dict, int, Room], WritingItem]
+    item: Callable[[dict[str, Any], int, Room], WritingItem]
     score: Scorer
     training: WritingTraining
     decoding: Mapping[str, Any]
@@ -152,7 +152,7 @@ class Writer:
     ahead: int = 512
     batch_size: int = 32
 
-    def item(self, fields: dict, number: int) -> WritingItem:
+    def item(self, fields: dict[str, Any], number: int) -> WritingItem:
         """Of what a user wants written; its number is its name where it has none.
 
         Raises:
@@ -200,13 +200,14 @@ class Writer:
         bert_words = isinstance(self.handle.tokenizer, WordPieceTokenizer)
         return self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
 
-    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""
         return self.task.official(items, predictions) if self.task.official else {}
 
     def _predict(self, items: list[WritingItem]) -> list[dict[str, Any]]:
         sources = [self.handle.encode_source(item.source) for item in items]
-        room, found = self.source_room, []
+        room = self.source_room
+        found: list[dict[str, Any]] = []
         kept = [ids[:room] for ids in sources]
         written = self.handle.hypotheses(kept, self.config, batch_size=self.batch_size, max_source=0)
         for item, ids, (best, *_) in zip(items, sources, written, strict=True):

@@ -29,7 +29,8 @@ import numpy as np
 
 from unified.errors import UnifiedError
 from unified.tokenization.base import SPECIAL_SYMBOLS, pairs_of_integers
-from unified.tokenization.wordpiece import CONTINUATION, SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
+from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
+from unified.tokenization.wordpiece_files import CONTINUATION
 
 FILE_NAME = "anna.json"
 #: Share of words in the vocabulary (Jun et al. 2022).
@@ -138,7 +139,7 @@ class AnnaTokenizer:
         return *self.encode_ids(texts), offsets
 
     @property
-    def statistics(self) -> dict:
+    def statistics(self) -> dict[str, int | str]:
         """Numbers of entries of either kind, and what the words were chosen from."""
         return {"pieces": len(self.pieces), "words": len(self.words), "word_candidates": self.candidates}
 
@@ -173,7 +174,8 @@ class AnnaTokenizer:
         }
         others = list(chunks.difference(places))
         _, sizes, offsets = self._wordpiece.encode_offsets(others)
-        pairs, ends = list(map(tuple, offsets.tolist())), np.cumsum(sizes).tolist()
+        pairs = [(first, behind) for first, behind in offsets.tolist()]
+        ends = np.cumsum(sizes).tolist()
         for chunk, begin, end in zip(others, [0, *ends], ends, strict=False):
             within[chunk] = pairs[begin:end]
         return within
@@ -188,8 +190,8 @@ class AnnaTokenizer:
             before, after = ([self._mark_ids[mark] for mark in side] for side in (chunk[:start], chunk[stop:]))
             self._remembered[chunk] = [*before, self._ids[chunk[start:stop]], *after]
         others = list(new.difference(places))
-        flat, sizes = self._wordpiece.encode_ids(others)
-        flat, ends = flat.tolist(), np.cumsum(sizes).tolist()
+        ids, sizes = self._wordpiece.encode_ids(others)
+        flat, ends = ids.tolist(), np.cumsum(sizes).tolist()
         for chunk, begin, end in zip(others, [0, *ends], ends, strict=False):
             self._remembered[chunk] = flat[begin:end]
         self._remembered_characters += sum(map(len, new))
@@ -215,8 +217,10 @@ def train_anna(
     Raises:
         UnifiedError: there is no text, or it does not give so many WordPieces or words.
     """
-    word_count = None if vocabulary_size is None else round(word_share * vocabulary_size)
-    piece_count = None if vocabulary_size is None else vocabulary_size - word_count
+    word_count = piece_count = None
+    if vocabulary_size is not None:
+        word_count = round(word_share * vocabulary_size)
+        piece_count = vocabulary_size - word_count
     try:
         pieces = train_wordpiece(lines, piece_count, character_coverage).entries
     except UnifiedError as error:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -110,7 +111,7 @@ def train_sentencepiece(
     """
     normalization = normalization or ("identity" if kind == "char" else "nmt_nfkc")
     model = io.BytesIO()
-    settings = dict(
+    settings: dict[str, Any] = dict(
         model_type=kind,
         vocab_size=vocabulary_size or _DEFAULT_SIZE,
         hard_vocab_limit=vocabulary_size is not None,

@@ -94,7 +94,12 @@ class WordPieceTokenizer:
 
     def with_entries(self, more: list[str]) -> WordPieceTokenizer:
         """The same tokenizer with further entries behind the others."""
-        return WordPieceTokenizer([*self.entries, *more], **self._settings)
+        return WordPieceTokenizer(
+            [*self.entries, *more],
+            lowercase=self.lowercase,
+            strip_accents=self.strip_accents,
+            split_chinese=self.split_chinese,
+        )
 
     @property
     def _settings(self) -> dict[str, bool | None]:

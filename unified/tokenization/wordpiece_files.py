@@ -28,7 +28,7 @@ _NORMALIZER_FIELDS = {
     "split_chinese": "handle_chinese_chars",
 }
 #: What ``tokenizer.json`` must say for a tokenizer to be BERT's, by the part that says it.
-_REQUIRED = {
+_REQUIRED: dict[str, dict[str, object]] = {
     "model": {
         "type": "WordPiece",
         "unk_token": "[UNK]",
@@ -80,7 +80,8 @@ def read_json(path: Path) -> tuple[list[str], dict[str, bool]]:
     """
     content = _object(path)
     for part, wanted in _REQUIRED.items():
-        found = content.get(part) if isinstance(content.get(part), dict) else {}
+        stated = content.get(part)
+        found: dict[str, Any] = stated if isinstance(stated, dict) else {}
         for name, value in wanted.items():
             if found.get(name) != value:
                 raise UnifiedError(
@@ -103,7 +104,7 @@ def _entries(path: Path, content: dict[str, Any]) -> list[str]:
     numbers = list(ids.values())
     if not all(type(number) is int for number in numbers) or sorted(numbers) != list(range(len(ids))):
         raise UnifiedError(f"{path}: the ids of its {len(ids)} entries are not 0 to {len(ids) - 1}")
-    return sorted(ids, key=ids.get)
+    return sorted(ids, key=ids.__getitem__)
 
 
 def _stated(path: Path, content: dict[str, Any], fields: dict[str, str]) -> dict[str, bool]:

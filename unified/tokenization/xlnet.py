@@ -60,7 +60,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
         ids = self._processor.encode(prepared(text), out_type=int)
         if self._ends_in_comma.isdisjoint(ids):
             return ids
-        divided = []
+        divided: list[int] = []
         for i in ids:
             divided += self._without_comma(self._pieces[i]) if i in self._ends_in_comma else [i]
         return divided

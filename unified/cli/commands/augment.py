@@ -7,9 +7,15 @@ import json
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unified.cli.commands.annotating.pipeline import require_pipeline
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.files.claims import Claim
+    from unified.tasks.augmentation.pipeline import Models
+    from unified.tasks.augmentation.two_stages import TwoStages
 
 HELP = "make questions about passages of a corpus, answered and unanswerable ones, and fine-tune on them; resumable"
 
@@ -112,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_stages(args: argparse.Namespace, output: Path, models) -> None:
+def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -> None:
     """From passages to questions; says what was made.
 
     Raises:
@@ -142,7 +148,7 @@ def _run_stages(args: argparse.Namespace, output: Path, models) -> None:
     print(f"written to {output / GENERATED}", file=sys.stderr, flush=True)
 
 
-def _two_stages(args: argparse.Namespace, output: Path):
+def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
     from unified.tasks.augmentation.pipeline import GENERATED
     from unified.tasks.augmentation.two_stages import TwoStages
 
@@ -150,22 +156,22 @@ def _two_stages(args: argparse.Namespace, output: Path):
         if args.squad or args.init or args.finetune:
             raise UnifiedError("fine-tuning needs both --squad and --init")
         return None
-    options = (tuple(shlex.split(words)) for words in (args.first, args.second))
+    first, second = (tuple(shlex.split(words)) for words in (args.first, args.second))
     generated = (output / GENERATED).parent
     then = TwoStages(
-        output, generated, Path(args.squad), Path(args.init), args.auxiliary_masking, *options, seed=args.seed
+        output, generated, Path(args.squad), Path(args.init), args.auxiliary_masking, first, second, args.seed
     )
     then.check()
     return then
 
 
-def _claim(args: argparse.Namespace):
+def _claim(args: argparse.Namespace) -> Claim:
     """What decides the files of all stages; folders may move, contents may not change."""
     from unified.checkpoints.trained import find_checkpoint
     from unified.files.claims import Claim, hashes
 
-    names = ("text_field", "passages", "words", "top", "beam", "max_length", "max_source", "least_f1", "unanswerable")
-    names += ("spacy", "spacy_code", "batch_size", "max_tokens", "block", "seed")
+    names = ["text_field", "passages", "words", "top", "beam", "max_length", "max_source", "least_f1", "unanswerable"]
+    names += ["spacy", "spacy_code", "batch_size", "max_tokens", "block", "seed"]
     inputs = {"the corpus": hashes(_existing("INPUT", Path(path)) for path in args.inputs)}
     for role in _ROLES:
         inputs[f"--{role}"] = hashes([_existing(f"--{role}", find_checkpoint(getattr(args, role)))])
@@ -178,7 +184,7 @@ def _existing(what: str, path: Path) -> Path:
     return path
 
 
-def _models(args: argparse.Namespace):
+def _models(args: argparse.Namespace) -> Models:
     from dataclasses import replace
 
     from unified.tasks.augmentation.pipeline import Models

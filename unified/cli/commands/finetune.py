@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
@@ -17,9 +17,13 @@ from unified.errors import TrainingFailed, UnifiedError
 from unified.runtime.processes import run_module
 
 if TYPE_CHECKING:
+    from unified.corpus.annotate import AnnotationSource
+    from unified.model import TransformerConfig
+    from unified.tasks.finetuning import Job, Learnt
+    from unified.tasks.heads.items import Splits
     from unified.tasks.settings import Task
     from unified.tasks.several import SeveralTasks
-    from unified.tasks.thresholds import FoundThreshold
+    from unified.tasks.thresholds import FoundThreshold, Threshold
     from unified.tasks.writing import WritingTask
 
 #: What to do with a folder of another fine-tuning.
@@ -174,7 +178,7 @@ def _finetune(args: argparse.Namespace) -> int:
         return _train(args, job, splits, threshold)
 
 
-def _train(args: argparse.Namespace, job, splits, threshold: float | str | None) -> int:
+def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Threshold | None) -> int:
     import torch
 
     from unified.cli.commands import plugin_dir
@@ -194,7 +198,7 @@ def _train(args: argparse.Namespace, job, splits, threshold: float | str | None)
     return 0
 
 
-def _entity_source(args: argparse.Namespace, config):
+def _entity_source(args: argparse.Namespace, config: TransformerConfig) -> AnnotationSource | None:
     """What finds named entities in the task's texts; None where nothing shall."""
     from unified.tasks.heads.named_entities import NOTHING_TO_MARK
 
@@ -215,7 +219,7 @@ def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
         raise UnifiedError(f"--auxiliary-masking: {name} is a task of writing, which masks its texts anyway")
 
 
-def _submit(task, folder: Path) -> None:
+def _submit(task: Task | WritingTask, folder: Path) -> None:
     """Files for the task's server, where there is one and its whole test set was predicted."""
     try:
         written = task.submit(folder, folder / "submission") if task.submit else []
@@ -227,7 +231,12 @@ def _submit(task, folder: Path) -> None:
 
 
 def _report(
-    args: argparse.Namespace, job, splits, words: list[str], seconds: float, threshold: float | str | None
+    args: argparse.Namespace,
+    job: Job,
+    splits: Splits,
+    words: list[str],
+    seconds: float,
+    threshold: Threshold | None,
 ) -> None:
     from unified.reports.results import write_result
     from unified.tasks.loading import load
@@ -261,7 +270,7 @@ def _report(
     print(f"written to {written}; `unified results {job.folder}` makes a table of it", file=sys.stderr)
 
 
-def _scores(learnt, threshold: float | str | None) -> tuple[dict[str, dict], FoundThreshold | None]:
+def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
     """Scores of every split with labels, and the threshold chosen on the development set; predictions are written."""
     from unified.tasks.evaluation import outcomes
     from unified.tasks.prediction import cut_note

@@ -96,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
     data, options["max_length"], max_source = _of_checkpoint(checkpoint, args)
     config = GenerationConfig.of_options(Vocabulary.load(dictionary_file(data)), **options)
+    sentences: FileSentences | FolderSentences
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
     else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -46,10 +47,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _described(kind: type) -> dict:
+def _described(kind: type[Objective]) -> dict[str, Any]:
+    assert is_dataclass(kind)  # as objectives with settings are
     return {
         "name": kind.name,
-        "summary": kind.__doc__.splitlines()[0],
+        "summary": (kind.__doc__ or "").splitlines()[0],
         "paper": kind.paper,
         "needs": _needs(kind()),
         "settings": {field.name: field.default for field in fields(kind)},
@@ -149,7 +151,9 @@ def _tagged_text(marked: list[str], second: str | None) -> tuple[Text, Vocabular
 
 def _spans(option: str, marked: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
     """Words without their brackets, and where the brackets open and close."""
-    words, spans, start = [], [], None
+    words: list[str] = []
+    spans: list[tuple[int, int]] = []
+    start = None
     for word in marked:
         opens, closes = word.startswith("["), word.endswith("]")
         if opens:
@@ -176,7 +180,7 @@ def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
         visible = "given" if step == GIVEN else f"step {step}"
         labels = ", ".join(predicted.get(place, []))
         rows.append((str(place), vocabulary.symbols[token], str(example.token_types[place]), visible, labels))
-    if pairs is not None:
+    if pairs is not None and pairs.labels is not None:
         rows.append(("", "", "", "", f"is_next={pairs.labels[0]} from place {pairs.places[0]}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -186,7 +190,7 @@ def _predicted(example: Example, vocabulary: Vocabulary) -> dict[int, list[str]]
     """What each place predicts: a symbol, the label of a head of the objective's own, and its weight unless it is 1."""
     found: dict[int, list[str]] = {}
     for head, targets in example.targets.items():
-        if head != TOKEN and head in HEADS:
+        if targets.labels is None or (head != TOKEN and head in HEADS):
             continue
         weights = np.ones(len(targets)) if targets.weights is None else targets.weights
         for place, label, weight in zip(

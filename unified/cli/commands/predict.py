@@ -11,10 +11,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.errors import Problems, UnifiedError
+
+if TYPE_CHECKING:
+    from unified.files.claims import Claim
+    from unified.inference.trained_model import TrainedModel
+    from unified.tasks.heads.span import SpanAnswers
+    from unified.tasks.prediction import Predictor
+    from unified.tasks.thresholds import Threshold
+    from unified.tasks.writing import Writer
 
 #: What to do with predictions of another run.
 _REMOVE = "remove it, or give another --output"
@@ -90,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _predictor(args: argparse.Namespace, handle):
+def _predictor(args: argparse.Namespace, handle: TrainedModel) -> Predictor | Writer:
     """What answers, or writes."""
     from unified.tasks.catalogue import task_named
     from unified.tasks.heads import parse_head
@@ -118,26 +126,27 @@ def _predictor(args: argparse.Namespace, handle):
     head = args.head or (own if own in model.predictors else None)
     kinds = () if args.head else (parse_head(task.head).kind.name,)
     predictor = model.predictor(*kinds, head=head)
-    if threshold is not None or abstains(predictor.task):
+    if threshold is not None:
+        require_abstaining([predictor.task], threshold, args.task)
+    if abstains(predictor.task):
         predictor = replace(predictor, task=_by_threshold(predictor.task, threshold, args))
     return predictor if args.max_tokens is None else replace(predictor, most_places=args.max_tokens)
 
 
-def _by_threshold(task, threshold: float | str | None, args: argparse.Namespace):
+def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse.Namespace) -> SpanAnswers:
     """The task with the threshold that is asked for; says which one was found in fine-tuning, where that counts.
 
     Raises:
-        UnifiedError: it answers every item, or none was found.
+        UnifiedError: none was found.
     """
-    from unified.tasks.thresholds import BEST, require_abstaining
+    from unified.tasks.thresholds import BEST
 
-    require_abstaining([task], threshold, args.task)
     if threshold == BEST and task.threshold_found_on is None:
         raise UnifiedError(
             f"--threshold best: no results beside {', '.join(args.model)} say which threshold was best on the "
             "development set; give a number, or fine-tune with --threshold best"
         )
-    if threshold not in (None, BEST):
+    if threshold is not None and threshold != BEST:
         return task.with_threshold(threshold)
     if task.threshold_found_on is not None:
         print(
@@ -148,7 +157,7 @@ def _by_threshold(task, threshold: float | str | None, args: argparse.Namespace)
     return task
 
 
-def _check(source: Path, predictor) -> None:
+def _check(source: Path, predictor: Predictor | Writer) -> None:
     """Read a file to its end, before anything is answered.
 
     Raises:
@@ -160,7 +169,7 @@ def _check(source: Path, predictor) -> None:
     problems.check(f"{source}: ")
 
 
-def _items(source: str, predictor, problems: Problems | None = None) -> Iterator[Any]:
+def _items(source: str, predictor: Predictor | Writer, problems: Problems | None = None) -> Iterator[Any]:
     """Items as they come; what is wrong with a line is noted in ``problems``, or without these raised."""
     from unified.files.json_files import fields_of
 
@@ -211,7 +220,9 @@ def _called(source: str) -> str:
 
 
 @contextmanager
-def _destination(args: argparse.Namespace, handle, predictor, items: Iterator[Any]) -> Iterator[TextIO]:
+def _destination(
+    args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer, items: Iterator[Any]
+) -> Iterator[TextIO]:
     """Where to write; the file gets its name when complete. Takes the items whose predictions an earlier run has left
     there.
 
@@ -232,7 +243,7 @@ def _destination(args: argparse.Namespace, handle, predictor, items: Iterator[An
         partial.replace(args.output)
 
 
-def _claim(args: argparse.Namespace, handle, predictor):
+def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer) -> Claim:
     """What decides the predictions. Nobody can say whether two streams are equal: each is another."""
     from unified.checkpoints.trained import contents, find_checkpoint
     from unified.files.claims import Claim, hashes

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
 from unified.data.annotations import ORACLE, SENTENCES
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.corpus.annotate import AnnotationSource
+    from unified.corpus.prepare import Corpus
 
 HELP = "turn text, or pairs of source and target, into a folder to train from"
 
@@ -105,8 +110,10 @@ def run(args: argparse.Namespace) -> None:
     from unified.corpus.tokenizer_source import TokenizerSource
     from unified.runtime.parallel import available_cores
 
+    train = _corpus(args, args.inputs, args.target, "--target")
+    assert train is not None  # there is at least one INPUT
     settings = Settings(
-        train=_corpus(args, args.inputs, args.target, "--target"),
+        train=train,
         valid=_corpus(args, args.valid, args.valid_target, "--valid-target"),
         test=_corpus(args, args.test, args.test_target, "--test-target"),
         valid_share=args.valid_share,
@@ -135,7 +142,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"wrote {args.destination}")
 
 
-def _annotation(args: argparse.Namespace):
+def _annotation(args: argparse.Namespace) -> AnnotationSource | None:
     """Who annotates; None where nobody asked."""
     from unified.corpus.annotate import AnnotationSource
 
@@ -150,7 +157,9 @@ def _annotation(args: argparse.Namespace):
     return AnnotationSource(tuple(args.annotate.split(",")), args.spacy, args.spacy_code)
 
 
-def _corpus(args: argparse.Namespace, paths: list[str] | None, targets: list[str] | None, target_option: str):
+def _corpus(
+    args: argparse.Namespace, paths: list[str] | None, targets: list[str] | None, target_option: str
+) -> Corpus | None:
     """The corpus that ``paths`` are by the options about pairs; None where there are no paths."""
     from unified.corpus.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus, is_json
 
@@ -182,7 +191,7 @@ def _corpus(args: argparse.Namespace, paths: list[str] | None, targets: list[str
     return ParallelCorpus(tuple(paths), tuple(targets))
 
 
-def _summary(manifest: dict) -> list[str]:
+def _summary(manifest: dict[str, Any]) -> list[str]:
     lines = []
     for name, part in manifest["parts"].items():
         if manifest["kind"] == "documents":
@@ -198,7 +207,7 @@ def _summary(manifest: dict) -> list[str]:
     return [*_cleaning(manifest), *lines, f"vocabulary: {manifest['symbols']:,} symbols"]
 
 
-def _cleaning(manifest: dict) -> list[str]:
+def _cleaning(manifest: dict[str, Any]) -> list[str]:
     lines = []
     for name, report in manifest.get("cleaning", {}).items():
         lines.append(f"cleaning of {name}: {_amount(report['input'])}")
@@ -208,10 +217,10 @@ def _cleaning(manifest: dict) -> list[str]:
     return lines
 
 
-def _amount(counts: dict) -> str:
+def _amount(counts: dict[str, Any]) -> str:
     return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())
 
 
-def _tokens(counts: dict) -> str:
+def _tokens(counts: dict[str, Any]) -> str:
     share = 100 * counts["unknown"] / counts["tokens"]
     return f"{counts['tokens']:,} tokens, {counts['unknown']:,} of them unknown ({share:.3f} %)"

@@ -115,7 +115,7 @@ def _names(text: str) -> Iterator[Entity]:
         yield Entity(start, end, text[start:end], _NAME)
 
 
-def _last_of_name(text: str, words: list[re.Match], first: int) -> int:
+def _last_of_name(text: str, words: list[re.Match[str]], first: int) -> int:
     """Number of the last word of the run of capitalized words that begins at ``first``; less where there is none."""
     last, i = first - 1, first
     while i < len(words) and (i == first or _adjoin(text, words[i - 1], words[i])):
@@ -127,7 +127,7 @@ def _last_of_name(text: str, words: list[re.Match], first: int) -> int:
     return last
 
 
-def _adjoin(text: str, word: re.Match, following: re.Match) -> bool:
+def _adjoin(text: str, word: re.Match[str], following: re.Match[str]) -> bool:
     """Whether nothing but blanks stands between two words, or the full stop of an initial or of a title."""
     between = text[word.end() : following.start()]
     is_short = len(word.group()) == 1 or word.group().lower() in _TITLES
@@ -138,5 +138,5 @@ def _is_capitalized(word: str) -> bool:
     return word[0].isupper()
 
 
-def _begins_sentence(text: str, word: re.Match) -> bool:
+def _begins_sentence(text: str, word: re.Match[str]) -> bool:
     return _SENTENCE_END.search(text[max(0, word.start() - 8) : word.start()]) is not None if word.start() else True

@@ -12,7 +12,7 @@ from typing import Any
 Row = dict[str, Any]
 
 
-def write_squad(path: Path, rows: Iterable[tuple[Row, Row, Row]]) -> None:
+def write_squad(path: Path, rows: Iterable[tuple[Row, ...]]) -> None:
     """An article for each passage that has a question, called like it; the file appears when it is complete.
 
     Args:
@@ -31,7 +31,7 @@ def write_squad(path: Path, rows: Iterable[tuple[Row, Row, Row]]) -> None:
     partial.replace(path)
 
 
-def _article(rows: tuple[Row, Row, Row]) -> Row | None:
+def _article(rows: tuple[Row, ...]) -> Row | None:
     passage, kept, unanswerable = rows
     questions = [
         {
@@ -56,7 +56,7 @@ def _article(rows: tuple[Row, Row, Row]) -> Row | None:
     return {"title": passage["id"], "paragraphs": [{"context": passage["text"], "qas": questions}]}
 
 
-def counted(rows: Iterable[tuple[Row, Row, Row, Row]]) -> dict[str, int]:
+def counted(rows: Iterable[tuple[Row, ...]]) -> dict[str, int]:
     """How many passages there are, candidate answers, questions to them, different ones, those that were kept, and
     those without an answer by the way they were made.
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unified.data import randomness
 from unified.tasks.augmentation.entities import Entity
@@ -64,6 +65,7 @@ class Pipeline:
         """
         stages.first(PASSAGES, lambda: [{"id": one.id, "text": one.text} for one in passages()])
         if not stages.path(KEPT).exists():
+            assert models is not None  # as the arguments say
             self._read(stages, models)
         stages.run(UNANSWERABLE, (PASSAGES, KEPT), self._negatives)
         target = stages.folder / GENERATED
@@ -103,5 +105,5 @@ class Pipeline:
         return _rows(block, "unanswerable", found)
 
 
-def _rows(block: list[tuple[Row, ...]], name: str, found: Sequence) -> list[Row]:
+def _rows(block: list[tuple[Row, ...]], name: str, found: Sequence[Any]) -> list[Row]:
     return [{"id": rows[0]["id"], name: one} for rows, one in zip(block, found, strict=True)]

@@ -12,6 +12,7 @@ from unified.inference.language_model import UnifiedLM
 from unified.tasks.datasets.question_generation import question_source
 from unified.tasks.datasets.squad import SquadAnswer
 from unified.tasks.heads.questions import UNASKED, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.metrics.squad import normalize_answer, word_f1
 from unified.tasks.prediction import Predictor
 from unified.tasks.windows import TokenCounter, Words
@@ -25,6 +26,7 @@ def candidate_answers(predictor: Predictor, passages: Sequence[str], top: int) -
     Args:
         predictor: of a span model that was trained with :data:`unified.tasks.heads.questions.UNASKED` for a question.
     """
+    assert isinstance(predictor.task, SpanAnswers)  # as the arguments say
     listing = replace(predictor, task=replace(predictor.task, n_best=top))
     items = [QuestionItem(str(i), UNASKED, text) for i, text in enumerate(passages)]
     return [
@@ -62,7 +64,8 @@ class Asking:
             words = Words.of(text, counter)
             sources.append([self._source(words, answer, counter) for answer in row])
         shown = [source for row in sources for source in row if source is not None]
-        written = iter(self.model.generate(shown, prompt=False, max_source=0, **self.options) if shown else ())
+        texts = self.model.generate(shown, prompt=False, max_source=0, **self.options) if shown else []
+        written = (text for text in texts if isinstance(text, str))  # one for each source, n_best being 1
         return [[next(written).strip() or None if source else None for source in row] for row in sources]
 
     def _source(self, words: Words, answer: dict[str, Any], counter: TokenCounter) -> tuple[str, str] | None:

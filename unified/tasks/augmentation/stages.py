@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from unified.errors import UnifiedError
 from unified.runtime.progress import Progress
@@ -98,7 +98,7 @@ def _lines(path: Path) -> int:
         return sum(1 for _ in stream)
 
 
-def _write(stream, rows: Sequence[Row]) -> None:
+def _write(stream: TextIO, rows: Sequence[Row]) -> None:
     stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     stream.flush()
     os.fsync(stream.fileno())

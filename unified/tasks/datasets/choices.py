@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from unified.files.json_files import Entries
 from unified.tasks.heads.choice import ChoiceItem
 
@@ -30,6 +32,6 @@ def add_choice(
         items.append(ChoiceItem(identity, context.strip(), tuple(choices), question.strip() or None, gold, subset))
 
 
-def are_strings(value: object) -> bool:
+def are_strings(value: object) -> TypeGuard[list[str]]:
     """Whether a value of JSON is a list of texts."""
     return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -22,7 +22,8 @@ def read_codah(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     Raises:
         UnifiedError: as :func:`unified.tasks.datasets.swag.read_swag`.
     """
-    entries, items = Entries(path), []
+    entries = Entries(path)
+    items: list[ChoiceItem] = []
     for position, (number, cells) in enumerate(tab_rows(path)):
         place = f"line {number}"
         if len(cells) != _COLUMNS:

@@ -28,7 +28,8 @@ def read_columns(
     Raises:
         UnifiedError: the file cannot be read, holds no sentence, or lines are wrong; the first ten are named.
     """
-    entries, items = Entries(path), []
+    entries = Entries(path)
+    items: list[WordsItem] = []
     rows: list[list[str]] = []
     document = 0
 

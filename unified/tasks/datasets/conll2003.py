@@ -11,7 +11,7 @@ from pathlib import Path
 from unified.tasks.datasets.columns import read_columns
 from unified.tasks.datasets.files import read_splits
 from unified.tasks.grids import Grid
-from unified.tasks.heads.items import WordsItem
+from unified.tasks.heads.items import WordsItem, stated
 from unified.tasks.settings import Task, Training
 
 _FILES = {
@@ -35,7 +35,7 @@ def read_conll2003(path: str | Path, labelled: bool = True, bio: bool = True) ->
     items = read_columns(path, lambda line: re.split("[ \t]+", line.strip(" \t")), 4, labelled)
     if not (bio and labelled):
         return items
-    return [replace(item, tags=to_bio(item.tags)) for item in items]
+    return [replace(item, tags=to_bio(stated(item.tags, item, "tags"))) for item in items]
 
 
 def to_bio(tags: Sequence[str]) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
     ]
 
 
-def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
+def answer_item(fields: dict[str, Any], number: int, room: Room) -> WritingItem:
     """Of a passage, ``context``, a ``question``, and ``history``, the turns before it as pairs of texts.
 
     What the source has no room for is counted.
@@ -56,7 +56,7 @@ def answer_item(fields: dict, number: int, room: Room) -> WritingItem:
         UnifiedError: says which field is wrong.
     """
     require_fields(fields, "context", "question")
-    context, question, history = fields.get("context"), fields.get("question"), fields.get("history", [])
+    context, question, history = fields["context"], fields["question"], fields.get("history", [])
     if not all(isinstance(text, str) and text.strip() for text in (context, question)):
         raise UnifiedError("'context' and 'question' must be texts that are not empty")
     if not isinstance(history, list) or not all(are_texts(turn) and len(turn) == 2 for turn in history):

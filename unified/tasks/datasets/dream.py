@@ -25,7 +25,8 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
         UnifiedError: the file cannot be read, holds no question, or entries are wrong, a repeated id among them; the
             first ten are named.
     """
-    entries, items, dialogues = Entries(path), [], read_json(path)
+    entries, dialogues = Entries(path), read_json(path)
+    items: list[ChoiceItem] = []
     if not isinstance(dialogues, list):
         raise UnifiedError(f"{path}: expected a list of dialogues")
     for number, dialogue in enumerate(dialogues, 1):

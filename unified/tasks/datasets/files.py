@@ -39,7 +39,7 @@ def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, li
         paths = [[_compressed(folder / name) for name in names] for names in alternatives]
         whole = next((group for group in paths if None not in group), None)
         if whole is not None:
-            found[split] = whole
+            found[split] = [path for path in whole if path is not None]
         elif split in _NEEDED:
             names = ", or ".join(" and ".join(names) for names in alternatives)
             raise UnifiedError(f"{folder}: no {names} for the {split} split")
@@ -47,8 +47,11 @@ def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, li
 
 
 def read_splits(
-    files: Mapping[str, Alternatives], read: Callable[[Path, bool], list], folder: Path, unlabelled: Sequence[str] = ()
-) -> dict[str, list]:
+    files: Mapping[str, Alternatives],
+    read: Callable[[Path, bool], list[_Part]],
+    folder: Path,
+    unlabelled: Sequence[str] = (),
+) -> dict[str, list[_Part]]:
     """Items of the splits that are there, each of one file or folder.
 
     Args:

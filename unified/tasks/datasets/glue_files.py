@@ -175,7 +175,7 @@ def glue_splits(task: GlueTask, folder: Path) -> dict[str, list[TextItem]]:
     Raises:
         UnifiedError: files for training or validation are missing, or as :func:`read_glue`.
     """
-    splits = {}
+    splits: dict[str, list[TextItem]] = {}
     for split, paths in split_files(folder, task.files).items():
         splits[split] = []
         for path in paths:
@@ -239,8 +239,8 @@ def _columns(
     elif task.bare:
         columns, rows = task.bare, table
     else:
-        missing = MissingField(task.text, header, "column")
-        raise UnifiedError(f"{path}, line 1: {missing}; is it a file of {task.name} with its header?")
+        lacking = MissingField(task.text, header, "column")
+        raise UnifiedError(f"{path}, line 1: {lacking}; is it a file of {task.name} with its header?")
     wanted = (task.text, task.second, task.label if labelled else None)
     missing = [name for name in wanted if name is not None and name not in columns]
     if missing:

@@ -30,7 +30,8 @@ def read_race(folder: str | Path, labelled: bool = True) -> list[ChoiceItem]:
         UnifiedError: there is no such folder, it holds no question, or files are wrong, or there twice, plain and
             compressed; the first ten are named.
     """
-    entries, items = Entries(folder), []
+    entries = Entries(folder)
+    items: list[ChoiceItem] = []
     seen: dict[str, str] = {}
     for path in _race_files(Path(folder)):
         name = path.relative_to(folder).as_posix()
@@ -56,8 +57,8 @@ def _add_race(
     if not labelled:
         answers = [None] * len(questions) if isinstance(questions, list) else None
     article = entries.text(fields, "article", name)
-    lists = (questions, options, answers)
-    if not all(isinstance(one, list) for one in lists) or len(set(map(len, lists))) != 1 or not are_strings(questions):
+    lists = [one for one in (questions, options, answers) if isinstance(one, list)]
+    if len(lists) != 3 or len(set(map(len, lists))) != 1 or not are_strings(questions):
         entries.wrong(name, "expected as many 'questions' as 'options' and 'answers'")
         return
     if not article:

@@ -49,7 +49,7 @@ def read_semeval2010(path: str | Path, labelled: bool = True) -> list[RelationIt
     for number, line, following in _blocks(path):
         match = _SENTENCE.fullmatch(line)
         sentence = _ENTITIES.fullmatch(match[2]) if match else None
-        if sentence is None:
+        if match is None or sentence is None:
             entries.wrong(f"line {number}", 'expected number<tab>"… <e1>…</e1> … <e2>…</e2> …"')
             continue
         label = following[0] if following and labelled else None

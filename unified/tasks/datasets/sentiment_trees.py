@@ -23,7 +23,8 @@ def read_sentiment_trees(path: str | Path) -> list[TextItem]:
     Raises:
         UnifiedError: the file cannot be read, holds no such sentence, or lines are no trees; the first ten are named.
     """
-    entries, items = Entries(path), []
+    entries = Entries(path)
+    items: list[TextItem] = []
     for number, line in numbered_lines(path):
         line = line.strip()
         if not line:

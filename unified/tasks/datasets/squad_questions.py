@@ -50,14 +50,14 @@ def _questions(name: str, paragraphs: Sequence[SquadParagraph], room: Room) -> l
     return [WritingItem(pair.id, pair.source, pair.target, group=pair.sentence) for pair in pairs]
 
 
-def question_item(fields: dict, number: int, room: Room) -> WritingItem:
+def question_item(fields: dict[str, Any], number: int, room: Room) -> WritingItem:
     """Of a passage, ``context``, and the ``answer`` in it that a question is wanted for, at character ``start``.
 
     Raises:
         UnifiedError: a field is wrong, or the answer does not stand there.
     """
     require_fields(fields, "context", "answer")
-    context, answer, start = (fields.get(name) for name in ("context", "answer", "start"))
+    context, answer, start = fields["context"], fields["answer"], fields.get("start")
     if not all(isinstance(text, str) and text.strip() for text in (context, answer)):
         raise UnifiedError("'context' and 'answer' must be texts that are not empty")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from unified.errors import Problems
 from unified.runtime.parallel import available_cores, ordered_map
@@ -49,7 +50,8 @@ def read_summaries(
 
 def _summaries(path: Path, data_set: str, separator: str, oracle: str | None) -> list[WritingItem]:
     converter = PairConverter(Inputs(data_set, (str(path),)), separator, oracle, skip_empty=True)
-    items, problems, empty = [], Problems(), 0
+    items: list[WritingItem] = []
+    problems, empty = Problems(), 0
     for done in ordered_map(converter, converter.inputs.chunks(), available_cores()):
         problems.extend(done.problems)
         empty += done.counts.empty
@@ -60,9 +62,11 @@ def _summaries(path: Path, data_set: str, separator: str, oracle: str | None) ->
     return items
 
 
-def _summary(row: dict, name: str) -> WritingItem:
-    lists = {key: tuple(row[key]) if key in row else None for key in ("references", "sentences", "oracle")}
-    return WritingItem(name, row["source"], row["target"], **lists)
+def _summary(row: dict[str, Any], name: str) -> WritingItem:
+    references, sentences, oracle = (
+        tuple(row[key]) if key in row else None for key in ("references", "sentences", "oracle")
+    )
+    return WritingItem(name, row["source"], row["target"], references, sentences=sentences, oracle=oracle)
 
 
 _PAPER = "Dong et al. 2019"
@@ -79,11 +83,12 @@ _GIGAWORD = WritingTraining(
 _SHORT = WritingTraining(epochs=10, batch_size=32, learning_rate=3e-5, longest=384, max_source=317, max_target=64)
 
 
-def _task(name: str, training: WritingTraining, max_length: int, exponent: float, **more) -> WritingTask:
+def _task(name: str, training: WritingTraining, max_length: int, exponent: float, **more: Any) -> WritingTask:
     decoding = {**NO_TRIGRAM_TWICE, "max_length": max_length, "length_exponent": exponent}
     read = partial(read_summaries, data_set=name)
+    usual: dict[str, Any] = {"read": read, "item": source_item, "score": score_texts, "may_repeat": (".",)}
     return WritingTask(
-        name, **({"read": read, "item": source_item, "score": score_texts, "may_repeat": (".",)} | more),
+        name, **(usual | more),
         training=training, decoding=decoding,
     )  # fmt: skip
 

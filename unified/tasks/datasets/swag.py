@@ -31,7 +31,8 @@ def read_swag(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     missing = [name for name in wanted if name not in header] or (["ending1"] if len(endings) < 2 else [])
     if missing:
         raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], header, 'column')}; is it a file of SWAG?")
-    entries, items = Entries(path), []
+    entries = Entries(path)
+    items: list[ChoiceItem] = []
     for number, cells in enumerate(rows):
         place = f"line {rows.line_num}"
         if len(cells) != len(header):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from unified.errors import MissingField
 from unified.files.json_files import Entries, read_json
@@ -46,7 +47,7 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
     return checked(items, entries, "sentence")
 
 
-def _entity(fields: dict, role: str, words: int, place: str, entries: Entries) -> Entity:
+def _entity(fields: dict[str, Any], role: str, words: int, place: str, entries: Entries) -> Entity:
     start, last = (entries.integer(fields, f"{role}_{end}", place) for end in ("start", "end"))
     if not 0 <= start <= last < words:
         entries.wrong(place, f"{role}_start {start} and {role}_end {last} are not among its {words} words")

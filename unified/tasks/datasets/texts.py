@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
@@ -18,7 +19,7 @@ def read_texts(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
     return {split: read_items(path, text_of) for split, (path,) in files.items()}
 
 
-def text_of(fields: dict, number: int) -> WritingItem:
+def text_of(fields: dict[str, Any], number: int) -> WritingItem:
     """Of ``source`` and ``target``, and where they are there ``references``, ``group`` and ``id``.
 
     Raises:
@@ -36,7 +37,7 @@ def text_of(fields: dict, number: int) -> WritingItem:
     return WritingItem(item_id(fields, number), _source(fields), target, pooled, group)
 
 
-def source_item(fields: dict, number: int, room: Room) -> WritingItem:
+def source_item(fields: dict[str, Any], number: int, room: Room) -> WritingItem:
     """Of ``source``, a text or a list of parts, from which something is to be written.
 
     Raises:
@@ -45,7 +46,7 @@ def source_item(fields: dict, number: int, room: Room) -> WritingItem:
     return WritingItem(item_id(fields, number), _source(fields))
 
 
-def _source(fields: dict) -> str | tuple[str, ...]:
+def _source(fields: dict[str, Any]) -> str | tuple[str, ...]:
     require_fields(fields, "source")
     source = fields["source"]
     if are_texts(source) and source:

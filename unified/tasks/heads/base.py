@@ -6,23 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from unified.data.example import Example
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum
-from unified.tasks.heads.items import read_items
+from unified.model.heads import LossSum, TaskHead
+from unified.tasks.heads.items import Item, read_items
 from unified.tasks.metrics.subsets import score_subsets
 
 #: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
 Reading = Mapping[str, torch.Tensor]
+#: The class of a task's items.
+ItemT = TypeVar("ItemT", bound=Item)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Encoded:
     owners: np.ndarray
     facts: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
     cut: int = 0
-    lost: Sequence[int] = ()
+    lost: Sequence[int] | np.ndarray = ()
     notes: Sequence[Any] = ()
     remarks: Sequence[str] = ()
 
@@ -64,31 +65,43 @@ class Encoded:
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-class Understanding(ABC):
+@dataclass(frozen=True)
+class Understanding(ABC, Generic[ItemT]):
     """A task: a frozen dataclass with its labels and settings.
 
     Attributes:
         name: of its head.
         together: whether a loss needs all examples of an item in one batch.
-        longest_run: how many examples of an item training reads at once, a run of them drawn anew in every epoch; None
-            for all. Validation and prediction always read all.
         numeric: whether the loss is of numbers; it is in nats otherwise.
         ensembles: whether several models can answer together, see :meth:`averaged`.
         marks_entities: whether items can say where named entities are, see :mod:`unified.tasks.heads.named_entities`.
-        measures: names of the scores worth watching, the one that chooses a checkpoint first.
         averages_subsets: whether the mean of subsets' scores is one, as benchmarks of several data sets have it.
-        signature: how the scores are computed, ``|`` between its parts, as sacrebleu signs its BLEU.
     """
 
     name: ClassVar[str]
     together: ClassVar[bool] = False
-    longest_run: ClassVar[int | None] = None
     numeric: ClassVar[bool] = False
     ensembles: ClassVar[bool] = True
     marks_entities: ClassVar[bool] = False
     averages_subsets: ClassVar[bool] = False
-    measures: ClassVar[tuple[str, ...]]
-    signature: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def measures(self) -> tuple[str, ...]:
+        """Names of the scores worth watching, the one that chooses a checkpoint first."""
+
+    @property
+    @abstractmethod
+    def signature(self) -> str:
+        """How the scores are computed, ``|`` between its parts, as sacrebleu signs its BLEU."""
+
+    @property
+    def longest_run(self) -> int | None:
+        """How many examples of an item training reads at once, a run of them drawn anew in every epoch; None for all.
+
+        Validation and prediction always read all.
+        """
+        return None
 
     @property
     def markers(self) -> int:
@@ -97,7 +110,7 @@ class Understanding(ABC):
 
     @classmethod
     @abstractmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> Any:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> ItemT:
         """The item of a JSON object.
 
         Args:
@@ -109,25 +122,25 @@ class Understanding(ABC):
         """
 
     @classmethod
-    def read(cls, path: str | Path, labelled: bool = True) -> list:
+    def read(cls, path: str | Path, labelled: bool = True) -> list[ItemT]:
         """Items of a file, see :func:`unified.tasks.heads.items.read_items`."""
         return read_items(path, lambda fields, number: cls.item(fields, number, labelled))
 
     @classmethod
     @abstractmethod
-    def of(cls, items: Sequence, **settings: Any) -> Understanding:
+    def of(cls, items: Sequence[ItemT], **settings: Any) -> Understanding[ItemT]:
         """The task that training items pose, with the labels that occur."""
 
     @abstractmethod
-    def encode(self, items: Sequence, codec: Codec) -> Encoded:
+    def encode(self, items: Sequence[ItemT], codec: Codec) -> Encoded:
         """Examples of at most ``codec.longest`` places."""
 
-    def group_of(self, item: Any) -> Hashable:
+    def group_of(self, item: ItemT) -> Hashable:
         """What neighbouring items that must be encoded together have in common; None for an item by itself."""
         return None
 
     @abstractmethod
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         """The module from (N, D) states of all read places of a batch, and its :data:`Reading`, to scores."""
 
     @abstractmethod
@@ -140,7 +153,7 @@ class Understanding(ABC):
 
     @abstractmethod
     def predict(
-        self, items: Sequence, encoded: Encoded, members: np.ndarray, scores: Any, reading: Reading
+        self, items: Sequence[ItemT], encoded: Encoded, members: np.ndarray, scores: Any, reading: Reading
     ) -> list[dict[str, Any]]:
         """Predictions, one JSON object for each item in the order of the items; each begins with ``id``.
 
@@ -159,14 +172,14 @@ class Understanding(ABC):
         raise NotImplementedError(f"models with a head {self.name} cannot answer together")
 
     @abstractmethod
-    def score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    def score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
 
-    def subset_of(self, item: Any) -> str | None:
+    def subset_of(self, item: ItemT) -> str | None:
         """The part of its data set that an item belongs to, where parts are scored by themselves too."""
         return None
 
-    def signed_score(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def signed_score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """:meth:`score` of all, :attr:`measures` of subsets and their means, and the :attr:`signature`.
 
         See :func:`unified.tasks.metrics.subsets.score_subsets`.
@@ -175,12 +188,12 @@ class Understanding(ABC):
         own = score_subsets(self.score, items, predictions, subsets, self.measures, self.averages_subsets)
         return {**self.score(items, predictions), **own, "signature": self.signature}
 
-    def official(self, items: Sequence, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def official(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
         return {}
 
 
-def require_markable(kind: type[Understanding]) -> None:
+def require_markable(kind: type[Understanding[Any]]) -> None:
     """Refuse a task whose items cannot say where named entities are, for a model whose attention reads them.
 
     Raises:

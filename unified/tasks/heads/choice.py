@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from unified.data.example import Example
 from unified.errors import UnifiedError, require_fields
@@ -16,9 +15,9 @@ from unified.files.ids import item_id, name_text
 from unified.inference.sequences import Codec, sequence
 from unified.model.averaging import log_mean
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, PooledHead
+from unified.model.heads import LossSum, PooledHead, TaskHead
 from unified.tasks.heads.base import Encoded, Reading, Understanding
-from unified.tasks.heads.items import item_subset
+from unified.tasks.heads.items import item_subset, stated
 from unified.tasks.metrics import score_classification
 
 #: Where a question leaves room for the choice, as RACE's do.
@@ -60,7 +59,7 @@ class ChoiceItem:
 
 
 @dataclass(frozen=True)
-class Choice(Understanding):
+class Choice(Understanding[ChoiceItem]):
     """Which of an item's choices is right; the loss is the cross-entropy among them.
 
     Attributes:
@@ -75,7 +74,7 @@ class Choice(Understanding):
     dropout: float = 0.1
 
     @classmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> ChoiceItem:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:
         return choice_item(fields, number, labelled)
 
     @classmethod
@@ -97,12 +96,12 @@ class Choice(Understanding):
         if all(item.label is not None for item in items):
             right = [number == item.label for item in items for number in range(len(item.choices))]
             facts["targets"] = [np.array([one], dtype=np.int64) for one in right]
-        return Encoded(examples, owners, facts, np.count_nonzero(lost), lost)
+        return Encoded(examples, owners, facts, int(np.count_nonzero(lost)), lost)
 
     def subset_of(self, item: ChoiceItem) -> str | None:
         return item.subset
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, 1, self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
@@ -151,7 +150,10 @@ class Choice(Understanding):
 
     def score(self, items: Sequence[ChoiceItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """``accuracy`` and ``total``."""
-        gold, found = [item.label for item in items], [prediction["label"] for prediction in predictions]
+        gold, found = (
+            [stated(item.label, item, "label") for item in items],
+            [prediction["label"] for prediction in predictions],
+        )
         scores = score_classification(gold, found)
         return {name: scores[name] for name in ("accuracy", "total")}
 
@@ -171,7 +173,7 @@ def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
     return sequence((context[: room - len(kept)], kept), codec)
 
 
-def choice_item(fields: dict, number: int, labelled: bool) -> ChoiceItem:
+def choice_item(fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:
     """Of ``context`` and ``choices``, and where they are there ``question``, ``label``, ``subset`` and ``id``.
 
     As :func:`unified.tasks.heads.items.text_item`.
@@ -187,7 +189,8 @@ def choice_item(fields: dict, number: int, labelled: bool) -> ChoiceItem:
     item = ChoiceItem(item_id(fields, number), context, tuple(choices), question, subset=item_subset(fields))
     if not labelled:
         return item
-    numbers = {str(i): i for i in range(len(choices))}
-    if name_text(label) not in numbers:
+    number_of = {str(i): i for i in range(len(choices))}
+    name = name_text(label)
+    if name not in number_of:
         raise UnifiedError(f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
-    return replace(item, label=numbers[name_text(label)])
+    return replace(item, label=number_of[name])

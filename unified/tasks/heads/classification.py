@@ -11,20 +11,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from unified.inference.sequences import Codec
 from unified.model.averaging import mean_classes, mean_scores
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, PooledHead, class_loss
-from unified.tasks.heads.base import Encoded, Reading, Understanding, by_label, classes, probabilities, require_labels
+from unified.model.heads import LossSum, PooledHead, TaskHead, class_loss
+from unified.tasks.heads.base import (
+    Encoded,
+    Reading,
+    Understanding,
+    by_label,
+    classes,
+    probabilities,
+    require_labels,
+)
 from unified.tasks.heads.items import TextItem, text_item
 from unified.tasks.heads.sequences import encode_texts
 from unified.tasks.metrics import score_classification, score_regression
 
 
 @dataclass(frozen=True)
-class Classification(Understanding):
+class Classification(Understanding[TextItem]):
     """One of several classes.
 
     Attributes:
@@ -54,21 +61,21 @@ class Classification(Understanding):
         return f"rules:glue|macro:all-labels|positive:{self.positive or 'none'}"
 
     @classmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> TextItem:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> TextItem:
         return text_item(fields, number, labelled)
 
     @classmethod
     def of(cls, items: Sequence[TextItem], **settings: Any) -> Classification:
-        return cls(tuple(sorted({item.label for item in items})), **settings)
+        return cls(tuple(sorted({item.gold_class for item in items})), **settings)
 
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
         examples, lost = encode_texts(items, codec)
         facts = {}
         if all(item.label is not None for item in items):
-            facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
-        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
+            facts["targets"] = [classes([item.gold_class], self.labels, item.id) for item in items]
+        return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, len(self.labels), self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
@@ -95,12 +102,12 @@ class Classification(Understanding):
 
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :func:`unified.tasks.metrics.score_classification`."""
-        gold, predicted = [item.label for item in items], [prediction["label"] for prediction in predictions]
+        gold, predicted = [item.gold_class for item in items], [prediction["label"] for prediction in predictions]
         return score_classification(gold, predicted, positive=self.positive)
 
 
 @dataclass(frozen=True)
-class Regression(Understanding):
+class Regression(Understanding[TextItem]):
     """A number; the loss is the squared error.
 
     Attributes:
@@ -116,7 +123,7 @@ class Regression(Understanding):
     dropout: float = 0.1
 
     @classmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> TextItem:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> TextItem:
         return text_item(fields, number, labelled, numeric=True)
 
     @classmethod
@@ -127,9 +134,9 @@ class Regression(Understanding):
         examples, lost = encode_texts(items, codec)
         labels = [item.label for item in items]
         facts = {} if None in labels else {"targets": [np.array([label], dtype=np.float32) for label in labels]}
-        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
+        return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, 1, self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
@@ -156,4 +163,6 @@ class Regression(Understanding):
 
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :func:`unified.tasks.metrics.score_regression`."""
-        return score_regression([item.label for item in items], [prediction["label"] for prediction in predictions])
+        return score_regression(
+            [item.gold_number for item in items], [prediction["label"] for prediction in predictions]
+        )

@@ -8,22 +8,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
 from unified.model.coreference import CoreferenceHead, SpanRanking
-from unified.model.heads import LossSum
+from unified.model.heads import LossSum, TaskHead
 from unified.model.ranking import Ranking, antecedent_losses, gold_chains
 from unified.tasks.heads.base import Encoded, Reading, Understanding
 from unified.tasks.heads.documents import DocumentItem, document_item, response_text
+from unified.tasks.heads.items import stated
 from unified.tasks.heads.segments import encode_documents
 from unified.tasks.metrics import score_coreference
 from unified.tasks.metrics.conll import Mention
 
 
 @dataclass(frozen=True)
-class Coreference(SpanRanking, Understanding):
+class Coreference(SpanRanking, Understanding[DocumentItem]):
     """Chains of mentions, found by a span ranking model whose settings are those of :class:`SpanRanking`.
 
     Chains of one mention are not predicted: the model links spans.
@@ -41,7 +41,7 @@ class Coreference(SpanRanking, Understanding):
         return self.max_segments
 
     @classmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> DocumentItem:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> DocumentItem:
         return document_item(fields, number, labelled)
 
     @classmethod
@@ -70,7 +70,7 @@ class Coreference(SpanRanking, Understanding):
             return []
         return [f"{beyond} of {count} mentions have more than {self.max_width} words or parts of several sentences"]
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return CoreferenceHead(config, self)
 
     def loss(self, scores: list[Ranking], reading: Reading) -> LossSum:
@@ -110,7 +110,7 @@ class Coreference(SpanRanking, Understanding):
     def score(self, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :func:`unified.tasks.metrics.score_coreference`."""
         found = [[list(map(tuple, chain)) for chain in prediction["chains"]] for prediction in predictions]
-        return score_coreference([item.chains for item in items], found)
+        return score_coreference([stated(item.chains, item, "chains") for item in items], found)
 
     def official(self, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """``response.conll``, in the format of CoNLL-2012; nothing where ids do not tell documents apart."""

@@ -81,7 +81,7 @@ def _of_conll(name: str, document: CoreferenceDocument) -> DocumentItem:
     )
 
 
-def document_item(fields: dict, number: int, labelled: bool) -> DocumentItem:
+def document_item(fields: dict[str, Any], number: int, labelled: bool) -> DocumentItem:
     """Of ``sentences``, and where they are there ``speakers``, ``genre``, ``chains`` and ``id``, or the line's number.
 
     Args:
@@ -105,7 +105,7 @@ def document_item(fields: dict, number: int, labelled: bool) -> DocumentItem:
         tuple(map(tuple, sentences)),
         None if speakers is None else tuple(map(tuple, speakers)),
         genre,
-        tuple(tuple((start, end) for start, end in mentions) for mentions in chains) if labelled else None,
+        tuple(tuple((start, end) for start, end in mentions) for mentions in chains or ()) if labelled else None,
     )
 
 

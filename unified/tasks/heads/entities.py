@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +108,7 @@ def masked(
     return examples, np.array(lost, dtype=np.int64)
 
 
-def _pieces(sentences: Sequence[Sequence[str]], codec: Codec):
+def _pieces(sentences: Sequence[Sequence[str]], codec: Codec) -> Iterator[list[np.ndarray]]:
     """Ids of the pieces of each word, sentence by sentence."""
     pieces = iter(codec.encode([word for words in sentences for word in words]))
     for words in sentences:

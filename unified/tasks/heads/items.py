@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import Spellings, item_id, name_text
 from unified.files.json_files import Entries, fields_of
 from unified.files.text_files import numbered_lines
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
+
+
+class Item(Protocol):
+    """What a task learns from or predicts: a frozen dataclass with an ``id``, by which predictions are named."""
+
+    @property
+    def id(self) -> str: ...
+
+
+#: Items by the name of their split. Each task has a class of its own for them, which only the task itself knows.
+Splits = Mapping[str, Sequence[Any]]
+_ItemT = TypeVar("_ItemT", bound=Item)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,28 @@ class TextItem:
         """Texts by the names of their fields."""
         return {"text": self.text} if self.second is None else {"text": self.text, "second": self.second}
 
+    @property
+    def gold_class(self) -> str:
+        """The label of a classification.
+
+        Raises:
+            UnifiedError: there is none, or it is a number.
+        """
+        if not isinstance(self.label, str):
+            raise UnifiedError(f"item {self.id}: expected the name of a class as its label, got {self.label!r}")
+        return self.label
+
+    @property
+    def gold_number(self) -> float:
+        """The label of a regression.
+
+        Raises:
+            UnifiedError: there is none, or it is a text.
+        """
+        if not isinstance(self.label, int | float):
+            raise UnifiedError(f"item {self.id}: expected a number as its label, got {self.label!r}")
+        return self.label
+
 
 @dataclass(frozen=True)
 class WordsItem:
@@ -55,17 +90,17 @@ class WordsItem:
     document: str | None = None
 
 
-def write_items(path: str | Path, items: Sequence) -> None:
+def write_items(path: str | Path, items: Sequence[Item]) -> None:
     """The file that the readers here read, of dataclasses; fields that are None are left out."""
     Path(path).write_text(items_text(items), encoding="utf-8")
 
 
-def items_text(items: Sequence) -> str:
+def items_text(items: Sequence[Item]) -> str:
     """What :func:`write_items` writes."""
     return "".join(json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
 
 
-def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
+def read_items(path: str | Path, item_of: Callable[[dict[str, Any], int], _ItemT]) -> list[_ItemT]:
     """Items of ``*.jsonl``, one object a line; empty lines are passed over.
 
     Args:
@@ -77,7 +112,8 @@ def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
     """
     if not Path(path).is_file():
         raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
-    entries, items, spellings = Entries(path), [], Spellings()
+    entries, spellings = Entries(path), Spellings()
+    items: list[_ItemT] = []
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
@@ -89,16 +125,16 @@ def read_items(path: str | Path, item_of: Callable[[dict, int], Any]) -> list:
             entries.wrong(place, problem)
             continue
         entries.once(items[-1].id, place)
-        problem = spellings.problem(fields.get("label"))
-        if problem is not None:
-            entries.wrong(place, problem)
+        mixed = spellings.problem(fields.get("label"))
+        if mixed is not None:
+            entries.wrong(place, mixed)
     entries.check()
     if not items:
         raise UnifiedError(f"{path}: holds no item")
     return items
 
 
-def text_item(fields: dict, number: int, labelled: bool, numeric: bool = False) -> TextItem:
+def text_item(fields: dict[str, Any], number: int, labelled: bool, numeric: bool = False) -> TextItem:
     """Reads ``text``, and where they are there ``second``, ``named_entities``, ``label`` and ``id``.
 
     The ``id`` is the line's number where there is none.
@@ -138,7 +174,7 @@ def class_name(label: object) -> str:
     return name
 
 
-def words_item(fields: dict, number: int, labelled: bool) -> WordsItem:
+def words_item(fields: dict[str, Any], number: int, labelled: bool) -> WordsItem:
     """Of ``words``, and where they are there ``tags``, ``document`` and ``id``; as :func:`text_item`."""
     require_fields(fields, "words", *(["tags"] if labelled else []))
     words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
@@ -153,7 +189,7 @@ def words_item(fields: dict, number: int, labelled: bool) -> WordsItem:
     return WordsItem(item_id(fields, number), tuple(words), tuple(tags), document)
 
 
-def item_subset(fields: dict) -> str | None:
+def item_subset(fields: dict[str, Any]) -> str | None:
     """The ``subset`` of an item, where it has one.
 
     Raises:
@@ -165,10 +201,21 @@ def item_subset(fields: dict) -> str | None:
     return subset
 
 
+def stated(value: _T | None, item: Item, field: str) -> _T:
+    """The value of a field that labelled items have.
+
+    Raises:
+        UnifiedError: the item has none, so nothing can be learnt from it or scored by it.
+    """
+    if value is None:
+        raise UnifiedError(f"item {item.id} has no {field!r}; items to learn from or to score by need it")
+    return value
+
+
 def _fields(item: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(item).items() if value is not None}
 
 
-def are_texts(value: Any) -> bool:
+def are_texts(value: Any) -> TypeGuard[list[str]]:
     """Whether it is a list of texts that are not empty."""
     return isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value)

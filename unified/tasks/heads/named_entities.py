@@ -7,8 +7,8 @@ Data files hold them, or an annotator finds them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from unified.corpus.annotate import Annotator
 from unified.errors import UnifiedError
@@ -28,12 +28,20 @@ NOTHING_TO_MARK = (
 class Markable(Protocol):
     """A frozen dataclass whose texts may have their entities marked."""
 
-    id: str
-    named_entities: NamedEntities | None
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def named_entities(self) -> NamedEntities | None: ...
 
     @property
     def texts(self) -> dict[str, str]:
         """Texts by the names of their fields; those that the item lacks are left out."""
+
+
+_MarkableT = TypeVar("_MarkableT", bound=Markable)
 
 
 def read_named_entities(fields: dict[str, Any], texts: Mapping[str, str]) -> NamedEntities | None:
@@ -62,7 +70,7 @@ def _is_span(span: Any, length: int) -> bool:
     return 0 <= span[0] < span[1] <= length
 
 
-def annotated(items: Sequence[Markable], annotator: Annotator) -> list:
+def annotated(items: Sequence[_MarkableT], annotator: Annotator) -> list[_MarkableT]:
     """The items with the entities that ``annotator`` finds; items that name theirs already stay as they are."""
     unmarked = (item for item in items if item.named_entities is None)
     texts = list(dict.fromkeys(text for item in unmarked for text in item.texts.values()))

@@ -11,6 +11,7 @@ import numpy as np
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec, class_place, first_place, sequence
 from unified.tasks.heads.base import Encoded
+from unified.tasks.heads.items import stated
 from unified.tasks.heads.named_entities import named_entities_of
 from unified.tasks.heads.passages import align, central, token_marks, windows
 from unified.tasks.heads.questions import QuestionItem
@@ -53,7 +54,7 @@ class _Read:
 
     def marks(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray] | None:
         """Which tokens of :meth:`segments` lie within named entities; None where nobody asks."""
-        if self.query_marks is None:
+        if self.query_marks is None or self.passage_marks is None:
             return None
         return _ordered(self.query_marks, self.passage_marks[first : first + size], passage_first)
 
@@ -172,7 +173,9 @@ def _marks(
 
 def _span(read: _Read, unusable: Counter[str]) -> tuple[int, int] | None:
     """The first answer that can be learnt; why others cannot is counted."""
-    found = [align(read.item.context, read.offsets, answer) for answer in read.item.answers]
+    found = [
+        align(read.item.context, read.offsets, answer) for answer in stated(read.item.answers, read.item, "answers")
+    ]
     unusable.update(reason for reason in found if isinstance(reason, str))
     return next((span for span in found if not isinstance(span, str)), None)
 
@@ -213,7 +216,7 @@ def _target(
 def _remarks(items: Sequence[QuestionItem], unusable: Counter[str], lost: int) -> tuple[str, ...]:
     if not unusable and not lost:
         return ()
-    answers = sum(len(item.answers) for item in items)
+    answers = sum(len(item.answers or ()) for item in items)
     reasons = "; ".join(f"{count}: {reason}" for reason, count in unusable.most_common())
     return (
         f"{unusable.total()} of {answers} answers cannot be learnt ({reasons}); "

@@ -74,7 +74,7 @@ class QuestionItem:
         return [answer.text for answer in self.answers or ()]
 
 
-def question_item(fields: dict, number: int, labelled: bool) -> QuestionItem:
+def question_item(fields: dict[str, Any], number: int, labelled: bool) -> QuestionItem:
     """Reads ``question`` and ``context``, and where they are there ``history``, ``named_entities``, ``subset``, ``id``.
 
     Args:
@@ -97,7 +97,7 @@ def question_item(fields: dict, number: int, labelled: bool) -> QuestionItem:
     return _labelled(item, fields) if labelled else item
 
 
-def _labelled(item: QuestionItem, fields: dict) -> QuestionItem:
+def _labelled(item: QuestionItem, fields: dict[str, Any]) -> QuestionItem:
     answers = tuple(map(_answer, _listed(fields, "answers")))
     impossible, choice = fields.get("impossible"), fields.get("choice")
     if not isinstance(impossible, bool | None):
@@ -114,7 +114,7 @@ def _labelled(item: QuestionItem, fields: dict) -> QuestionItem:
     return replace(item, answers=answers, impossible=impossible, choice=choice, references=references or None)
 
 
-def _listed(fields: dict, name: str) -> Sequence[Any]:
+def _listed(fields: dict[str, Any], name: str) -> Sequence[Any]:
     value = fields.get(name)
     if value is not None and not isinstance(value, list):
         raise UnifiedError(f"{name!r} must be a list, got {value!r}")

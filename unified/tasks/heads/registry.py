@@ -16,12 +16,13 @@ from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
 from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.items import Item
 from unified.tasks.heads.relation import Relation
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.heads.tagging import Tagging
 
 #: Every task of understanding. A new one is a class and its name here.
-HEADS: dict[str, type[Understanding]] = {
+HEADS: dict[str, type[Understanding[Any]]] = {
     kind.name: kind for kind in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
 }
 
@@ -41,8 +42,8 @@ class HeadEntry:
     """
 
     name: str
-    kind: type[Understanding]
-    task_of: Callable[[Sequence], Understanding]
+    kind: type[Understanding[Any]]
+    task_of: Callable[[Sequence[Item]], Understanding[Any]]
     weight: float = 1.0
 
 
@@ -80,7 +81,7 @@ def _head(entry: Entry) -> HeadEntry:
     return HeadEntry(name, kind, partial(_task, kind, settings), entry.weight)
 
 
-def _task(kind: type[Understanding], settings: dict[str, Any], items: Sequence) -> Understanding:
+def _task(kind: type[Understanding[Any]], settings: dict[str, Any], items: Sequence[Item]) -> Understanding[Any]:
     if "labels" in settings:
         return kind(**settings | {name: tuple(settings[name]) for name in FROM_DATA if name in settings})
     return kind.of(items, **settings)

@@ -8,17 +8,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.inference.sequences import Codec
 from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, PairHead, PooledHead, class_loss
-from unified.tasks.heads.base import Encoded, Reading, Understanding, by_label, classes, probabilities, require_labels
+from unified.model.heads import LossSum, PairHead, PooledHead, TaskHead, class_loss
+from unified.tasks.heads.base import (
+    Encoded,
+    Reading,
+    Understanding,
+    by_label,
+    classes,
+    probabilities,
+    require_labels,
+)
 from unified.tasks.heads.entities import MARKERS, Entity, marked, masked, role_types
-from unified.tasks.heads.items import are_texts, class_name
+from unified.tasks.heads.items import are_texts, class_name, stated
 from unified.tasks.metrics import score_relations, score_semeval2010_task8
 from unified.tasks.metrics.relations import OTHER
 
@@ -44,7 +51,7 @@ class RelationItem:
 
 
 @dataclass(frozen=True)
-class Relation(Understanding):
+class Relation(Understanding[RelationItem]):
     """One of several relations, or none.
 
     Attributes:
@@ -98,13 +105,13 @@ class Relation(Understanding):
         return f"rules:semeval2010-task8|avg:macro|directions:yes|without:{OTHER}"
 
     @classmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> RelationItem:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> RelationItem:
         return relation_item(fields, number, labelled)
 
     @classmethod
     def of(cls, items: Sequence[RelationItem], **settings: Any) -> Relation:
         types = role_types([item.entities for item in items]) if settings.get("design") == _TYPES else ()
-        return cls(tuple(sorted({item.label for item in items})), types, **settings)
+        return cls(tuple(sorted({stated(item.label, item, "label") for item in items})), types, **settings)
 
     def encode(self, items: Sequence[RelationItem], codec: Codec) -> Encoded:
         """Sentences too long for a row keep what stands nearest to the entities.
@@ -119,10 +126,10 @@ class Relation(Understanding):
         else:
             examples, lost = masked(words, entities, self.types, codec)
         if all(item.label is not None for item in items):
-            facts["targets"] = [classes([item.label], self.labels, item.id) for item in items]
-        return Encoded(examples, np.arange(len(items)), facts, np.count_nonzero(lost), lost)
+            facts["targets"] = [classes([stated(item.label, item, "label")], self.labels, item.id) for item in items]
+        return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         kind = PairHead if self.design == _MARKERS else PooledHead
         return kind(config, len(self.labels), self.dropout)
 
@@ -150,13 +157,14 @@ class Relation(Understanding):
 
     def score(self, items: Sequence[RelationItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :mod:`unified.tasks.metrics.relations`."""
-        gold, predicted = [item.label for item in items], [prediction["label"] for prediction in predictions]
+        gold = [stated(item.label, item, "label") for item in items]
+        predicted = [prediction["label"] for prediction in predictions]
         if self.rules == _SEMEVAL:
             return score_semeval2010_task8(gold, predicted)
         return score_relations(gold, predicted, negative=self.negative)
 
 
-def relation_item(fields: dict, number: int, labelled: bool) -> RelationItem:
+def relation_item(fields: dict[str, Any], number: int, labelled: bool) -> RelationItem:
     """Of ``words``, ``entities`` (objects with ``start``, ``stop``, perhaps ``type``), and ``label`` and ``id``.
 
     As :func:`unified.tasks.heads.items.text_item`.
@@ -174,7 +182,7 @@ def relation_item(fields: dict, number: int, labelled: bool) -> RelationItem:
     return RelationItem(identity, tuple(words), (first, second), class_name(label))
 
 
-def _entity(fields: dict, words: int) -> Entity:
+def _entity(fields: dict[str, Any], words: int) -> Entity:
     require_fields(fields, "start", "stop")
     start, stop, kind = (fields.get(name) for name in ("start", "stop", "type"))
     if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= words:

@@ -10,6 +10,7 @@ import numpy as np
 from unified.inference.sequences import Codec, first_place, sequence
 from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.documents import DocumentItem
+from unified.tasks.heads.items import stated
 from unified.tasks.heads.sequences import beyond
 
 
@@ -58,11 +59,11 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
             for name, numbers in of_words.items():
                 facts[name].append(np.repeat(before[name] + numbers[start:end], sizes[start:end]))
             facts["segments"].append(np.full(len(segment), number))
-            if labelled:
+            if mentions is not None:
                 begun = mentions[(mentions[:, 0] >= start) & (mentions[:, 0] < end)]
                 facts["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
         before.update({name: int(numbers.max()) + 1 for name, numbers in of_words.items()})
-        before["chains"] += len(item.chains) if labelled else 0
+        before["chains"] += len(item.chains or ()) if labelled else 0
     return Encoded(examples, np.array(owners), facts, cut, lost, notes)
 
 
@@ -99,5 +100,9 @@ def _speakers(item: DocumentItem) -> np.ndarray:
 
 def _mentions(item: DocumentItem) -> np.ndarray:
     """First word, last word and chain of every mention, int64 (M, 3)."""
-    rows = [(start, end, chain) for chain, mentions in enumerate(item.chains, 1) for start, end in mentions]
+    rows = [
+        (start, end, chain)
+        for chain, mentions in enumerate(stated(item.chains, item, "chains"), 1)
+        for start, end in mentions
+    ]
     return np.array(rows, dtype=np.int64).reshape(-1, 3)

@@ -25,16 +25,18 @@ def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example]
     texts = [text for item in items for text in item.texts.values()]
     if codec.marks_entities:
         spans = [spans for item in items for spans in _spans(item)]
-        found = [
-            (tokens, token_marks(offsets, own))
-            for (tokens, offsets), own in zip(codec.encode_offsets(texts), spans, strict=True)
+        found: list[tuple[np.ndarray, np.ndarray | None]] = [
+            (tokens, token_marks(offsets, of_text))
+            for (tokens, offsets), of_text in zip(codec.encode_offsets(texts), spans, strict=True)
         ]
     else:
         found = [(tokens, None) for tokens in codec.encode(texts)]
     encoded = iter(found)
     examples, lost = [], []
     for item in items:
-        segments, marks = zip(*(next(encoded) for _ in item.texts), strict=True)
+        own = [next(encoded) for _ in item.texts]
+        segments = tuple(tokens for tokens, _ in own)
+        marks = tuple(mark for _, mark in own if mark is not None)
         room = codec.longest - 1 - len(segments)
         kept = fitting(segments, room)
         lost.append(sum(map(len, segments)) - sum(map(len, kept)))

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum
+from unified.model.heads import LossSum, TaskHead
 from unified.model.span_heads import SpanScores, beams_of, firsts, log_sum_exp, segment_maxima, segments
 from unified.tasks.heads.base import Encoded, Reading, Understanding
 from unified.tasks.heads.question_windows import encode_questions
@@ -31,7 +30,7 @@ RULES = ("1.1", "2.0", "coqa")
 
 
 @dataclass(frozen=True)
-class SpanAnswers(Understanding):
+class SpanAnswers(Understanding[QuestionItem]):
     """Answers that are parts of a passage, and whether there is one.
 
     Attributes:
@@ -117,8 +116,7 @@ class SpanAnswers(Understanding):
         Raises:
             UnifiedError: it is not from 0 to 1, or every question is answered.
         """
-        if not self.may_abstain:
-            raise UnifiedError("the model was trained on questions that all have an answer; it has no threshold")
+        self._abstention()  # or refuses
         return replace(self, null_threshold=threshold, threshold_found_on=found_on)
 
     def best_threshold(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> float:
@@ -126,7 +124,7 @@ class SpanAnswers(Understanding):
 
         See :func:`unified.tasks.metrics.best_threshold`.
         """
-        nothing = self._design.nothing
+        nothing = self._abstention()
         answered = [self._f1(item, one["best_non_null"]["text"]) for item, one in zip(items, predictions, strict=True)]
         silent = [self._f1(item, nothing) for item in items]
         return best_threshold(answered, silent, [one["no_answer"] for one in predictions])
@@ -137,9 +135,20 @@ class SpanAnswers(Understanding):
             return score_coqa([item.gold], [text])["f1"]
         return score_squad_v2({item.id: item.gold}, {item.id: text})["f1"]
 
+    def _abstention(self) -> str:
+        """The label that says that there is no answer.
+
+        Raises:
+            UnifiedError: every question is answered.
+        """
+        if self._design.nothing is None:
+            raise UnifiedError("the model was trained on questions that all have an answer; it has no threshold")
+        return self._design.nothing
+
     def decided(self, predictions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Predictions that another threshold made, as this one decides them."""
-        return [decided(one, self._design.nothing, self.threshold) for one in predictions]
+        nothing = self._abstention()
+        return [decided(one, nothing, self.threshold) for one in predictions]
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -156,7 +165,7 @@ class SpanAnswers(Understanding):
         return f"rules:squad2.0|refs:best{null}{'|best:searched' if self._searched else ''}"
 
     @classmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> QuestionItem:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> QuestionItem:
         return question_item(fields, number, labelled)
 
     @classmethod
@@ -173,7 +182,7 @@ class SpanAnswers(Understanding):
     def subset_of(self, item: QuestionItem) -> str | None:
         return item.subset
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return self._design.head(config)
 
     def loss(self, scores: SpanScores, reading: Reading) -> LossSum:
@@ -181,6 +190,7 @@ class SpanAnswers(Understanding):
 
         Of windows whose question has an answer that cannot be learnt, nothing counts.
         """
+        assert scores.end is not None  # a batch with targets gives the starts that ends may depend on
         sizes, targets = reading["sizes"], reading["targets"]
         asked = targets[:, 0] >= 0
         example, count = segments(sizes), len(sizes)
@@ -240,13 +250,15 @@ class SpanAnswers(Understanding):
         The scores of starts and ends are averaged and not their probabilities: these are softmaxes of one window, whose
         numbers cannot be compared with another window's, and spans of all windows of a passage are.
         """
-        start, ends = mean_scores([one.start for one in scores]), [one.end for one in scores]
-        kinds = None if scores[0].kinds is None else self._design.averaged_kinds([one.kinds for one in scores])
-        if scores[0].ends_of is None:
-            return SpanScores(start, mean_scores(ends), kinds)
+        start = mean_scores([one.start for one in scores])
+        of_kinds = [one.kinds for one in scores if one.kinds is not None]
+        kinds = self._design.averaged_kinds(of_kinds) if of_kinds else None
+        ends_behind = [one.ends_of for one in scores if one.ends_of is not None]
+        if not ends_behind:
+            return SpanScores(start, mean_scores([one.end for one in scores if one.end is not None]), kinds)
 
         def ends_of(starts: torch.Tensor) -> torch.Tensor:
-            return mean_scores([one.ends_of(starts) for one in scores])
+            return mean_scores([ends(starts) for ends in ends_behind])
 
         return SpanScores(start, None, kinds, beams_of(start, ends_of, reading["sizes"]), ends_of)
 

@@ -90,7 +90,7 @@ def spans_of_beams(
     firsts, lasts = np.broadcast_arrays(starts[:, :, None] - before, ends - before)
     fits = (firsts >= 0) & (firsts <= lasts) & (lasts < sizes) & (lasts - firsts < longest) & np.isfinite(scores)
     number, beam, _ = np.nonzero(fits)
-    allowed = [windows[w].central[first] for w, first in zip(number, firsts[fits], strict=True)]
+    allowed = [windows[w].central[first] for w, first in zip(number.tolist(), firsts[fits], strict=True)]
     fits[fits] = allowed
     number, firsts, lasts, scores = np.nonzero(fits)[0], firsts[fits], lasts[fits], scores[fits].astype(np.float64)
     order = np.lexsort((lasts, firsts, number, -scores))
@@ -139,11 +139,12 @@ def chosen_answer(
     """
     within = max(0.0, 1.0 - sum(outside.values()))
     weights = np.exp([score - spans[0][0] for score, _, _ in spans])
-    listed = [
+    listed: list[dict[str, Any]] = [
         {"text": context[start:end], "start": start, "end": end, "probability": within * float(weight)}
         for (_, start, end), weight in zip(spans, weights / max(weights.sum(), 1e-300), strict=True)
     ]
     others = {text: probability for text, probability in outside.items() if text != nothing}
+    best: dict[str, Any]
     if others and (not listed or max(others.values()) > within):
         best = {"text": max(others, key=others.__getitem__)}
     else:

@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional
 
 from unified.errors import UnifiedError
 from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
+from unified.model.heads import TaskHead
 from unified.model.span_heads import BertSpanHead, SpanScores, UnilmSpanHead, XlnetSpanHead
 from unified.tasks.heads.base import Reading
 from unified.tasks.heads.questions import NOTHING
@@ -47,12 +47,13 @@ class BatchScores:
     def of(cls, scores: SpanScores, reading: Reading) -> BatchScores:
         sizes = reading["sizes"].cpu().numpy()
         firsts = np.cumsum(sizes) - sizes
-        beams = scores.beams and (scores.beams.starts, scores.beams.ends, scores.beams.scores)
+        found = scores.beams
+        beams = None if found is None else (_numpy(found.starts), _numpy(found.ends), _numpy(found.scores))
         return cls(
             start=_numpy(scores.start),
-            end=None if beams else _numpy(scores.end),
+            end=None if beams is not None or scores.end is None else _numpy(scores.end),
             kinds=None if scores.kinds is None else _numpy(scores.kinds),
-            beams=beams and tuple(map(_numpy, beams)),
+            beams=beams,
             firsts=firsts,
             cls=firsts + reading["cls"].cpu().numpy(),
         )
@@ -76,7 +77,7 @@ class Design(ABC):
         self.nothing = next((label for label in labels if label in NOTHINGS), None)
 
     @abstractmethod
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         """The module, see :mod:`unified.model.span_heads`."""
 
     def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
@@ -96,6 +97,7 @@ class Design(ABC):
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
     ) -> Spans:
         """The best spans of a passage, whose windows are ``examples`` of the batch, int64 (W,)."""
+        assert scores.end is not None  # as always where there are no beams
         starts, ends = [], []
         for first, window in zip(scores.firsts[examples].tolist(), windows, strict=True):
             places = slice(first + window.first, first + window.first + len(window.offsets))
@@ -126,13 +128,14 @@ class BertDesign(Design):
         super().__init__(labels)
         self._require_spans_or_nothing()
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return BertSpanHead(config)
 
     def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
         """The sigmoid of the lowest score of CLS in any window, less that of the best span."""
         if not self.labels:
             return {}
+        assert scores.end is not None  # its head always has them
         lowest = (scores.start + scores.end)[scores.cls[examples]].min()
         return {NOTHING: 1.0 if best is None else _sigmoid(lowest - best)}
 
@@ -140,7 +143,7 @@ class BertDesign(Design):
 class UnilmDesign(Design):
     """A classifier on CLS decides between a span and the answers outside the passage (Dong et al. 2019)."""
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return UnilmSpanHead(config, 1 + len(self.labels)) if self.labels else BertSpanHead(config)
 
     def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
@@ -156,6 +159,7 @@ class UnilmDesign(Design):
         """Softmax in the window in which it is least probable that there is no answer."""
         if not self.labels:
             return {}
+        assert scores.kinds is not None  # with labels there is a classifier
         logits = scores.kinds[examples]
         rows = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))[:, 1:]
         window = 0 if self.nothing is None else rows[:, self.labels.index(self.nothing)].argmin()
@@ -171,7 +175,7 @@ class XlnetDesign(Design):
         super().__init__(labels)
         self._require_spans_or_nothing()
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         return XlnetSpanHead(config)
 
     def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
@@ -188,11 +192,16 @@ class XlnetDesign(Design):
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
     ) -> Spans:
         """Those of the head's beams that are spans of the passage, best first; they may be fewer than ``count``."""
-        return spans_of_beams(*(values[examples] for values in scores.beams), windows, longest)
+        assert scores.beams is not None  # its head has them wherever it predicts
+        starts, ends, of_pairs = scores.beams
+        return spans_of_beams(starts[examples], ends[examples], of_pairs[examples], windows, longest)
 
     def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
         """The sigmoid of the lowest logit of any window."""
-        return {NOTHING: _sigmoid(scores.kinds[examples].min())} if self.labels else {}
+        if not self.labels:
+            return {}
+        assert scores.kinds is not None  # its head always has them
+        return {NOTHING: _sigmoid(scores.kinds[examples].min())}
 
 
 DESIGNS: dict[str, type[Design]] = {"bert": BertDesign, "unilm": UnilmDesign, "xlnet": XlnetDesign}

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
@@ -16,16 +15,16 @@ from unified.inference.sequences import Codec
 from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
-from unified.model.heads import LinearHead, LossSum, class_loss
+from unified.model.heads import LinearHead, LossSum, TaskHead, class_loss
 from unified.tasks.heads.base import Encoded, Reading, Understanding, classes, require_labels
-from unified.tasks.heads.items import WordsItem, words_item
+from unified.tasks.heads.items import WordsItem, stated, words_item
 from unified.tasks.heads.sequences import encode_words
 from unified.tasks.metrics import score_tagging
 from unified.tasks.metrics.tagging import is_entity_tag
 
 
 @dataclass(frozen=True)
-class Tagging(Understanding):
+class Tagging(Understanding[WordsItem]):
     """Named entities, parts of speech and the like.
 
     Tags in BIO or IOB1 are scored as entities; of others only the accuracy is known.
@@ -67,23 +66,23 @@ class Tagging(Understanding):
         return "rules:conlleval|scheme:bio,iob1|avg:micro" if self.entities else "rules:accuracy-of-tags"
 
     @classmethod
-    def item(cls, fields: dict, number: int, labelled: bool) -> WordsItem:
+    def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> WordsItem:
         return words_item(fields, number, labelled)
 
     @classmethod
     def of(cls, items: Sequence[WordsItem], **settings: Any) -> Tagging:
-        return cls(tuple(sorted({tag for item in items for tag in item.tags})), **settings)
+        return cls(tuple(sorted({tag for item in items for tag in stated(item.tags, item, "tags")})), **settings)
 
     def encode(self, items: Sequence[WordsItem], codec: Codec) -> Encoded:
         examples, owners, divided, lost = encode_words([item.words for item in items], codec, self._documents(items))
         if any(item.tags is None for item in items):
             return Encoded(examples, owners, {}, divided, lost)
         # The examples of an item hold its words one after another.
-        tags = np.concatenate([classes(item.tags, self.labels, item.id) for item in items])
+        tags = np.concatenate([classes(stated(item.tags, item, "tags"), self.labels, item.id) for item in items])
         targets = np.split(tags, np.cumsum([len(example.targets[TASK]) for example in examples])[:-1])
         return Encoded(examples, owners, {"targets": targets}, divided, lost)
 
-    def _documents(self, items: Sequence[WordsItem]) -> list | None:
+    def _documents(self, items: Sequence[WordsItem]) -> list[int | str] | None:
         """What each sentence is shown in; to be tagged, one may stand by itself."""
         if not self.context:
             return None
@@ -95,7 +94,7 @@ class Tagging(Understanding):
     def group_of(self, item: WordsItem) -> str | None:
         return item.document if self.context else None
 
-    def head(self, config: TransformerConfig) -> nn.Module:
+    def head(self, config: TransformerConfig) -> TaskHead:
         if self.features is None:
             return LinearHead(config, len(self.labels), self.dropout)
         return RecurrentHead(config, len(self.labels), self.dropout, self.features, self.recurrent_width)
@@ -122,7 +121,8 @@ class Tagging(Understanding):
 
     def score(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """See :func:`unified.tasks.metrics.score_tagging`."""
-        gold, predicted = [list(item.tags) for item in items], [prediction["tags"] for prediction in predictions]
+        gold = [list(stated(item.tags, item, "tags")) for item in items]
+        predicted = [prediction["tags"] for prediction in predictions]
         if self.entities:
             return score_tagging(gold, predicted)
         right = [a == b for tags, found in zip(gold, predicted, strict=True) for a, b in zip(tags, found, strict=True)]

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unified.errors import MissingField, UnifiedError
 from unified.files.ids import name_text
@@ -48,7 +48,7 @@ def read_squad(path: str | Path) -> SquadAnswers:
         UnifiedError: the file cannot be read, has another format, or has a question id twice.
     """
 
-    def parse(document) -> SquadAnswers:
+    def parse(document: Any) -> SquadAnswers:
         answers: Answers = {}
         for article in document["data"]:
             for paragraph in article["paragraphs"]:
@@ -67,7 +67,7 @@ def read_mrqa(path: str | Path) -> Answers:
     """
     answers: Answers = {}
 
-    def parse(context) -> None:
+    def parse(context: Any) -> None:
         for question in context["qas"]:
             _add(answers, question["qid"], list(question["answers"]), path)
 
@@ -88,7 +88,7 @@ def read_coqa(path: str | Path) -> CoqaAnswers:
         UnifiedError: the file cannot be read, has another format, or its answers do not go with its questions.
     """
 
-    def parse(document) -> CoqaAnswers:
+    def parse(document: Any) -> CoqaAnswers:
         read = CoqaAnswers([], [], [])
         for story in document["data"]:
             identity = _id(story["id"])
@@ -110,14 +110,14 @@ def read_coqa(path: str | Path) -> CoqaAnswers:
     return _parsed(parse, read_json(path, Record), f"{path}: expected CoQA's format (data, source, questions, answers)")
 
 
-def read_predictions(path: str | Path) -> dict:
+def read_predictions(path: str | Path) -> dict[str, Any]:
     """A JSON object: question id to answer (or to a probability).
 
     Raises:
         UnifiedError: the file cannot be read, holds something else, or has a question twice.
     """
 
-    def once(pairs: list[tuple[str, object]]) -> dict:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
             twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
@@ -146,7 +146,7 @@ def read_coqa_predictions(path: str | Path) -> dict[Turn, str]:
         UnifiedError: the file cannot be read, has another format, or has a turn twice.
     """
 
-    def parse(listed) -> dict[Turn, str]:
+    def parse(listed: Any) -> dict[Turn, str]:
         predictions: dict[Turn, str] = {}
         for one in listed:
             turn, answer = (_id(one["id"]), _id(one["turn_id"])), one["answer"]

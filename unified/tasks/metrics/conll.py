@@ -97,7 +97,10 @@ def coreference_text(documents: Mapping[str, CoreferenceDocument]) -> str:
     for name, document in documents.items():
         lines.append(f"#begin document {name}")
         cells = iter(_cells(document, f"document {name!r}"))
-        title, part = _NAME.fullmatch(name).groups()
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise UnifiedError(f"document {name!r}: a name is one line")
+        title, part = match.groups()
         speakers = document.speakers or [[None] * len(words) for words in document.sentences]
         for words, said_by in zip(document.sentences, speakers, strict=True):
             for i, (word, speaker) in enumerate(zip(words, said_by, strict=True)):
@@ -132,7 +135,7 @@ def _cells(document: CoreferenceDocument, where: str) -> list[str]:
 
 def pair_documents(
     key: dict[str, CoreferenceDocument], response: dict[str, CoreferenceDocument], key_path: object, path: object
-) -> tuple[list[list[list[Mention]]], list[list[list[Mention]]]]:
+) -> tuple[list[Sequence[Sequence[Mention]]], list[Sequence[Sequence[Mention]]]]:
     """Chains of the key and of the response, document by document, for :func:`unified.tasks.metrics.score_coreference`.
 
     Raises:
@@ -206,7 +209,8 @@ class _DocumentReader:
             for _, where in begun:
                 self._problems.append(f"{where}: the mention of chain {chain} that begins here does not end")
         sentences = [sentence for sentence in self._sentences if sentence]
-        words, speakers = ([[pair[i] for pair in sentence] for sentence in sentences] for i in (0, 1))
+        words = [[word for word, _ in sentence] for sentence in sentences]
+        speakers = [[speaker for _, speaker in sentence] for sentence in sentences]
         return CoreferenceDocument(list(self._chains.values()), self._token, words, speakers)
 
 

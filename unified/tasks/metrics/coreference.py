@@ -58,7 +58,7 @@ def score_coreference(key: Sequence[Chains], response: Sequence[Chains]) -> dict
         coreferent, other = document.blanc()
         links += coreferent
         no_links += other
-    scores = {metric: _recall_precision_f1(*sums[metric]) for metric in _METRICS}
+    scores: dict[str, Iterable[float]] = {metric: _recall_precision_f1(*sums[metric]) for metric in _METRICS}
     scores["blanc"] = _blanc(links, no_links)
     named = {
         f"{metric}_{name}": 100 * float(value)

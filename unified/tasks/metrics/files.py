@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unified.corpus.readers import is_json
 from unified.errors import Problems, UnifiedError, require_fields
@@ -18,6 +18,8 @@ from unified.files.ids import Spellings, item_id, name_text, require_common
 from unified.files.json_files import fields_of
 from unified.files.text_files import numbered_lines
 from unified.tasks.metrics.conll import read_tags
+
+_T = TypeVar("_T")
 
 
 def read_labels(gold: str | Path, predicted: str | Path, negative: str | None = None) -> tuple[list[str], list[str]]:
@@ -71,7 +73,9 @@ def read_numbers(gold: str | Path, predicted: str | Path) -> tuple[list[float], 
     return list(wanted.values()), list(found.values())
 
 
-def _paired(gold: str | Path, predicted: str | Path, read: Callable[[str | Path], dict]) -> tuple[dict, dict]:
+def _paired(
+    gold: str | Path, predicted: str | Path, read: Callable[[str | Path], dict[str, _T]]
+) -> tuple[dict[str, _T], dict[str, _T]]:
     """Labels of both files in the order of the first."""
     wanted, found = read(gold), read(predicted)
     require_common(predicted, found, gold, wanted, "id")
@@ -93,7 +97,7 @@ def _labels(path: str | Path) -> dict[str, str]:
         return _lines(path)
     labels, problems, spellings = {}, Problems(), Spellings()
     for key, number, label in _fields(path, "label", _is_label, "a name or an integer"):
-        labels[key] = name_text(label).strip()
+        labels[key] = str(name_text(label)).strip()
         problem = spellings.problem(label)
         if problem is not None:
             problems.add(f"{path}, line {number}", problem)
@@ -104,27 +108,24 @@ def _labels(path: str | Path) -> dict[str, str]:
 def _numbers(path: str | Path) -> dict[str, float]:
     """Id to finite number."""
     if is_json(str(path)):
-        return {key: _finite(label) for key, _, label in _fields(path, "label", _is_finite, "a finite number")}
+        return {key: float(label) for key, _, label in _fields(path, "label", _is_finite, "a finite number")}
     lines, problems = _lines(path), Problems()
-    numbers = {key: _finite(text) for key, text in lines.items()}
-    for key, number in numbers.items():
-        if number is None:
-            problems.add(f"id {key!r}", f"expected a finite number, got {lines[key]!r}")
+    numbers: dict[str, float] = {}
+    for key, text in lines.items():
+        if _is_finite(text):
+            numbers[key] = float(text)
+        else:
+            problems.add(f"id {key!r}", f"expected a finite number, got {text!r}")
     problems.check(f"{path}: ")
     return numbers
 
 
-def _finite(value: object) -> float | None:
-    """The finite number that a value is, or that its text shows; None where there is none."""
+def _is_finite(value: Any) -> bool:
+    """Whether a value is a finite number, or a text that shows one."""
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
+        return not isinstance(value, bool) and math.isfinite(float(value))
     except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _is_finite(value: object) -> bool:
-    return _finite(value) is not None
+        return False
 
 
 def _tags(path: str | Path) -> dict[str, list[str]]:

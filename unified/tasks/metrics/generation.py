@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from typing import Any
 
 from unified.errors import UnifiedError
 from unified.tasks.metrics.similarity import character_similarity
@@ -100,14 +101,14 @@ def _check(hypotheses: Sequence[str], groups: list[list[str]]) -> None:
 
 
 def _bleu(hypotheses: Sequence[str], groups: list[list[str]], tokenizer: str) -> tuple[float, str]:
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     if tokenizer not in BLEU.TOKENIZERS:
         raise UnifiedError(f"BLEU tokenizer {tokenizer!r}: expected one of {', '.join(sorted(BLEU.TOKENIZERS))}")
     metric = BLEU(tokenize=tokenizer)
     most = max(map(len, groups))
     # sacrebleu wants streams: the first references of all sentences, then the second ones, None where there is none.
-    streams = [[group[k] if k < len(group) else None for group in groups] for k in range(most)]
+    streams: list[Any] = [[group[k] if k < len(group) else None for group in groups] for k in range(most)]
     score = metric.corpus_score(list(hypotheses), streams).score
     return score, str(metric.get_signature())
 
@@ -152,7 +153,7 @@ def _has_word(text: str) -> bool:
     return any(c.isascii() and c.isalnum() for c in text)
 
 
-def _counts(groups: list[list[str]]) -> str:
+def _counts(groups: Sequence[Sequence[str]]) -> str:
     sizes = {len(group) for group in groups}
     return str(sizes.pop()) if len(sizes) == 1 else "var"
 

@@ -60,7 +60,7 @@ class NBest:
         groups = [group for group, count in zip(references, counts, strict=True) for _ in range(count)]
         columns, *_ = rouge_f1(texts, groups, use_stemmer, separator)
         shape = (len(written), max(counts))
-        there = np.arange(shape[1]) < np.array(counts)[:, None]
+        there: np.ndarray = np.arange(shape[1]) < np.array(counts)[:, None]
         self._log_probs = np.full(shape, -np.inf)  # (N, K)
         self._lengths = np.ones(shape, dtype=np.int64)  # (N, K), with the end
         self._scores = np.zeros((*shape, len(METRICS)))  # (N, K, 3)
@@ -74,10 +74,10 @@ class NBest:
         ranked = self._log_probs / np.vectorize(penalties.get, otypes=[float])(self._lengths)
         tokens = self._lengths - 1
         inside = np.where((tokens >= min_length) & (tokens <= max_length), ranked, -np.inf)
-        outside = np.isneginf(inside).all(1)
+        outside = np.all(np.isneginf(inside), axis=1)
         chosen = np.where(outside[:, None], ranked, inside).argmax(1)
-        means = 100 * self._scores[np.arange(len(chosen)), chosen].mean(0)
-        return LengthScores(exponent, min_length, max_length, *means.tolist(), int(outside.sum()))
+        rouge1, rouge2, rouge_l = (100 * self._scores[np.arange(len(chosen)), chosen].mean(0)).tolist()
+        return LengthScores(exponent, min_length, max_length, rouge1, rouge2, rouge_l, int(outside.sum()))
 
 
 def tuned(

@@ -72,18 +72,20 @@ class _Program:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8", cwd=jar.parent
         )
+        assert self.process.stdin is not None and self.process.stdout is not None  # they are pipes
+        self._to, self._from = self.process.stdin, self.process.stdout
 
     def __enter__(self) -> _Program:
         return self
 
-    def __exit__(self, *unused) -> None:
+    def __exit__(self, *unused: object) -> None:
         self.process.kill()
         self.process.communicate()
 
     def say(self, fields: Sequence[str]) -> None:
         try:
-            self.process.stdin.write(f" {_SEPARATOR} ".join(fields) + "\n")
-            self.process.stdin.flush()
+            self._to.write(f" {_SEPARATOR} ".join(fields) + "\n")
+            self._to.flush()
         except OSError:
             raise self._failure() from None
 
@@ -101,7 +103,7 @@ class _Program:
             raise UnifiedError(f"METEOR's program answered {line[:100]!r} where a number was due") from None
 
     def _read(self) -> str:
-        line = self.process.stdout.readline().strip()
+        line = self._from.readline().strip()
         if not line:
             raise self._failure()
         return line

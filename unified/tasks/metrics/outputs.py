@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unified.corpus.raw_text import require_text_name
 from unified.corpus.readers import is_json
@@ -48,7 +49,7 @@ def read_references(path: str | Path) -> list[list[str]]:
     return groups
 
 
-def _references(row: dict) -> list[str]:
+def _references(row: dict[str, Any]) -> list[str]:
     if "references" not in row:
         require_fields(row, "target")
     group = row["references"] if "references" in row else [row["target"]]

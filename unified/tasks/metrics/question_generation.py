@@ -67,10 +67,14 @@ def score_question_generation(
     answers = [[r.split() for r in group] for _, group in grouped.values()]
     bleu = _bleu(questions, answers)
     rouge = [_rouge_l(question, group) for question, group in zip(questions, answers, strict=True)]
+    bleu1, bleu2, bleu3, bleu4 = (100 * b for b in bleu)
     scores = QuestionScores(
         len(hypotheses),
         len(grouped),
-        *(100 * b for b in bleu),
+        bleu1,
+        bleu2,
+        bleu3,
+        bleu4,
         100 * sum(rouge) / len(rouge),
         signature=_signature(answers, form, meteor),
     )
@@ -131,7 +135,8 @@ def from_bert_words(text: str) -> str:
 
 
 def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> list[float]:
-    matches, totals = Counter(), Counter()
+    matches: Counter[int] = Counter()
+    totals: Counter[int] = Counter()
     hypothesis_length = reference_length = 0
     for hypothesis, group in zip(hypotheses, references, strict=True):
         lengths = [len(reference) for reference in group]
@@ -139,7 +144,7 @@ def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> lis
         reference_length += _closest(lengths, len(hypothesis))
         for n in _ORDERS:
             found = _ngrams(hypothesis, n)
-            most = Counter()
+            most: Counter[tuple[str, ...]] = Counter()
             for reference in group:
                 most |= _ngrams(reference, n)
             matches[n] += sum((found & most).values())
@@ -155,7 +160,7 @@ def _closest(lengths: list[int], length: int) -> int:
     return min(lengths, key=lambda candidate: (abs(candidate - length), candidate))
 
 
-def _ngrams(words: list[str], n: int) -> Counter:
+def _ngrams(words: list[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 

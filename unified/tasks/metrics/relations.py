@@ -48,17 +48,17 @@ def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> di
     Raises:
         UnifiedError: nothing to score, unequal lengths, or another label.
     """
-    gold, predicted = np.asarray(gold), np.asarray(predicted)
-    check_pairs(gold, predicted)
-    for label in np.unique(np.concatenate([gold, predicted])).tolist():
+    wanted_labels, found_labels = np.asarray(gold), np.asarray(predicted)
+    check_pairs(wanted_labels, found_labels)
+    for label in np.unique(np.concatenate([wanted_labels, found_labels])).tolist():
         if label != OTHER and not str(label).endswith(_DIRECTIONS):
             raise UnifiedError(
                 f"label {label!r}: expected {OTHER!r} or a relation with a direction, as in 'A-B(e1,e2)'"
             )
-    classes, matrix = confusion(_relations(gold), _relations(predicted))
-    scored = np.isin(classes, _relations(gold)) & (classes != OTHER)
-    right = gold == predicted
-    correct = np.array([right[_relations(gold) == name].sum() for name in classes[scored]], dtype=np.float64)
+    classes, matrix = confusion(_relations(wanted_labels), _relations(found_labels))
+    scored = np.isin(classes, _relations(wanted_labels)) & (classes != OTHER)
+    right: np.ndarray = np.equal(wanted_labels, found_labels)
+    correct = np.array([right[_relations(wanted_labels) == name].sum() for name in classes[scored]], dtype=np.float64)
     found, wanted = matrix.sum(axis=0)[scored], matrix.sum(axis=1)[scored]
     precision, recall, f1 = ratio(correct, found), ratio(correct, wanted), ratio(2 * correct, found + wanted)
     scores = {

@@ -67,7 +67,8 @@ class PostProcessing:
 
     def _new(self, sentences: list[list[str]]) -> list[list[str]]:
         """The sentences that do not repeat what stood before."""
-        kept, seen = [], set()
+        kept: list[list[str]] = []
+        seen: set[str] = set()
         for sentence in sentences:
             words = {word.lower() for word in sentence}
             if not words or len(words & seen) / len(words) <= self.overlap:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.corpus.annotate import AnnotationSource
 
 
 def add_pipeline_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +21,8 @@ def add_pipeline_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
 
 
-def entity_source(args: argparse.Namespace):
-    """The :class:`unified.corpus.annotate.AnnotationSource` of the options; None where no pipeline is given.
+def entity_source(args: argparse.Namespace) -> AnnotationSource | None:
+    """The pipeline of the options; None where no pipeline is given.
 
     Raises:
         UnifiedError: --spacy-code stands without --spacy.

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from unified.reports.results import FILE_NAME, read_results, write_result
 from unified.tasks.groups import TaskGroup
@@ -43,7 +44,7 @@ def finetune_each(args: argparse.Namespace, group: TaskGroup, finetune: Callable
     return 0
 
 
-def _says(path: Path, result: dict) -> bool:
+def _says(path: Path, result: dict[str, Any]) -> bool:
     """Whether a file of results holds these already."""
     (before,) = read_results([path])
     return {name: before.get(name) for name in result} == json.loads(json.dumps(result))

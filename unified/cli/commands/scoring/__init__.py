@@ -6,10 +6,15 @@ of the options; its option ``show``, where there is one, makes what is printed o
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from unified.errors import UnifiedError
+
+#: The parsers of the kinds of scores. argparse has no public name for what ``add_subparsers`` returns.
+Kinds: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 @contextmanager

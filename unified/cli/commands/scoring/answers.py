@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
-from unified.cli.commands.scoring import naming
+from unified.cli.commands.scoring import Kinds, naming
 from unified.errors import UnifiedError
 
 
-def add_kinds(kinds) -> None:
+def add_kinds(kinds: Kinds) -> None:
     squad = kinds.add_parser("squad", help="exact match and F1 of SQuAD 1.1 and 2.0")
     _add_files(squad, "file of SQuAD, JSON", "JSON object: question id to answer, '' for none")
     squad.add_argument(
@@ -35,7 +36,7 @@ def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str) -> 
     parser.add_argument("predictions", metavar="PREDICTIONS", help=predictions)
 
 
-def _squad(args: argparse.Namespace) -> dict:
+def _squad(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_squad_v2
     from unified.tasks.metrics.answer_files import read_predictions, read_probabilities, read_squad
 
@@ -53,22 +54,22 @@ def _squad(args: argparse.Namespace) -> dict:
         return score_squad_v2(data.answers, predictions, na_probs=na_probs, na_prob_threshold=args.na_prob_thresh)
 
 
-def _mrqa(args: argparse.Namespace) -> dict:
+def _mrqa(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics.answer_files import read_mrqa, read_predictions
 
     return _by_squad_1(read_mrqa(args.data), read_predictions(args.predictions), args)
 
 
-def _by_squad_1(answers: dict[str, list[str]], predictions: dict[str, str], args: argparse.Namespace) -> dict:
+def _by_squad_1(answers: dict[str, list[str]], predictions: dict[str, str], args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_squad_v1
 
     with naming(args.data, args.predictions):
         scores = score_squad_v1(answers, predictions)
-    _say_unanswered(scores["unanswered"], scores["total"], "questions")
+    _say_unanswered(int(scores["unanswered"]), int(scores["total"]), "questions")
     return scores
 
 
-def _coqa(args: argparse.Namespace) -> dict:
+def _coqa(args: argparse.Namespace) -> dict[str, Any]:
     from unified.files.ids import require_common
     from unified.tasks.metrics import score_coqa_domains
     from unified.tasks.metrics.answer_files import read_coqa, read_coqa_predictions

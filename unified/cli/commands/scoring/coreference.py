@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from unified.cli.commands.scoring import naming
+from unified.cli.commands.scoring import Kinds, naming
 
 
-def add_kinds(kinds) -> None:
+def add_kinds(kinds: Kinds) -> None:
     coref = kinds.add_parser("coref", help="MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
     coref.add_argument("key", metavar="KEY", help="gold chains, a file in the format of CoNLL-2012")
     coref.add_argument("response", metavar="RESPONSE", help="predicted chains for the same documents")
     coref.set_defaults(score=_coref)
 
 
-def _coref(args: argparse.Namespace) -> dict:
+def _coref(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_coreference
     from unified.tasks.metrics.conll import pair_documents, read_coreference
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
-from unified.cli.commands.scoring import naming
+from unified.cli.commands.scoring import Kinds, naming
 
 _LABELS = "one label a line, 'id<tab>label', or JSON lines with 'label' (*.jsonl)"
 
 
-def add_kinds(kinds) -> None:
+def add_kinds(kinds: Kinds) -> None:
     classification = kinds.add_parser(
         "classification", help="accuracy, macro F1, Matthews correlation, F1 of one class"
     )
@@ -44,7 +46,7 @@ def _add_files(parser: argparse.ArgumentParser, lines: str) -> None:
     parser.add_argument("predictions", metavar="PREDICTIONS", help="the same, predicted")
 
 
-def _classification(args: argparse.Namespace) -> dict:
+def _classification(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_classification
     from unified.tasks.metrics.files import read_labels
 
@@ -53,12 +55,12 @@ def _classification(args: argparse.Namespace) -> dict:
         return score_classification(gold, predicted, positive=args.positive)
 
 
-def _choice(args: argparse.Namespace) -> dict:
+def _choice(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_classification
     from unified.tasks.metrics.files import read_labels, read_subsets
     from unified.tasks.metrics.subsets import score_subsets
 
-    def accuracy(gold: list[str], predicted: list[str]) -> dict:
+    def accuracy(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, Any]:
         scores = score_classification(gold, predicted)
         return {name: scores[name] for name in ("accuracy", "total")}
 
@@ -67,14 +69,14 @@ def _choice(args: argparse.Namespace) -> dict:
     return accuracy(gold, predicted) | score_subsets(accuracy, gold, predicted, subsets, ("accuracy", "total"))
 
 
-def _regression(args: argparse.Namespace) -> dict:
+def _regression(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_regression
     from unified.tasks.metrics.files import read_numbers
 
     return score_regression(*read_numbers(args.gold, args.predictions))
 
 
-def _relation(args: argparse.Namespace) -> dict:
+def _relation(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_relations, score_semeval2010_task8
     from unified.tasks.metrics.files import read_labels
     from unified.tasks.metrics.relations import OTHER
@@ -87,7 +89,7 @@ def _relation(args: argparse.Namespace) -> dict:
         return score_relations(gold, predicted, negative=args.negative)
 
 
-def _tagging(args: argparse.Namespace) -> dict:
+def _tagging(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_tagging, score_tagging_by_type
     from unified.tasks.metrics.files import read_tagged
 

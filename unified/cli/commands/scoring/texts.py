@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from unified.cli.commands.scoring import Kinds
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.tasks.metrics.summaries import PostProcessing
 
 _FILES = """output of fairseq-generate (D- lines are scored against T- lines; several files are shards of one run), or
 two plain files, hypotheses and references, one sentence a line"""
 
 
-def add_kinds(kinds) -> None:
+def add_kinds(kinds: Kinds) -> None:
     generation = kinds.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
     _add_options(generation)
     generation.set_defaults(score=_generation)
@@ -86,7 +91,7 @@ def cleaned(
     return [rules(hypothesis, separator) for hypothesis in hypotheses], references, str(rules)
 
 
-def _post_processing(args: argparse.Namespace):
+def _post_processing(args: argparse.Namespace) -> PostProcessing | None:
     from unified.tasks.metrics.summaries import POST_PROCESSING
 
     if args.post_process is None:
@@ -142,7 +147,7 @@ def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], lis
     return hypotheses, [[text for own in group for text in own] for group in zip(*columns, strict=True)]
 
 
-def _generation(args: argparse.Namespace) -> dict:
+def _generation(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_generation
 
     hypotheses, references = read_inputs(args.files, args.references)
@@ -157,7 +162,7 @@ def _generation(args: argparse.Namespace) -> dict:
     return {**scores.to_dict(), "post_process": clean_up} if clean_up else scores.to_dict()
 
 
-def _questions(args: argparse.Namespace) -> dict:
+def _questions(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import outputs, score_question_generation
     from unified.tasks.metrics.question_generation import from_bert_words, penn_treebank
 
@@ -174,8 +179,8 @@ def _questions(args: argparse.Namespace) -> dict:
     if args.bert_words:
         hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
     form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
-    references = [group[0] for group in references]
-    return score_question_generation(hypotheses, references, sources, args.meteor, form).to_dict()
+    single = [group[0] for group in references]
+    return score_question_generation(hypotheses, single, sources, args.meteor, form).to_dict()
 
 
 _LABELS = {
@@ -197,7 +202,7 @@ _LABELS = {
 }
 
 
-def table(scores: dict) -> str:
+def table(scores: dict[str, Any]) -> str:
     """The scores, one a line, with notes about what they cannot tell."""
     rows = [(_LABELS[name], _value(value)) for name, value in scores.items() if name in _LABELS]
     width = max(len(label) for label, _ in rows)

@@ -1,0 +1,54 @@
+"""What search asks of a decoder, be it that of one model or of several that write together.
+
+Letters as in :mod:`unified.generation.decoder`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+
+from unified.data.vocabulary import SpecialTokens
+from unified.generation.decoder import CachedDecoder, DecodingScheme
+
+
+class Decoder(Protocol):
+    """A step function: sources are read once, then each row writes one token at a time.
+
+    Caches have the form that the decoder likes, :class:`SourceCache` and :class:`DecodingState` for one model. Search
+    reads ``visible`` and ``longest`` of a source and calls ``select``; of a state it sets ``source`` and calls
+    ``reorder``.
+    """
+
+    @property
+    def special(self) -> SpecialTokens:
+        """Ids of the special symbols."""
+
+    @property
+    def scheme(self) -> DecodingScheme:
+        """How it writes."""
+
+    @property
+    def members(self) -> tuple[CachedDecoder, ...]:
+        """The decoder of each model that takes part."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V, the number of symbols that have a score."""
+
+    @property
+    def left_out(self) -> torch.Tensor:
+        """bool (V,), symbols that no model has learnt to write."""
+
+    def encode(self, source_tokens: torch.Tensor) -> Any:
+        """The cache of sources, int64 (N, S)."""
+
+    def begin(self, source: Any, beam: int) -> Any:
+        """The state of ``beam`` rows per sentence that have written nothing yet."""
+
+    def step(self, last_tokens: torch.Tensor | None, state: Any) -> torch.Tensor:
+        """Scores (R, V) of the next token; ``last_tokens`` int64 (R,), None at the first step."""
+
+    def check_positions(self, needed: int) -> None:
+        """Raise UnifiedError unless there are so many positions."""
