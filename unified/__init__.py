@@ -6,7 +6,7 @@ The public names are loaded when first used, so that `import unified` (and `unif
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["TaskModel", "UnifiedLM", "load", "masks"]
 
 if TYPE_CHECKING:
