@@ -5,7 +5,7 @@
 Every process has one thread, and its part by `--distributed-rank` (`fairseq-generate` ignores its `--num-shards`).
 ``ratio`` is the time that one process logs for decoding over that of the slower of two; ``of_commands`` counts their
 start too, which does not become shorter. The sentences of the two together must be those of the file. That training by
-two processes is training by one with `--update-freq 2` is a test (tests/test_training.py).
+two processes is training by one with `--update-freq 2` is a test (tests/integration/fairseq/test_training.py).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.annotators import PatternSource
-from tests.corpora import jsonl, random_documents, raw_text, run, write
-from tests.task_folders import WORDS, tokenizer, vocabulary
+from tests.support.annotators import PatternSource
+from tests.support.corpora import jsonl, random_documents, raw_text, run, write
+from tests.support.task_folders import WORDS, tokenizer, vocabulary
 from unified.corpus.prepare import Settings, prepare
 from unified.corpus.readers import DocumentCorpus
 from unified.corpus.tokenizer_source import TokenizerSource

@@ -1,0 +1,214 @@
+"""``unified generate``: the texts of ``UnifiedLM``, in any number of processes, across crashes."""
+
+import math
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoint_samples import TEXT, checkpoint, data_folder
+from unified import UnifiedLM
+from unified.cli import main
+from unified.files.claims import Claim, claimed_folder
+from unified.generation import GenerationConfig
+from unified.inference.generate_output import lines
+from unified.tasks.metrics.outputs import read_generate_output
+
+SEARCH = ["--beam", "3", "--max-length", "8"]
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("generate")
+    vocabulary = data_folder(folder / "pairs", pairs=True)
+    checkpoint(folder / "model.pt", vocabulary, str(folder / "pairs"))
+    (folder / "input.txt").write_text("".join(f"{line.lower()}\n" for line in TEXT * 7), encoding="utf-8")
+    return folder
+
+
+def generate(samples: Path, output: Path, *options: str) -> int:
+    return main(["generate", "--path", str(samples / "model.pt"), "--output", str(output), *SEARCH, *options])
+
+
+def plain(samples: Path, output: Path, *options: str) -> int:
+    return generate(samples, output, "--input", str(samples / "input.txt"), *options)
+
+
+def test_a_split_is_written_as_fairseq_generate_would(samples, tmp_path):
+    output = tmp_path / "out.txt"
+    assert generate(samples, output, str(samples / "pairs"), "--n-best", "2") == 0
+    lm = UnifiedLM.from_pretrained(samples / "model.pt")
+    ids = [lm.encode(text.lower()) for text in TEXT]
+    found = lm.hypotheses(ids, GenerationConfig(beam=3, n_best=2, max_length=8))
+    expected = []
+    for i, (text, hypotheses) in enumerate(zip(TEXT, found, strict=True)):
+        expected += [f"S-{i}\t{text.lower()}", f"T-{i}\t{text}"]
+        for h in hypotheses:
+            written = h.tokens.tolist()
+            expected.append(
+                f"H-{i}\t{h.score / math.log(2):.6f}\t{' '.join(lm.vocabulary.symbols[t] for t in written)}"
+            )
+            expected.append(f"D-{i}\t{h.score / math.log(2):.6f}\t{lm.decode(written)}")
+            expected.append(f"P-{i}\t{' '.join(f'{float(p) / math.log(2):.4f}' for p in h.log_probs)}")
+    assert output.read_text(encoding="utf-8").splitlines() == expected
+    hypotheses, references = read_generate_output([output])
+    assert references == TEXT and hypotheses == [lm.decode(some[0].tokens) for some in found]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+@pytest.mark.parametrize("extra", [[], ["--sampling", "--seed", "3"]], ids=["beam", "sampling"])
+def test_chunks_batches_and_processes_change_nothing(samples, tmp_path, extra):
+    outputs = [tmp_path / f"{i}.txt" for i in range(3)]
+    assert plain(samples, outputs[0], *extra) == 0
+    assert plain(samples, outputs[1], "--chunk", "4", "--batch-size", "3", *extra) == 0
+    assert plain(samples, outputs[2], "--chunk", "5", "--processes", "2", *extra) == 0
+    texts = [read_generate_output([output], need_references=False)[0] for output in outputs]
+    assert texts[0] == texts[1] == texts[2] and len(texts[0]) == 21
+
+
+def test_sources_may_be_cut_and_prompts_continued(samples, tmp_path, capsys):
+    lm = UnifiedLM.from_pretrained(samples / "model.pt")
+    assert plain(samples, tmp_path / "cut", "--max-source", "5") == 0
+    longer = 7 * sum(len(lm.encode(text.lower())) > 5 for text in TEXT)
+    assert 0 < longer and f"{longer} of these 21 sources were cut to their first 5 tokens" in capsys.readouterr().err
+    cut = read_generate_output([tmp_path / "cut"], need_references=False)[0]
+    (expected,) = lm.hypotheses([lm.encode(TEXT[0].lower())[:5]], GenerationConfig(beam=3, max_length=8))
+    assert cut[0] == lm.decode(expected[0].tokens)
+    assert plain(samples, tmp_path / "prompt", "--prompt") == 0
+    continued = read_generate_output([tmp_path / "prompt"], need_references=False)[0]
+    assert continued[:3] == lm.generate([t.lower() for t in TEXT], prompt=True, beam=3, max_length=8)
+
+
+def test_line_ends_in_a_text_do_not_break_lines(samples):
+    lm = UnifiedLM.from_pretrained(samples / "model.pt")
+    assert lines(lm, 4, "a\nb\u2028c", None, [], []) == "S-4\ta b c\n"
+
+
+def killed_in_the_middle(samples: Path, output: Path) -> Path:
+    """A run that is killed as soon as its fifth chunk is there; returns the folder of the chunks."""
+    program = textwrap.dedent(
+        f"""
+        import os, signal, sys
+        from unified.cli import main
+        from unified.inference import several_processes
+        write = several_processes.write_atomically
+        def write_and_die(path, pieces):
+            write(path, pieces)
+            if path.name == "000004.txt":
+                os.kill(os.getpid(), signal.SIGKILL)
+        several_processes.write_atomically = write_and_die
+        main(["generate", "--path", {str(samples / "model.pt")!r}, *{SEARCH!r}, "--chunk", "1",
+              "--input", {str(samples / "input.txt")!r}, "--output", {str(output)!r}])
+        """
+    )
+    assert subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == -signal.SIGKILL
+    return output.with_name(output.name + ".parts")
+
+
+def test_a_killed_run_goes_on_where_it_stopped(samples, tmp_path, capsys):
+    whole, output = tmp_path / "whole.txt", tmp_path / "out.txt"
+    assert plain(samples, whole, "--chunk", "1") == 0
+    parts = killed_in_the_middle(samples, output)
+    done = sorted(parts.glob("[0-9]*.txt"))
+    assert len(done) == 5 and not output.exists()
+    before = done[0].read_text(encoding="utf-8")
+    done[0].write_text(before + "kept\n", encoding="utf-8")  # a chunk that is written anew would lose this
+    capsys.readouterr()
+    assert plain(samples, output, "--chunk", "1", "--processes", "2") == 0
+    assert "5 of 21 chunks are there already" in capsys.readouterr().err
+    assert output.read_text(encoding="utf-8") == whole.read_text(encoding="utf-8").replace(before, before + "kept\n", 1)
+    assert not parts.exists()
+
+
+def one_line(capsys) -> str:
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and error.startswith("unified generate: error: ")
+    return error
+
+
+def test_parts_of_other_settings_or_files_are_not_mixed(samples, tmp_path, capsys):
+    output = tmp_path / "out.txt"
+    parts = killed_in_the_middle(samples, output)
+    left = {path: path.read_bytes() for path in parts.iterdir()}
+    assert {path.name for path in left} == {"claim.json", *(f"{number:06d}.txt" for number in range(5))}
+    for options, difference in (
+        (["--beam", "2"], "--beam 3, now 2"),
+        (["--chunk", "2"], "--chunk 1, now 2"),
+        (["--prompt"], "no --prompt, now true"),
+        (["--max-source", "9"], "--max-source"),
+    ):
+        capsys.readouterr()
+        assert plain(samples, output, *(["--chunk", "1"] if "--chunk" not in options else []), *options) == 2
+        assert f"out.txt.parts: was begun with {difference}" in one_line(capsys)
+    (tmp_path / "input.txt").write_text("a\nb\nc\n", encoding="utf-8")
+    assert generate(samples, output, "--input", str(tmp_path / "input.txt"), "--chunk", "1") == 2
+    assert "was begun with other contents of the sources (input.txt); remove it, or" in one_line(capsys)
+    assert {path: path.read_bytes() for path in parts.iterdir()} == left and not output.exists()
+
+
+def test_a_refused_command_does_not_stand_in_the_way_of_the_corrected_one(samples, tmp_path, capsys):
+    """It stops at the third sentence, which is too long."""
+    (tmp_path / "input.txt").write_text("a\nb\n" + "a" * 200 + "\n", encoding="utf-8")
+    words = ["--input", str(tmp_path / "input.txt"), "--chunk", "1"]
+    assert generate(samples, tmp_path / "out.txt", *words, "--max-source", "0") == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["input.txt"]
+    assert generate(samples, tmp_path / "out.txt", *words, "--max-source", "9") == 0
+
+
+def test_two_at_once_are_refused(samples, tmp_path, capsys):
+    with claimed_folder(tmp_path / "out.txt.parts", Claim({}), ""):
+        assert plain(samples, tmp_path / "out.txt") == 2
+        assert "out.txt.parts: a command is at work on it" in one_line(capsys)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_output_is_left_alone(samples, tmp_path, capsys):
+    output = tmp_path / "out.txt"
+    output.write_text("precious\n", encoding="utf-8")
+    assert plain(samples, output) == 2
+    assert "exists already; move it away or give another --output" in one_line(capsys)
+    assert output.read_text(encoding="utf-8") == "precious\n"
+
+
+def test_an_empty_input_gives_an_empty_output(samples, tmp_path):
+    (tmp_path / "nothing.txt").write_text("")
+    assert generate(samples, tmp_path / "out.txt", "--input", str(tmp_path / "nothing.txt")) == 0
+    assert (tmp_path / "out.txt").read_text() == ""
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes):
+    (tmp_path / "long.txt").write_text("a\nb\n" + "a" * 200 + "\n", encoding="utf-8")
+    options = ["--input", str(tmp_path / "long.txt"), "--processes", processes, "--chunk", "1", "--max-source", "0"]
+    assert generate(samples, tmp_path / "out.txt", *options) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "sentence 2: 201 tokens" in error and error.startswith("unified generate: error: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "nothing to write from"),
+        (["{samples}/pairs", "--subset", "valid"], "needs one source/target pair in split 'valid', found none"),
+        (["{samples}/pairs", "-s", "en"], "found source-target, target-source; see --subset"),
+        (["{samples}/nowhere"], "nowhere: holds no dict.txt"),
+        (["--input", "{samples}/nowhere.txt"], "nowhere.txt: no such file"),
+        (["--input", "{samples}/model.pt"], "model.pt: not raw text but a zip archive"),
+        (["--input", "{samples}/input.txt", "--max-source", "-1"], "--max-source must be 0 or a number of tokens"),
+        (["--input", "{samples}/input.txt", "--top-k", "3"], "top_k 3 and top_p 1.0 need sampling=True"),
+        (["--input", "{samples}/input.txt", "--no-repeat-ignore", "xyz"], "'xyz' is not a symbol of the dictionary"),
+    ],
+)
+def test_commands_that_cannot_work_are_refused_in_one_line(samples, tmp_path, capsys, options, message):
+    assert generate(samples, tmp_path / "out.txt", *(option.format(samples=samples) for option in options)) == 2
+    assert message in one_line(capsys)
+    assert not list(tmp_path.iterdir())
+
+
+def test_either_side_can_be_the_source(samples, tmp_path):
+    sides = ["-s", "target", "-t", "source"]
+    assert generate(samples, tmp_path / "out.txt", str(samples / "pairs"), *sides) == 0
+    assert read_generate_output([tmp_path / "out.txt"])[1] == [text.lower() for text in TEXT]

@@ -1,0 +1,114 @@
+"""What `unified predict` reads: files are checked first, streams as they come."""
+
+import gzip
+import io
+import json
+import os
+import threading
+from argparse import Namespace
+
+import pytest
+import torch
+
+from tests.integration.cli.test_task_commands import refused, said
+from tests.support.task_folders import language_model
+from unified import load
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.files import save
+from unified.cli import main
+from unified.cli.commands.predict import _predictor
+from unified.errors import UnifiedError
+from unified.model import UnifiedModel
+from unified.tasks.finetuning import Start
+from unified.tasks.heads import Classification
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The folder of a classifier that has learnt nothing."""
+    folder = language_model(tmp_path_factory.mktemp("predict") / "model")
+    content, config = load_checkpoint(folder / "checkpoint_last.pt"), Start.of(folder).config
+    core = UnifiedModel.for_tasks(config, {"classification": Classification(("no", "yes")).head(config)})
+    kept = {"head": "classification", "settings": {"labels": ("no", "yes")}}
+    content["extra_state"]["UnifiedUnderstandingTask"] = {"classification": kept}
+    content["cfg"]["task"]["tokens_per_sample"] = 16
+    content["model"] = {f"core.{name}": torch.clone(value) for name, value in core.state_dict().items()}
+    save(content, folder / "checkpoint_last.pt")
+    return folder
+
+
+class OneLineAtATime(io.BytesIO):
+    """Bytes that come line by line, as of a terminal."""
+
+    def read1(self, size: int = -1) -> bytes:
+        return self.readline()
+
+
+def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys):
+    """All bad lines are counted, equal ones together, and nothing is written."""
+    bad, output = tmp_path / "bad.jsonl", tmp_path / "out.jsonl"
+    rows = ['{"text": "w1"}', "", '{"words": ["w1"]}', "nonsense", "[1]", *['{"text": " "}'] * 9, '{"text": "w2"}']
+    bad.write_text("\n".join(rows))
+    arguments = ("predict", "classification", "--model", model, "--ahead", 1)
+    message = refused(capsys, *arguments, bad, "--output", output)
+    assert (
+        f"{bad}: line 3: no field 'text'; its fields: 'words'; line 4: not JSON; line 5: not a JSON object" in message
+    )
+    assert message.endswith("; 9 lines (6, 7, 8, ...): 'text' must be a text that is not empty\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
+    bad.write_bytes(b'{"text": "w1"}\n{"text": "\xff"}\n')
+    assert f"{bad}, line 2: not UTF-8 (byte 0xff at byte 11 of the line)" in refused(capsys, *arguments, bad)
+    assert capsys.readouterr().out == ""
+    with gzip.open(tmp_path / "good.jsonl.gz", "wt") as stream:
+        stream.write('{"text": "w1 w0"}\n\n{"text": "w1"}\n')
+    found = said(capsys, *arguments, tmp_path / "good.jsonl.gz")
+    assert [json.loads(line)["id"] for line in found] == ["1", "3"]
+
+
+def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_path, capsys):
+    arguments = ("predict", "classification", "--model", str(model), "--ahead", "1")
+    for stream, says in (
+        (io.StringIO('{"text": "w1"}\n{"text": "w2"}\n{"text": ""}\n'), "line 3: 'text' must be a text"),
+        (io.TextIOWrapper(OneLineAtATime(b'{"text": "w1"}\n{"text": "w2"}\n\xff\n')), "not UTF-8 behind line 2"),
+    ):
+        monkeypatch.setattr("sys.stdin", stream)
+        capsys.readouterr()
+        assert main([*arguments, "-"]) == 2
+        captured = capsys.readouterr()
+        assert [json.loads(line)["id"] for line in captured.out.splitlines()] == ["1", "2"]
+        assert f"standard input: {says}" in captured.err
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=('{"text": "w1"}\n{"text": ""}\n',))
+    writer.start()
+    assert main([*arguments, str(pipe)]) == 2
+    writer.join()
+    captured = capsys.readouterr()
+    assert f"{pipe}: line 2: 'text' must be" in captured.err and json.loads(captured.out)["id"] == "1"
+
+
+def test_tokens_are_read_together_as_the_option_says(model, capsys):
+    handle = load(model)
+    for given, expected in ((None, 4096), (7, 7)):
+        predictor = _predictor(Namespace(task="classification", head=None, max_tokens=given, threshold=None), handle)
+        assert predictor.most_places == expected
+    words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--max-tokens", 0)
+    assert "--max-tokens must be at least 1, got 0" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda lm: lm.classify(None), "texts: expected a list of texts, got NoneType None"),
+        (lambda lm: lm.classify([3]), r"texts\[0\]: expected one text, got int 3"),
+        # One second text is no list of its letters.
+        (lambda lm: lm.classify(["w1", "w2"], "w3"), "seconds: expected a list of texts, got one text"),
+        (lambda lm: lm.predict({"text": "w1"}), "items: expected a list of dictionaries, got dict"),
+        (lambda lm: lm.predict("w1"), "items: expected a list of dictionaries, got str"),
+        (lambda lm: lm.predict(None), "items: expected a list of dictionaries, got NoneType"),
+        (lambda lm: lm.predict([{"text": "w1"}, ["text"]]), "item 2: expected a dictionary, got list"),
+    ],
+)
+def test_what_is_no_item_is_refused_in_python(model, ask, message):
+    with pytest.raises(UnifiedError, match=message):
+        list(ask(load(model)))

@@ -1,0 +1,353 @@
+"""The first examples of every objective are compared with what it declares, in runs and in ``unified.testing``."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+
+from docs.examples.suffix_objective import Suffix
+from tests.support import fairseq_runs as fairseq
+from tests.support.mask_samples import random_document
+from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
+from unified import masks
+from unified.data import randomness
+from unified.data.example import Example
+from unified.data.randomness import Draws
+from unified.data.targets import TOKEN, ExampleTargets
+from unified.errors import UnifiedError
+from unified.objectives import OBJECTIVES, Mixture, parse_objectives
+from unified.objectives.leaks import leak, texts_of_other_tokens
+from unified.objectives.xlnet import XLNet
+from unified.planning.documents import DocumentTexts
+from unified.testing import check_objective, sample_texts
+from unified.training.row_dataset import RowDataset
+from unified.training.stream_dataset import RunningText, StreamDataset
+
+#: Settings under which objectives do something else.
+OTHERS = (
+    "anna(scheme='pos')",
+    "anna(scheme='entity', mark_entities=True)",
+    "bert(next_sentence=False, left_to_right=True)",
+    "bidirectional(next_sentence=False)",
+    "replace_spans(closing_sentinel=True)",
+    "seq2seq(whole_words=True)",
+    "spanbert(scheme='named_entity', next_sentence=True)",
+    "target_cloze(extractive=True, mask_source=0.2)",
+    "target_next(extractive=True)",
+    "xlnet(denoising=True)",
+    "xlnet(next_sentence=True, span_words=True)",
+)
+
+
+@pytest.mark.parametrize("text", [*OBJECTIVES, *OTHERS, "docs.examples.suffix_objective:Suffix(share=0.3)"])
+def test_every_objective_of_the_library_keeps_what_it_declares(text):
+    check_objective(parse_objectives(text).objectives[0])
+
+
+# ---------------------------------------------------------------- what is found
+
+
+@dataclass(frozen=True)
+class Wrong(Suffix):
+    """The example of the documentation with one thing changed."""
+
+    fault: str = ""
+
+    def __call__(self, text, rng) -> Example:
+        return FAULTS[self.fault][0](super().__call__(text, rng))
+
+
+def change(**functions):
+    """Changes fields of an example, each by a function of what is there."""
+    return lambda example: replace(
+        example, **{name: function(getattr(example, name)) for name, function in functions.items()}
+    )
+
+
+def retarget(**functions):
+    """Changes fields of what the head ``token`` predicts."""
+    return lambda example: replace(example, targets={TOKEN: change(**functions)(example.targets[TOKEN])})
+
+
+def ask(head: str):
+    """Asks one more head, at the first token."""
+    none = np.zeros(1, dtype=int)
+    return lambda example: replace(example, targets={**example.targets, head: ExampleTargets.at(none, none)})
+
+
+def everything_seen(example):
+    return replace(example, mask=masks.bidirectional(len(example.tokens)))
+
+
+def one_more_seen(mask):
+    """What appears looks one step too far, so that it passes on what follows it."""
+    step = torch.where(mask.key_start == masks.GIVEN, masks.GIVEN, mask.key_start + 1)
+    return masks.AttentionMask(step, mask.key_start, mask.key_stop + 1)
+
+
+#: <sentinel_5> of the vocabulary in `unified.testing`.
+SMALL_SENTINEL = 2105 - 100 + 5
+
+FAULTS = {
+    "group": (change(group=lambda _: "other"), "made an example of group 'other'"),
+    "dtype": (change(positions=lambda p: p.astype(float)), "made positions of dtype float64; expected int64"),
+    "shape": (change(token_types=lambda t: t[:-1]), "made .* token_types for .* tokens"),
+    "labels": (retarget(labels=lambda found: found[:-1]), "made .* labels for .* predictions of the head 'token'"),
+    "no labels": (retarget(labels=lambda _: None), "made no labels for the head 'token'"),
+    "kind of labels": (retarget(labels=lambda p: p * 0.5), "made labels of dtype float64 for the head 'token'"),
+    "index": (retarget(index=lambda p: p[:, 0]), r"made an index of shape .* for the head 'token'; expected \(N, k\)"),
+    "weights": (retarget(weights=lambda _: np.ones(999)), "made .* weights for .* predictions of the head 'token'"),
+    "negative weights": (
+        lambda example: retarget(weights=lambda _: -np.ones(len(example.targets[TOKEN])))(example),
+        "made weights for the head 'token' that are negative or not finite",
+    ),
+    "tokens": (change(tokens=lambda t: t + 10**6), "has 10.* among its tokens; the vocabulary has 2105"),
+    "negative": (
+        retarget(labels=lambda found: found - 10**6),
+        "has -99.* among the labels of the head 'token'; the vocabulary has 2105",
+    ),
+    "types": (change(token_types=lambda t: t + 1), "has 6 among its token_types; its token_types declares 6"),
+    "positions": (change(positions=lambda p: p - 1), "has -1 among its positions; rows have 221"),
+    "places": (
+        retarget(index=lambda p: p + 2),
+        "has .* among the places of the head 'token' in an example of .* tokens",
+    ),
+    "order": (
+        retarget(index=lambda p: p[::-1], labels=lambda found: found[::-1]),
+        "has places of the head 'token' that do not increase",
+    ),
+    "pairs": (ask("next_sentence"), "makes predictions for the head 'next_sentence'; its heads declares"),
+    "boundaries": (
+        ask("boundary"),
+        "for the head 'boundary'",
+    ),
+    "sentences": (
+        ask("extractive"),
+        "for the head 'extractive'",
+    ),
+    "stream": (change(query_stream=lambda _: True), "makes examples with a query stream; its query_stream declares"),
+    "sentinel": (
+        retarget(labels=lambda found: np.full_like(found, SMALL_SENTINEL)),
+        "has sentinel 5 as a target; its target_sentinels allows 0",
+    ),
+    "seen": (everything_seen, "leaks: the prediction at index 0 sees its own label at index 1"),
+    "passed on": (
+        change(mask=one_more_seen),
+        "leaks: the prediction at index .* sees its own label at index",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_is_named(fault):
+    with pytest.raises(UnifiedError, match=f"objective suffix .*{FAULTS[fault][1]}") as refusal:
+        check_objective(Wrong(fault=fault))
+    assert "\n" not in str(refusal.value)
+
+
+@dataclass(frozen=True)
+class Careless(Suffix):
+    """Draws from elsewhere, changes its text, makes too many tokens or is no example."""
+
+    fault: str = ""
+
+    def __call__(self, text, rng):
+        if self.fault == "randomness":
+            share = np.random.default_rng().random()
+            return Suffix(share=max(share, 0.01))(text, rng)
+        if self.fault == "text":
+            text.tokens[0] = 7
+        return super().__call__(text, rng)
+
+
+@pytest.mark.parametrize(
+    "fault, message", [("randomness", "makes another example of the same text"), ("text", "changes the text")]
+)
+def test_careless_objectives_are_found(fault, message):
+    with pytest.raises(UnifiedError, match=f"objective suffix {message}"):
+        check_objective(Careless(fault=fault))
+
+
+@dataclass
+class Mutable(Suffix.__mro__[1]):
+    """Not frozen."""
+
+    name, paired, segments, special_tokens, token_types = "mutable", False, 1, 1, 6
+    writes, heads = "nothing", ("token",)
+
+    def __call__(self, text, rng):
+        return replace(Suffix()(text, rng), group=self.name)
+
+
+def test_an_objective_is_a_frozen_dataclass():
+    with pytest.raises(UnifiedError, match="objective mutable is not a frozen dataclass"):
+        check_objective(Mutable())
+
+
+# ---------------------------------------------------------------- leaks, against every path
+
+
+def reaches(visible: np.ndarray) -> np.ndarray:
+    """Who reads whom through any number of layers."""
+    found = visible.copy()
+    for _ in range(len(visible)):
+        found |= (found.astype(int) @ visible.astype(int)) > 0
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_leak_is_found_exactly_where_layers_reach_a_label(seed):
+    """Next-token predictions under any mask, by every path through any number of layers."""
+    rng = np.random.default_rng(seed)
+    length = int(rng.integers(2, 9))
+    mask = random_document(rng, length)
+    places = np.arange(length)
+    example = Example("suffix", places, places, places * 0, mask, {TOKEN: ExampleTargets.at(places[:-1], places[1:])})
+    reached = reaches(mask.dense().numpy() | np.eye(length, dtype=bool))
+    found = leak(example, example.targets[TOKEN], places[:-1], places[1:])
+    assert (found is not None) == bool(reached[np.arange(length - 1), np.arange(1, length)].any())
+
+
+@dataclass(frozen=True)
+class Diffusion(Suffix.__mro__[1]):
+    """Block diffusion: a noised text, and behind it the clean one that shows what is hidden, under several masks."""
+
+    name, paired, segments, special_tokens, token_types = "diffusion", False, 1, 0, 1
+    writes, heads = "nothing", ("token",)
+
+    fault: str = ""
+
+    def lengths(self, tokens):
+        return 2 * tokens
+
+    def __call__(self, text, rng):
+        n = len(text.tokens)
+        places = np.flatnonzero(rng.random(n) < 0.7)
+        noised = text.tokens.copy()
+        if self.fault != "hides nothing":
+            noised[places] = text.special.mask
+        tokens, read = np.concatenate([noised, text.tokens]), places
+        if self.fault == "clean first":
+            tokens, read = np.concatenate([text.tokens, noised]), places + n
+        targets = {TOKEN: ExampleTargets.at(read, text.tokens[places])}
+        mask = DIFFUSION[self.fault][0](n)
+        return Example(self.name, tokens, np.tile(np.arange(n), 2), np.zeros(2 * n, int), mask, targets)
+
+
+def one_block_too_far(n):
+    """A noised block sees its own clean block."""
+    right = masks.block_diffusion(n, 2)
+    noised = (torch.arange(2 * n) < n).long()
+    return masks.AttentionMask(right.query_step + noised, right.key_start, right.key_stop + noised)
+
+
+DIFFUSION = {
+    "": (lambda n: masks.block_diffusion(n, 2), None),
+    "all seen": (lambda n: masks.bidirectional(2 * n), "sees its own label at index"),
+    "one block too far": (one_block_too_far, "sees its own label at index"),
+    "clean first": (lambda n: masks.bidirectional(2 * n), "sees its own label at index"),
+    "passed on": (lambda n: masks.sliding_window(2 * n, 3, 3), "sees its own label at index"),
+    "hides nothing": (lambda n: masks.block_diffusion(n, 2), "every token that it predicts stands unhidden"),
+}
+
+
+@pytest.mark.parametrize("fault", DIFFUSION)
+def test_a_copy_of_the_label_is_found_wherever_it_stands(fault):
+    if fault == "":
+        check_objective(Diffusion())
+        return
+    with pytest.raises(UnifiedError, match=f"objective diffusion leaks: .*{DIFFUSION[fault][1]}"):
+        check_objective(Diffusion(fault=fault))
+
+
+@pytest.mark.parametrize("kind", ["prefix_lm", "target_next", "deshuffling", "random_spans", "xlnet"])
+def test_a_mask_that_shows_all_is_a_leak_of_what_is_predicted_in_an_order(kind):
+    known = OBJECTIVES[kind]
+
+    class Seen(known):
+        def examples(self, texts, draws):
+            made = super().examples(texts, draws)
+            start = np.minimum(made.steps.key_start, 1)
+            return replace(
+                made, steps=replace(made.steps, query_step=made.steps.ends.repeat(made.lengths) - 1, key_start=start)
+            )
+
+    with pytest.raises(UnifiedError, match=f"objective {kind} leaks: the prediction at index"):
+        check_objective(Seen())
+
+
+@pytest.mark.parametrize("text", [*OBJECTIVES, *OTHERS])
+def test_objectives_of_the_library_are_judged_for_leaks(text):
+    """With other tokens and equal random numbers their examples differ by nothing else, so that copies can be told."""
+    objective = parse_objectives(text).objectives[0]
+    texts = next(sample_texts(objective))
+    draws = Draws.of(1, 1, randomness.EXAMPLE, np.arange(len(texts)))
+    one, other = (objective.examples(texts_of_other_tokens(texts, seed), draws) for seed in (1, 2))
+    assert np.array_equal(one.lengths, other.lengths) and np.array_equal(one.steps.key_start, other.steps.key_start)
+    assert one.targets.keys() == other.targets.keys() and len(one.targets[TOKEN]) > 20
+    for head in one.targets:
+        assert np.array_equal(one.targets[head].index, other.targets[head].index)
+    assert (one.targets[TOKEN].labels != other.targets[TOKEN].labels).mean() > 0.3
+
+
+# ---------------------------------------------------------------- runs
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_documents(tmp_path / "train", numbered_documents(random_sizes(np.random.default_rng(0), 12, 8, 12)))
+
+
+def test_rows_are_not_made_of_an_objective_that_breaks_its_word(file):
+    texts = DocumentTexts(file, SPECIAL)
+    for fault, message in (("passed on", "suffix leaks"), ("types", "suffix has 6 among its token_types")):
+        with pytest.raises(UnifiedError, match=f"objective {message}"):
+            RowDataset(texts, Mixture((Reads(), Wrong(fault=fault)), (1.0, 1.0)), 64, seed=1)
+    assert len(RowDataset(texts, Mixture((Reads(), Suffix()), (1.0, 1.0)), 64, seed=1)) > 0
+
+
+@pytest.mark.parametrize("fault", sorted({*FAULTS} - {"sentinel"}))  # the sentinel is one of the small vocabulary
+def test_a_refusal_names_the_objective_as_the_mixture_does(file, fault):
+    mixture = Mixture((Suffix(), Wrong(fault=fault)), (1.0, 1.0), ("first", "second"))
+    with pytest.raises(UnifiedError, match="^objective second "):
+        RowDataset(DocumentTexts(file, SPECIAL), mixture, 64, seed=1)
+
+
+def test_a_refused_declaration_names_the_objective_as_the_mixture_does():
+    with pytest.raises(UnifiedError, match="^objective second: token_types must be .*, got 0"):
+        Mixture((Suffix(), NoTypes()), (1.0, 1.0), ("first", "second"))
+
+
+@dataclass(frozen=True)
+class NoTypes(Suffix):
+    token_types: int = 0
+
+
+@dataclass(frozen=True)
+class WrongStreams(XLNet):
+    """XLNet whose queries see what they predict."""
+
+    def examples(self, texts, draws):
+        made = super().examples(texts, draws)
+        steps = replace(made.steps, query_step=made.steps.query_step + 1, key_stop=made.steps.key_stop + 1)
+        return replace(made, steps=replace(steps, ends=steps.ends + 1))
+
+
+def test_streams_are_not_made_of_an_objective_that_breaks_its_word(file):
+    with pytest.raises(UnifiedError, match="objective xlnet leaks"):
+        StreamDataset(RunningText(file, SPECIAL), WrongStreams(), None, 32, seed=1)
+    with pytest.raises(UnifiedError, match="objective mine leaks"):
+        StreamDataset(RunningText(file, SPECIAL), WrongStreams(), None, 32, seed=1, name="mine")
+    with pytest.raises(UnifiedError, match="objective mine: reuse 16 leaves no room"):
+        StreamDataset(RunningText(file, SPECIAL), XLNet(reuse=16), None, 18, seed=1, name="mine")
+    with pytest.raises(UnifiedError, match="objective mine reads single texts"):
+        StreamDataset(RunningText(file, SPECIAL), Suffix(), None, 32, seed=1, name="mine")
+
+
+def test_a_leak_is_refused_before_any_training(tmp_path):
+    data = fairseq.documents(tmp_path / "data", np.random.default_rng(0))
+    options = ("--batch-size", 4, "--max-update", 1, "--objectives", f"mine={__name__}:Wrong(fault='passed on')")
+    result = fairseq.train(data, tmp_path / "model", *options, check=False)
+    fairseq.assert_refused(result, "objective mine leaks: the ")
+    assert "| train_inner |" not in result.stdout + result.stderr

@@ -1,0 +1,89 @@
+"""Checkpoint files as fairseq's commands meet them: malicious, truncated, killed in mid-copy."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support import fairseq_runs as fairseq
+
+
+class Touch:
+    """Unpickling this makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.path),))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    return fairseq.pairs(tmp_path_factory.mktemp("pairs"), lambda row: row, rng, {"train": 20, "valid": 5, "test": 5})
+
+
+@pytest.mark.parametrize("command", ["generate", "train"])
+@pytest.mark.parametrize("kind", ["malicious", "truncated"])
+def test_a_bad_checkpoint_is_refused_by_name_and_not_run(data, tmp_path, command, kind):
+    path, trap = tmp_path / "model.pt", tmp_path / "executed"
+    torch.save({"cfg": None, "model": {"weight": torch.zeros(1000)}, "extra": Touch(trap)}, path)
+    if kind == "truncated":
+        path.write_bytes(path.read_bytes()[:-1000])
+    if command == "generate":
+        result = fairseq.run("generate", data, *fairseq.PLUGINS, "--path", path, "--cpu", check=False)
+    else:
+        result = fairseq.train(data, tmp_path / "save", "--restore-file", path, "--batch-size", 2, check=False)
+    assert result.returncode != 0
+    assert not trap.exists()
+    message = [line for line in result.stderr.splitlines() if line.startswith("unified_lm: error:")]
+    assert len(message) == 1 and str(path) in message[0], result.stderr[-800:]
+    assert "Traceback" not in result.stderr
+
+
+COPY = """
+import sys
+sys.path.insert(0, {root!r})
+from fairseq_plugins.checkpoints import copy_atomically
+copy_atomically({source!r}, {target!r}, overwrite=True)
+"""
+
+
+def test_a_kill_while_a_checkpoint_is_copied_leaves_the_old_one(tmp_path):
+    source, target = tmp_path / "checkpoint_1_10.pt", tmp_path / "checkpoint_last.pt"
+    torch.save({"old": torch.ones(3)}, target)
+    torch.save({"new": torch.zeros(10_000_000)}, source)
+    code = COPY.format(root=str(fairseq.ROOT), source=str(source), target=str(target))
+    process = subprocess.Popen([sys.executable, "-c", code], env=fairseq.environment())
+    part = f"{target}.{process.pid}.part"
+    deadline = time.time() + 60
+    while process.poll() is None and time.time() < deadline:
+        if os.path.exists(part) and os.path.getsize(part) > 1_000_000:
+            os.kill(process.pid, signal.SIGKILL)
+            break
+    assert process.wait() == -signal.SIGKILL, "the copy was over before it could be killed"
+    assert list(torch.load(target, weights_only=True)) == ["old"]
+    subprocess.run([sys.executable, "-c", code], env=fairseq.environment(), check=True)
+    assert list(torch.load(target, weights_only=True)) == ["new"]
+
+
+def test_a_moving_average_of_the_weights_is_kept(data, tmp_path):
+    save = tmp_path / "save"
+    average = ("--store-ema", "--ema-decay", 0.75, "--batch-size", 1, "--save-interval-updates", 1)
+    fairseq.train(data, save, *average, "--max-update", 2)
+    fairseq.train(data, save, *average, "--max-update", 3)  # resumed
+    states = [torch.load(save / f"checkpoint_1_{update}.pt", weights_only=True) for update in (1, 2, 3)]
+    for before, after in zip(states, states[1:], strict=False):
+        old, new = before["extra_state"]["ema"], after["extra_state"]["ema"]
+        assert old.keys() == new.keys() == after["model"].keys()
+        for name, weight in after["model"].items():
+            expected = weight if name == "dictionary_version" else 0.75 * old[name] + 0.25 * weight
+            torch.testing.assert_close(new[name], expected, rtol=1e-5, atol=1e-7)

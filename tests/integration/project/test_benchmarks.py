@@ -1,0 +1,259 @@
+"""The benchmarks' programs at debug size: what they count is what they say, and every set's commands are understood."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from unified import masks
+from unified.data.token_files import TokenFile
+from unified.data.vocabulary import Vocabulary
+from unified.masks import AttentionMask
+from unified.planning.documents import DocumentTexts
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+NAMES = [path.stem for path in BENCHMARKS.glob("*.py")]
+SMALLEST = ("--rounds", "1", "--threads", "1")
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """Imports a program; names such as ``run`` belong to others again afterwards."""
+    before = {name: sys.modules.pop(name) for name in NAMES if name in sys.modules}
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    threads = torch.get_num_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    yield importlib.import_module
+    torch.set_num_threads(threads)
+    for name in NAMES:
+        sys.modules.pop(name, None)
+    sys.modules.update(before)
+
+
+@pytest.fixture
+def lines(monkeypatch, capsys):
+    """Runs a program's ``main`` with options and gives its lines by name, points of curves by name and place."""
+
+    def call(program, *options) -> dict:
+        monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, options)])
+        program.main()
+        found = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+        return {(one["benchmark"], one["at"]["value"]) if "at" in one else one["benchmark"]: one for one in found}
+
+    return call
+
+
+def test_every_command_of_the_sets_is_understood(benchmark, monkeypatch):
+    run, gpu = benchmark("run"), benchmark("gpu")
+    parse = argparse.ArgumentParser.parse_args
+
+    def understood(parser):
+        parse(parser)
+        raise StopIteration
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", understood)
+    for program, *options in [*run.CPU, *run.FULL, *gpu.SET]:
+        monkeypatch.setattr(sys, "argv", [program, *options])
+        with pytest.raises(StopIteration):
+            benchmark(program.removesuffix(".py")).main()
+
+
+def test_a_program_that_takes_too_long_is_ended(benchmark, monkeypatch, tmp_path):
+    run = benchmark("run")
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(run, "HERE", tmp_path)
+    with pytest.raises(SystemExit, match="slow.py: ended with -9"):
+        run.run(["slow.py"], tmp_path / "lines", limit=0.2)
+
+
+# ------------------------------------------------------------------ memory
+
+
+def test_peaks_are_those_of_what_was_allocated(benchmark):
+    resident = benchmark("resident")
+    # A fresh process: one that has freed memory would take that again.
+    counted = (
+        "import numpy as np; from resident import forget_peak, resident; forget_peak(); before = resident();"
+        f"np.ones({150 * 10**6}, dtype=np.uint8); print(resident('VmHWM') - before)"
+    )
+    found = subprocess.run([sys.executable, "-c", counted], cwd=BENCHMARKS, capture_output=True, text=True, check=True)
+    assert 148 <= int(found.stdout) / 1e6 < 170
+    grandchild = f"import numpy as np; x = np.ones({150 * 10**6}, dtype=np.uint8); import time; time.sleep(1)"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
+    with subprocess.Popen([sys.executable, "-c", child]) as process, resident.TreePeak(process.pid) as tree:
+        process.wait()
+    assert 148 <= tree.peak / 1e6 < 250
+
+
+def test_memory_of_a_step_holds_the_state_and_grows_linearly(benchmark, lines, monkeypatch):
+    memory = benchmark("memory")
+    assert memory.growth([1, 2, 4, 8], [10, 11, 13, 17]) == 1
+    assert memory.growth([1, 2, 4], [1, 4, 16]) == 2  # of quadratic growth
+    with pytest.raises(ValueError, match="rows of 64 and 128 tokens have equal peaks: give longer --lengths"):
+        memory.growth([64, 128, 256], [94, 94, 141])
+    monkeypatch.setattr(memory, "THEIRS", ())
+    found = lines(memory, "--size", "small", "--rows", 1, "--length", 32, "--lengths", 512, 1024, 2048, *SMALLEST)
+    ours = found["memory: ours"]
+    parameters = 6 * 12 * 384**2 + 31_000 * 384  # blocks and embeddings
+    assert ours["state"] == pytest.approx(16e-6 * parameters, rel=0.05)
+    assert ours["megabytes"] > ours["libraries"] + ours["state"]
+    # A block keeps for backward at least its inputs, queries, keys, values and the inner states: 9 times the states.
+    assert found["memory by length", 2048]["megabytes"] > 6 * 9 * 2048 * 384 * 4e-6
+
+
+# ------------------------------------------------------------------ preparation and start
+
+
+def test_preparation_and_the_encoding_alone_read_the_same_text(benchmark, lines, monkeypatch, tmp_path):
+    preparing = benchmark("preparing")
+    rng = np.random.default_rng(0)
+    (tmp_path / "pretrain_wiki").mkdir()
+    words = ["".join(map(chr, rng.integers(97, 123, rng.integers(2, 9)))) for _ in range(300)]
+    documents = ["\n".join(" ".join(rng.choice(words, 20)) for _ in range(4)) + "\n\n" for _ in range(80)]
+    with lzma.open(tmp_path / "pretrain_wiki" / "train-00.jsonl.xz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in documents)
+    monkeypatch.setenv("UNIFIED_DATA", str(tmp_path))
+    found = lines(preparing, "--megabytes", 0.03, "--vocabulary-size", 200, *SMALLEST)
+    assert set(found) == {
+        "prepare / encoding alone", "prepare, beyond its start / encoding alone", "prepare: memory"
+    }  # fmt: skip
+    assert found["prepare / encoding alone"]["seconds"]["ours"] > 0
+    assert 20 < found["prepare: memory"]["megabytes"] < 1000
+    chunks = preparing.paragraphs(preparing.documents([tmp_path / "pretrain_wiki" / "train-00.jsonl.xz"]))
+    assert [text for chunk in chunks for text in chunk] == [
+        line for text in documents for line in text.split("\n") if line
+    ]
+
+
+def test_without_data_nothing_is_measured(benchmark, lines, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("UNIFIED_DATA", str(tmp_path))
+    assert lines(benchmark("preparing")) == {}
+
+
+def test_training_starts_on_the_corpus_that_is_written(benchmark, tmp_path):
+    start = benchmark("start")
+    start.write_corpus(tmp_path, 300_000)
+    file, vocabulary = TokenFile(tmp_path / "train"), Vocabulary.load(tmp_path / "dict.txt")
+    file.check_ids(vocabulary.listed)
+    texts = DocumentTexts(file, vocabulary.special)
+    assert 300_000 <= file.token_count < 1_300_000 and texts.document_count > 100
+    assert 1_000 < file.token_count / texts.document_count < 6_000
+    seconds, megabytes, used = start.start_of(tmp_path)
+    assert 0 < seconds and 100 < megabytes < 1500 and used > 1
+
+
+# ------------------------------------------------------------------ generation and growth
+
+
+def test_files_to_generate_from_have_mixed_lengths_and_unequal_work_is_refused(benchmark, tmp_path):
+    generating = benchmark("generating")
+    generating.write_pairs(tmp_path, sentences=200, longest=440, written=5)
+    sizes = TokenFile(tmp_path / "test.src-tgt.src").sizes - 1
+    assert len(sizes) == 200 and 8 <= sizes.min() < 100 and 300 < sizes.max() <= 440
+    assert set(TokenFile(tmp_path / "test.src-tgt.tgt").sizes) == {6}
+    printed = "… | Translated 1,600 sentences (8,000 tokens) in 12.5s (10.1 sentences/s, 50.3 tokens/s)"
+    assert generating.decoding(printed) == (8000, 12.5)
+    calls = {name: generating.Generation([], [1.0], [count]) for name, count in (("ours", 80), ("fairseq", 81))}
+    with pytest.raises(SystemExit, match="unequal work"):
+        generating.require_equal_work(calls)
+
+
+def test_growth_has_a_point_for_every_size(benchmark, lines):
+    growth = benchmark("growth")
+    options = ("--curves", "beam", "vocabulary", "--tokens", 512, "--vocabularies", 100, 200, "--beams", 1, 3)
+    found = lines(growth, *options, "--sentences", 2, "--written", 2, *SMALLEST)
+    cache = [found["growth with the beam: megabytes of the source cache", beam]["megabytes"] for beam in (1, 3)]
+    # Keys and values of begin and 256 tokens, in six layers of width 384.
+    assert cache[0] == cache[1] == pytest.approx(2 * 6 * 2 * 257 * 384 * 4e-6, abs=1e-3)
+    assert found["growth with the beam: source cache of beam 3 / 1"]["holds"]
+    assert all(("growth with the vocabulary: seconds", size) in found for size in (100, 200))
+    batch = growth.packed(tokens=64, row=32, document=8)
+    assert batch.tokens.shape == (2, 32) and set(batch.mask.query_documents().flatten().tolist()) == {0, 1, 2, 3}
+
+
+# ------------------------------------------------------------------ cards
+
+
+def test_masks_of_equal_area(benchmark):
+    cost = benchmark("mask_cost")
+    for name, row in cost.mask_kinds(512, np.random.default_rng(0)).items():
+        area = cost.area_of(row)
+        other = cost.unmasked_of_area(512, area)
+        assert sum(mask.query_length for mask in other) == 512
+        assert cost.area_of(other) == pytest.approx(area, rel=0.05), name
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_correctness_of_the_set_for_cards_passes_here_and_finds_faults(benchmark, monkeypatch, capsys):
+    gpu = benchmark("gpu")
+    assert gpu.correctness(torch.device("cpu"), 160, 16)
+    right = AttentionMask.block_mask
+    causal = masks.batch([masks.left_to_right(160)])
+    monkeypatch.setattr(AttentionMask, "block_mask", lambda mask: right(causal))
+    assert gpu.wrong_pairs(causal) == 0
+    assert gpu.wrong_pairs(masks.batch([masks.bidirectional(160)])) == 128 * 32  # the block that a causal mask hides
+    monkeypatch.setattr(AttentionMask, "block_mask", lambda mask: right(mask.without_self()))
+    assert not gpu.correctness(torch.device("cpu"), 160, 16)
+
+
+def test_without_a_card_the_set_says_so(benchmark, lines):
+    if torch.cuda.is_available():
+        pytest.skip("there is a card")
+    with pytest.raises(SystemExit, match="torch sees no CUDA card"):
+        lines(benchmark("gpu"))
+
+
+# ------------------------------------------------------------------ scale
+
+
+def test_scale_follows_from_its_formulas(benchmark):
+    scale = benchmark("scale")
+    machine = scale.Machine(large_tokens=1000, at_once=512, inside=100, between=10)
+    large = scale.System("x", 24, 1024, (scale.Stage(updates=36, sequences=10, length=512),))
+    assert scale.hours(large, 1, machine) == pytest.approx(36 * 5.12 / 3600)  # of 5,120 tokens, 1,000 a second
+    # Six operations a parameter of the blocks and a token, and attention.
+    alone = 6 * 24 * 12 * 1024**2 + 12 * 24 * 512 * 1024
+    head = 6 * 0.15 * (1024**2 + 1024 * 30_522)
+    assert large.operations(512) == pytest.approx(alone + head)
+    # Within a node each card sends 2 x 7/8 of the bytes; between two nodes once the bytes.
+    assert scale.reduction(1e9, 8, machine) == pytest.approx(2 * 7 / 8 / 100)
+    assert scale.reduction(1e9, 16, machine) == pytest.approx(2 * 7 / 8 / 100 + 1 / 10)
+    assert scale.reduction(1e9, 1, machine) == 0
+    for system in scale.SYSTEMS:
+        for one, several in ((1, 8), (8, 64)):
+            assert 1 / 9 < scale.hours(system, several, machine) / scale.hours(system, one, machine)
+        assert scale.efficiency(system, scale.limit(system, machine), machine) >= scale.WORTH
+    unilm = next(system for system in scale.SYSTEMS if system.name.startswith("UniLM"))
+    # UniLM, section 2.4: seven hours for 10,000 updates on 8 V100.
+    assert scale.hours(unilm, 8, scale.MACHINES["v100"]) == pytest.approx(77 * 7, rel=0.02)
+
+
+def test_the_tables_of_scale_md_are_those_of_the_program(benchmark):
+    scale = benchmark("scale")
+    page = (BENCHMARKS.parent / "docs" / "background" / "scale.md").read_text(encoding="utf-8")
+    for machine in scale.MACHINES.values():
+        assert scale.table(machine) in page and scale.settings(machine) in page
+
+
+def test_choices_measure_each_beside_its_absence(benchmark, lines):
+    found = lines(benchmark("choices"), "--rows", 1, "--length", 32, *SMALLEST)
+    assert len(found) == 8 and all(line["kind"] == "ratio" and line["ratio"] > 0 for line in found.values())
+    choices = benchmark("choices")
+    with choices.torchs_dropout():
+        from unified.kernels.cpu.dropout import Dropout
+
+        torch.manual_seed(0)
+        ours = Dropout(0.5)(torch.ones(64))
+        torch.manual_seed(0)
+        assert torch.equal(ours, torch.nn.functional.dropout(torch.ones(64), 0.5))
+    torch.manual_seed(0)
+    assert not torch.equal(Dropout(0.5)(torch.ones(64)), ours)

@@ -1,0 +1,348 @@
+"""Tasks of writing by their names: from official files to `unified finetune` and `predict`, `.ask`, `.summarize`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.integration.cli.test_task_commands import broken_run
+from tests.support import fairseq_runs as fairseq
+from tests.support.task_folders import language_model, tokenizer, vocabulary
+from unified import UnifiedLM
+from unified.cli import main
+from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths
+from unified.reports.result_tables import tables
+from unified.reports.results import read_results
+from unified.tasks.catalogue import TASKS, task_named
+from unified.tasks.composing import ask, summarize
+from unified.tasks.datasets.conversation import answer_pairs
+from unified.tasks.datasets.question_generation import question_pairs
+from unified.tasks.datasets.squad import read_squad_file
+from unified.tasks.finetuning import Start
+from unified.tasks.jobs import job_of
+from unified.tasks.metrics import score_generation, score_question_generation
+from unified.tasks.metrics.coqa import score_coqa
+from unified.tasks.metrics.summaries import POST_PROCESSING
+from unified.tasks.settings import Training
+from unified.tasks.windows import TokenCounter
+from unified.tasks.writing import Room, Writer, WritingItem, WritingTask
+from unified.tasks.writing_scores import score_answers, score_questions, score_texts
+
+NAMES = [f"w{i}" for i in range(8)]
+COLOURS = [f"w{i}" for i in range(8, 16)]
+MORE = ["colour", "has", "is", "which", ".", "?", "|"]
+ROOM = Room(TokenCounter(str.split), 100)
+
+
+def squad_file(path: Path, passages: int, seed: int) -> None:
+    """Articles of a passage with four names, each with a colour of its own; every name is asked about.
+
+    Who reads the passage alone can guess the name, and is right in one of four cases.
+    """
+    rng = np.random.default_rng(seed)
+    articles = []
+    for number in range(passages):
+        chosen = list(zip(rng.permutation(NAMES)[:4].tolist(), rng.permutation(COLOURS)[:4].tolist(), strict=True))
+        context = " ".join(f"{name} is {colour} ." for name, colour in chosen)
+        questions = [
+            {"id": f"{seed}.{number}.{name}", "question": f"which colour has {name} ?",
+             "answers": [{"text": name, "answer_start": context.index(name)}]}
+            for name, _ in chosen
+        ]  # fmt: skip
+        articles.append({"title": f"{seed}.{number}", "paragraphs": [{"context": context, "qas": questions}]})
+    path.write_text(json.dumps({"version": "1.1", "data": articles}))
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory):
+    """Folder of everything, and what `unified finetune` printed."""
+    folder = tmp_path_factory.mktemp("asker")
+    (folder / "squad").mkdir()
+    squad_file(folder / "squad" / "train-v1.1.json", 880, 0)
+    squad_file(folder / "squad" / "dev-v1.1.json", 25, 1)
+    language_model(folder / "start", *MORE, width=64, initializer_range=0.125)
+    words = [
+        "finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", folder / "run",
+        "--epochs", 2, "--batch-size", 16, "--learning-rate", 3e-3, "--longest", 96, "--fairseq", "--log-format json",
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "unified.cli", *map(str, words)]
+    result = subprocess.run(command, cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return folder, result
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_questions_are_learnt_from_one_command(asker):
+    folder, result = asker
+    (kept,) = read_results([folder / "run"])
+    assert kept["scores"]["test"]["bleu4"] > 95 and kept["scores"]["test"]["questions"] == 100
+    assert "UniLM large (published)" in tables([kept]) and kept["task"] == "squad_qg"
+    printed = shlex.split(result.stdout.splitlines()[0])
+    assert kept["command"] == printed
+    # 792 of 880 articles are for training, ten epochs of batches of 16 were cut to two.
+    assert printed[printed.index("--max-update") + 1] == str(2 * 792 * 4 // 16)
+    assert printed[printed.index("--max-source") + 1] == str(96 - 48 - 3)
+    dev = read_squad_file(folder / "squad" / "dev-v1.1.json")
+    wanted = {question.id: question.text for paragraph in dev for question in paragraph.questions}
+    found = {one["id"]: one["text"] for one in lines(folder / "run" / "predictions.test.jsonl")}
+    assert found.keys() == wanted.keys()
+    assert sum(found[name] == text for name, text in wanted.items()) >= 95
+    assert set(json.loads((folder / "run" / "results.json").read_text())["data"]) == {
+        "train.jsonl", "valid.jsonl", "test.jsonl"
+    }  # fmt: skip
+
+
+def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path, monkeypatch):
+    folder, _ = asker
+    dev = read_squad_file(folder / "squad" / "dev-v1.1.json")
+    asked = [(p.context, q.answers[0]) for p in dev[:5] for q in p.questions]
+    rows = [{"context": context, "answer": answer.text, "start": answer.start} for context, answer in asked]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output = tmp_path / "out.jsonl"
+    words = ["predict", "squad_qg", str(tmp_path / "in.jsonl"), "--model", str(folder / "run"), "--output", str(output)]
+    assert main(words) == 0
+    lm = UnifiedLM.from_pretrained(folder / "run")
+    found = lines(output)
+    assert [one["id"] for one in found] == [str(i) for i in range(1, 21)]
+    assert [one["text"] for one in found] == [ask(lm, c, a.text, start=a.start) for c, a in asked]
+    # A broken run goes on where it stopped.
+    complete = output.read_text()
+    broken_run(monkeypatch, *words)
+    partial = Path(f"{output}.partial")
+    partial.write_text("".join(complete.splitlines(keepends=True)[:7]) + '{"id": "br')
+    output.unlink()
+    assert main(words) == 0 and output.read_text() == complete and not partial.exists()
+    capsys.readouterr()
+    assert main(["predict", "squad_qg", "--model", str(folder / "run"), json.dumps(rows[0])]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == found[0]["text"]
+
+
+def test_what_is_not_read_is_said(asker, capsys):
+    folder, _ = asker
+    lm = UnifiedLM.from_pretrained(folder / "run")
+    text = "w1 is w9 . " * 30
+    assert (lm.lengths.max_source, lm.lengths.max_target) == (45, 48)
+    with pytest.warns(UserWarning, match="1 of 2 texts have more than 45 tokens"):
+        found = summarize(lm, [text, "w1 is w9 ."], beam=2)
+    assert found == lm.generate(
+        [" ".join(text.split()[:45]), "w1 is w9 ."], beam=2, no_repeat_ngram=3, max_length=48
+    )  # fmt: skip
+    assert main(["predict", "texts", "--model", str(folder / "run"), json.dumps({"source": text})]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["cut"] == 120 - 45
+    assert printed.err.endswith("predict: 1 of 1 texts were cut; the model reads the first 45 tokens of a source\n")
+    with pytest.raises(UnifiedError, match="got one text"):
+        summarize(lm, text)
+    # Of a conversation the source has 22 words of history and question, the separator, and a chunk of 22 words.
+    item = {"context": text, "question": "which colour has w1 ?", "history": [["w2 w3", "w4"]] * 10}
+    assert main(["predict", "coqa_free", "--model", str(folder / "run"), json.dumps(item)]) == 0
+    assert json.loads(capsys.readouterr().out)["cut"] == 30 + 5 - 22 + 120 - 22
+    item = {"context": "w1 is w9 .", "question": "which colour has w1 ?"}
+    assert main(["predict", "coqa_free", "--model", str(folder / "run"), json.dumps(item)]) == 0
+    assert "cut" not in json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *words) -> str:
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2
+    return capsys.readouterr().err
+
+
+def test_refusals(asker, capsys, tmp_path):
+    folder, _ = asker
+    model = ("--model", folder / "run")
+    assert "needs no head" in refused(capsys, "predict", "squad_qg", "{}", *model, "--head", "x")
+    assert "--max-tokens 4096: squad_qg is a task of writing, whose batches are 32 texts" in refused(
+        capsys, "predict", "squad_qg", "{}", *model, "--max-tokens", 4096
+    )
+    assert "no field 'answer'; its fields: 'context'" in refused(
+        capsys, "predict", "squad_qg", '{"context": "w1"}', *model
+    )
+    item = '{"context": "w1", "answer": "w2"}'
+    assert "line 1: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)
+    assert "'source' must be" in refused(capsys, "predict", "texts", '{"source": []}', *model)
+    finetune = ("finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", tmp_path)
+    assert "needs no head" in refused(capsys, *finetune, "--head", "classification")
+    assert "no settings of 'unilm'" in refused(capsys, *finetune, "--system", "unilm")
+    assert "no source has room" in refused(capsys, *finetune, "--longest", 51)
+    elsewhere = ("--data", tmp_path, "--init", folder / "start", "--output", tmp_path / "run")
+    assert "no file train-v1.1*.json*" in refused(capsys, "finetune", "squad_qg", *elsewhere)
+
+
+def test_a_separator_has_to_be_known(tmp_path):
+    task = task_named("cnn_dailymail")
+    with pytest.raises(UnifiedError, match="no piece for the separator"):
+        job_of(task, task.training, Start.of(language_model(tmp_path / "a", max_positions=768)), tmp_path)
+    job_of(task, task.training, Start.of(language_model(tmp_path / "b", *MORE, max_positions=768)), tmp_path)
+
+
+def test_tables_are_extended(tmp_path):
+    """UniLM's six token types, and the positions of its 768 places; what is there already stays."""
+    task = task_named("cnn_dailymail")
+    for shape, wanted in (({}, (6, 768)), ({"token_types": 8, "max_positions": 900}, (8, 900))):
+        start = Start.of(language_model(tmp_path / str(wanted), *MORE, **shape))
+        config = job_of(task, task.training, start, tmp_path).config
+        assert (config.token_types, config.max_positions) == wanted
+
+
+@pytest.mark.parametrize(
+    ("lengths", "read"),
+    [
+        (PairLengths(), 640),  # as published, where the model has learned no pairs
+        (PairLengths(700, 100, 100), 700),
+        (PairLengths(100, 20, 20), 100),
+        (PairLengths(0, 0, 60), 900 - 125 - 3),  # trained on whole sources: what the positions leave
+        (PairLengths(800, 0, 60), 900 - 125 - 3),
+    ],
+)
+def test_sources_are_read_as_in_fine_tuning(tmp_path, lengths, read):
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
+    lm.lengths = lengths
+    writer = Writer(lm, task_named("cnn_dailymail"))
+    assert writer.source_room == read
+    assert writer.config.max_length == min(125, lengths.max_target or 125)
+
+
+def test_marks_may_be_repeated(tmp_path):
+    """Ids of '.' and '|' for the rule against repeated trigrams, by the task's name."""
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
+    config = Writer(lm, task_named("cnn_dailymail")).config
+    known = vocabulary(*MORE)
+    assert config.no_repeat_ignore == {known.index("."), known.index("|")}
+    assert (config.beam, config.no_repeat_ngram, config.length_penalty, config.max_length) == (5, 3, "unilm", 125)
+
+
+WRITING = [name for name, task in TASKS.items() if isinstance(task, WritingTask)]
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_published_settings_fit_a_row(name):
+    training = task_named(name).training
+    assert training.max_source + training.max_target + 3 <= training.longest
+    assert training.source_room == training.max_source
+    assert task_named(name).decoding["max_length"] <= training.max_target
+
+
+def test_splits_of_summaries(tmp_path):
+    rows = [{"document": f"Rain fell on day {i}. It was cold.", "summary": f"day {i} was wet"} for i in range(7)]
+    rows[3]["summary"] = ""
+    for name in ("train", "validation", "test"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    splits = task_named("gigaword").read(tmp_path, ROOM)
+    assert {split: len(items) for split, items in splits.items()} == {"train": 6, "valid": 6, "test": 6}
+    assert splits["test"][0] == WritingItem("1", "Rain fell on day 0. It was cold.", "day 0 was wet")
+    rows[5]["summary"] = 3
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UnifiedError, match=r"test.jsonl, line 6: field 'summary' holds a int"):
+        task_named("gigaword").read(tmp_path, ROOM)
+
+
+def test_sentences_of_the_oracle_reach_the_data_folder(tmp_path):
+    """`finetune cnn_dailymail` marks sentences, and its objective asks for them."""
+    rows = [{"article": "w1 is w2 .\nw3 has w4 .", "highlights": "w3 has w4"}] * 3
+    for name in ("train", "valid"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    start = Start.of(language_model(tmp_path / "start", *MORE, max_positions=768))
+    task = task_named("cnn_dailymail")
+    job = job_of(task, task.training, start, tmp_path / "run")
+    splits = job.read(tmp_path)
+    assert splits["train"][0].oracle == (1,) and splits["train"][0].sentences == (0, len("w1 is w2 . "))
+    assert list(job.data.glob("train.*.oracle.bin")) and "extractive=True" in " ".join(job.command(splits, 1, 0))
+    assert job.read(tmp_path) == splits  # made anew after a crash
+
+
+def test_questions_are_those_of_the_recipe(tmp_path):
+    """Windows of the task are those that question_pairs makes, in all three splits."""
+    squad_file(tmp_path / "train-v1.1.json", 20, 0)
+    squad_file(tmp_path / "dev-v1.1.json", 3, 1)
+    (tmp_path / "doclist-test.txt").write_text("0.3\n0.4\n")
+    train, dev = (read_squad_file(tmp_path / f"{part}-v1.1.json") for part in ("train", "dev"))
+    room = Room(TokenCounter(str.split), 12)
+    held = [p for p in train if p.title in ("0.3", "0.4")]
+    for name, valid, test in (("squad_qg_du", dev, held), ("squad_qg_reversed", held, dev)):
+        splits = task_named(name).read(tmp_path, room)
+        for part, items in ((valid, splits["valid"]), (test, splits["test"])):
+            expected = question_pairs(part, room.counter, 12)
+            assert [(i.id, i.source, i.target, i.group) for i in items] == [
+                (p.id, p.source, p.target, p.sentence) for p in expected
+            ]
+        assert len(splits["train"]) == 18 * 4
+    (tmp_path / "doclist-test.txt").unlink()
+    with pytest.raises(UnifiedError, match=r"doclist-test.txt: no such file"):
+        task_named("squad_qg_du").read(tmp_path, room)
+
+
+def test_turns_of_conversations(unified_data, tmp_path):
+    from unified.tasks.datasets.coqa import read_coqa_file
+
+    source = unified_data / "coqa_abg"
+    for name, file in (("train", "coqa_abg_val"), ("dev", "coqa_abg_test_part1")):
+        (tmp_path / f"coqa-{name}-v1.0.json.xz").symlink_to(source / f"{file}.json.xz")
+    room = Room(TokenCounter(str.split), 200)
+    items = task_named("coqa_free").read(tmp_path, room)["valid"]
+    turns = read_coqa_file(source / "coqa_abg_test_part1.json.xz")
+    pairs = list(answer_pairs(turns, room.counter, 96, 200))
+    assert [item.source for item in items] == [pair.source for pair in pairs] and len(items) > 500
+    assert [item.unread or 0 for item in items] == [pair.unread for pair in pairs] and any(
+        item.unread for item in items
+    )
+    turn = turns[0]
+    fields = {"context": turn.passage, "question": turn.question, "history": [list(said) for said in turn.history]}
+    assert task_named("coqa_free").item(fields, 1, room).source == items[0].source
+    made = task_named("coqa_free").official(items[:1], [{"id": items[0].id, "text": "red"}])
+    assert made == {"predictions.json": [{"id": turn.story, "turn_id": turn.number, "answer": "red"}]}
+
+
+def test_scores_are_those_of_the_metrics():
+    texts = ["What year was it?", "Who was (not) there?", "Who came?"]
+    items = [
+        WritingItem("1", "s", "What year was it?", group="A b."),
+        WritingItem("2", "s", "Who wasn't there?", group="C d."),
+        WritingItem("3", "s", "Who came then?", group="C d."),
+    ]
+    references = ["what year was it ?", "who was n't there ?", "who came then ?"]
+    plain = score_questions(items, texts, bert_words=False)
+    assert (
+        plain
+        == score_question_generation(
+            ["what year was it ?", "who was -lrb- not -rrb- there ?", "who came ?"],
+            references,
+            ["A b.", "C d.", "C d."],
+            form="penn-treebank",
+        ).to_dict()
+    )
+    apart = ["what year was it ?", "who was ( not ) there ?", "who came ?"]
+    signed = {"signature": plain["signature"].replace("penn-treebank", "bert-words")}
+    assert signed["signature"] != plain["signature"]
+    assert score_questions(items, apart, bert_words=True) == plain | signed
+    several = [WritingItem("1", "s", "four", ("four", "4")), WritingItem("2", "s", "no", ("no", "never"))]
+    answered = score_answers(several, ["4", "yes"], False)
+    assert answered.pop("signature") == "rules:coqa|refs:leave-one-out"
+    assert answered == score_coqa([["four", "4"], ["no", "never"]], ["4", "yes"])
+    scored = score_texts(several, ["4", "never"], False)
+    assert scored == score_generation(["4", "never"], [["four", "4"], ["no", "never"]]).to_dict()
+    rules, text = POST_PROCESSING["cnndm"], "He didn't pay the whole sum yet. | Too short."
+    item = WritingItem("1", "s", "He didn't pay the sum. | It was high then, too.")
+    cleaned = score_texts([item], [text], False, separator="|", post_processing="cnndm")
+    expected = score_generation(
+        [rules(text, "|")], [[rules.in_form(item.target, "|")]], sentence_separator="|"
+    ).to_dict()  # fmt: skip
+    assert cleaned == {**expected, "post_process": str(rules)} and "Too short" not in rules(text, "|")
+
+
+def test_changes_keep_what_belongs_to_writing():
+    from unified.tasks.catalogue import with_changes
+
+    training = with_changes(task_named("squad_qg").training, epochs=3, longest=None)
+    assert (training.epochs, training.longest, training.max_target) == (3, 512, 48)
+    assert isinstance(training, Training) and tokenizer(*MORE).encode("w1 ?") == ["w1", "?"]

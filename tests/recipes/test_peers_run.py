@@ -1,0 +1,129 @@
+"""Ours and the peer side by side: the runner at its debug size, and the peer of tasks that write."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import debug
+import pytest
+import torch
+
+from tests.recipes.test_recipes import load
+from unified.errors import UnifiedError
+from unified.reports.result_tables import tables
+from unified.reports.results import read_results
+from unified.tasks.catalogue import task_named
+from unified.tasks.datasets.texts import text_of
+from unified.tasks.heads import parse_head
+from unified.tasks.heads.items import read_items
+from unified.tasks.writing import WritingItem, WritingTraining
+from unified.tasks.writing_scores import score_texts
+from unified.tokenization import parts_of
+
+PEERS = Path(__file__).resolve().parents[2] / "recipes" / "peers"
+
+
+@pytest.fixture(scope="module")
+def runner():
+    return load(PEERS / "run.py")
+
+
+@pytest.fixture(scope="module")
+def compared(runner, tmp_path_factory) -> Path:
+    """The folder of a debug run."""
+    folder = tmp_path_factory.mktemp("compared")
+    runner.main([str(folder), "--size", "debug", "--together"])
+    return folder
+
+
+def test_the_debug_size_compares_both(compared):
+    """Tables hold what the results say, of equal data and as many updates."""
+    ours, theirs = (read_results([compared / "classification" / f"{name}-1"])[0] for name in ("ours", "transformers"))
+    assert ours["data"] == theirs["data"] and ours["task"] == theirs["task"]
+    assert str(theirs["updates"]) == ours["command"][ours["command"].index("--max-update") + 1] == "10"
+    text = (compared / "tables.md").read_text(encoding="utf-8")
+    assert text.startswith(tables([ours, theirs]))
+    name, seed, planned, *seconds = [cell.strip() for cell in text.strip().splitlines()[-2].strip("|").split("|")]
+    assert (name, seed, planned) == ("classification", "1", "10")
+    assert float(seconds[1]) == pytest.approx(theirs["seconds_per_update"], abs=1e-3) and float(seconds[0]) > 0
+
+
+def test_the_debug_size_compares_who_writes(compared):
+    """Ours, the encoder-decoder and the first sentences are scored by one function, of texts that are there to read."""
+    items = read_items(compared / "texts" / "plan" / "items" / "valid.jsonl", text_of)
+    for run in ("ours-1", "transformers-1", "lead"):
+        (result,) = read_results([compared / "texts" / run])
+        rows = (compared / "texts" / run / "predictions.valid.jsonl").read_text(encoding="utf-8").splitlines()
+        found = {row["id"]: row["text"] for row in map(json.loads, rows)}
+        expected = score_texts(items, [found[item.id] for item in items], True)
+        assert result["scores"] == {"valid": expected} and expected["sentences"] == 24
+    # The first "sentence" is all of the first part.
+    assert found == {item.id: parts_of(item.source)[0] for item in items}
+
+
+def test_the_encoder_decoder_reads_and_writes(tmp_path):
+    """Against what transformers makes of one item at a time."""
+    written, model = load(PEERS / "writing.py"), tmp_path / "model"
+    debug.make_model(model, (*debug.WORDS, "a", "##bc", "##b"))
+    training = WritingTraining(longest=30, max_source=12, max_target=6)
+    peer = written.EncoderDecoder(model, training)
+    items = [
+        WritingItem("1", ("w1 w2", "abc w3"), "w1 w2"),
+        WritingItem("2", " ".join(["w4"] * 20), " ".join(["w5"] * 9)),
+        WritingItem("3", "w6", "w6"),
+    ]
+    tokenizer = peer.tokenizer
+    first = peer.example(items[0])
+    assert tokenizer.convert_ids_to_tokens(first["input_ids"]) == (
+        ["[CLS]", "w1", "w2", "[SEP]", "a", "##bc", "w3", "[SEP]"]
+    )
+    assert tokenizer.convert_ids_to_tokens(first["labels"]) == ["w1", "w2", "[SEP]"]
+    second = peer.example(items[1])
+    assert (len(second["input_ids"]), len(second["labels"])) == (12 + 2, 6 + 1)
+    torch.manual_seed(0)
+    module = peer.model().eval()
+    batch = peer.collate([peer.example(item) for item in items])
+    losses = [module(**peer.collate([peer.example(item)])).loss for item in items]
+    counts = [len(peer.example(item)["labels"]) for item in items]
+    mean = sum(loss * count for loss, count in zip(losses, counts, strict=True)) / sum(counts)
+    assert module(**batch).loss.item() == pytest.approx(mean.item(), rel=1e-5)
+    task = replace(task_named("texts"), decoding={"beam": 2, "max_length": 5})
+    assert peer.texts(module, items, task, size=3) == [peer.texts(module, [item], task)[0] for item in items]
+
+
+def test_a_second_call_repeats_nothing(compared, runner, monkeypatch, capsys):
+    import steps
+
+    def refuse(*arguments, **keywords):
+        raise AssertionError(f"ran {arguments}")
+
+    monkeypatch.setattr(steps.subprocess, "Popen", refuse)
+    before = (compared / "tables.md").read_text(encoding="utf-8")
+    runner.main([str(compared), "--size", "debug"])
+    assert (compared / "tables.md").read_text(encoding="utf-8") == before
+    with pytest.raises(UnifiedError, match="begun with --model .*; name another folder"):
+        runner.main([str(compared), "--size", "debug", "--model", str(compared)])
+
+
+def test_results_of_other_data_are_refused(compared, runner, tmp_path):
+    paths = [compared / "classification" / f"{name}-1" / "results.json" for name in ("ours", "transformers")]
+    content = json.loads(paths[0].read_text())
+    (tmp_path / "results.json").write_text(json.dumps(content | {"data": {"train.jsonl": "other"}}))
+    runner.check_same_data(paths)
+    with pytest.raises(UnifiedError, match="are of different data"):
+        runner.check_same_data([tmp_path / "results.json", paths[1]])
+
+
+def test_sizes_and_names(runner, monkeypatch, tmp_path):
+    monkeypatch.delenv("UNIFIED_DATA", raising=False)
+    with pytest.raises(UnifiedError, match="set UNIFIED_DATA"):
+        runner.main([str(tmp_path)])
+    with pytest.raises(UnifiedError, match="--only names nothing; known: "):
+        runner.main([str(tmp_path), "--size", "debug", "--only", "nothing"])
+    for size in runner.SIZES.values():
+        assert len({pair.task for pair in size.pairs}) == len(size.pairs)
+        for pair in size.pairs:
+            task = task_named(pair.task)
+            assert pair.writes or parse_head(task.head).kind.name in load(PEERS / "finetune.py").PEERS

@@ -1,0 +1,205 @@
+"""Running fairseq's commands in a process of their own, as a user would."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.prepared_python import interpreter
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS = ("--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm")
+MODULES = {name: f"fairseq_cli.{name}" for name in ("train", "validate", "generate", "interactive", "preprocess")}
+MODULES["train_exactly"] = "tests.support.exact_training"
+TINY = (
+    "--arch", "unified_lm_tiny", "--criterion", "unified_lm", "--width", 64, "--tokens-per-sample", 64,
+    "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 1e-3, "--log-format", "json",
+    "--no-epoch-checkpoints", "--num-workers", 0, "--cpu", "--seed", 7,
+)  # fmt: skip
+
+# Prints as JSON every flag of fairseq's commands with the plug-ins, and the fields of our configs.
+_ASK = """
+import dataclasses, json, sys
+from fairseq import options
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
+
+folder = sys.argv.pop()
+lm = ["data", "--user-dir", folder, "--task", "unified_lm"]
+tasks = ["data", "--user-dir", folder, "--task", "unified_understanding"]
+model = ["--arch", "unified_lm_tiny", "--max-tokens", "1", "--lr-scheduler", "polynomial_decay"]
+adam, adamax = ["--optimizer", "unified_adam"], ["--optimizer", "unified_adamax"]
+asked = {
+    "fairseq-train": [
+        (options.get_training_parser, [*lm, "--criterion", "unified_lm", "--total-num-update", "1", *model, *adam]),
+        (options.get_training_parser,
+         [*tasks, "--criterion", "unified_understanding", "--total-num-update", "1", *model, *adam]),
+        (options.get_training_parser, [*lm, "--criterion", "unified_lm", "--total-num-update", "1", *model, *adamax]),
+    ],
+    "fairseq-generate": [(options.get_generation_parser, [*lm, "--path", "x"])],
+    "fairseq-interactive": [(lambda: options.get_generation_parser(interactive=True), [*lm, "--path", "x"])],
+    "fairseq-validate": [(options.get_validation_parser, [*lm, "--path", "x"])],
+    "fairseq-preprocess": [(options.get_preprocessing_parser, None)],
+}
+found = {}
+for command, ways in asked.items():
+    flags = set()
+    for make, words in ways:
+        parser = make()
+        if words is not None:
+            options.parse_args_and_arch(parser, words)  # adds what task, model, criterion and optimizer bring along
+        flags.update(flag for action in parser._actions for flag in action.option_strings)
+    found[command] = sorted(flags)
+registries = (TASK_DATACLASS_REGISTRY, MODEL_DATACLASS_REGISTRY, CRITERION_DATACLASS_REGISTRY)
+configs = [registry["unified_lm"] for registry in registries]
+configs += [OPTIMIZER_DATACLASS_REGISTRY[name] for name in ("unified_adam", "unified_adamax")]
+fields = {field.name for config in configs for field in dataclasses.fields(config)} - {"lr"}
+print("ANSWER" + json.dumps({"flags": found, "fields": sorted(fields)}))
+"""
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+@cache
+def _asked_of_fairseq() -> dict:
+    result = subprocess.run(
+        [sys.executable, "-c", _ASK, str(ROOT / "fairseq_plugins")],
+        capture_output=True, text=True, cwd=ROOT, env=environment(),
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    line = next(line for line in result.stdout.splitlines() if line.startswith("ANSWER"))
+    return json.loads(line.removeprefix("ANSWER"))
+
+
+def options_of_fairseq() -> dict[str, set[str]]:
+    """Options of fairseq's commands with the plug-ins, asked once in a process of its own."""
+    return {command: set(flags) for command, flags in _asked_of_fairseq()["flags"].items()}
+
+
+def fields_of_plugins() -> set[str]:
+    """Fields of the plug-ins' configurations of task, model, criterion and optimizers."""
+    return set(_asked_of_fairseq()["fields"])
+
+
+def start(command: str, *arguments, **keywords) -> subprocess.Popen:
+    words = [interpreter(), "-m", MODULES[command], *map(str, arguments)]
+    return subprocess.Popen(
+        words, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords
+    )
+
+
+def finish(process: subprocess.Popen, check: bool = True, feed: str | None = None) -> subprocess.CompletedProcess:
+    output, errors = process.communicate(feed, timeout=300)
+    result = subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+    if check and result.returncode:
+        raise AssertionError(f"{process.args} ended with {result.returncode}:\n{output[-3000:]}\n{errors[-3000:]}")
+    return result
+
+
+def run(command: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:
+    return finish(start(command, *arguments), check)
+
+
+def in_this_process(command: str, *arguments) -> None:
+    """fairseq's command without a process of its own, whose start takes seconds.
+
+    It prints and logs here, and a refusal is a SystemExit. Only for commands that do not train.
+    """
+    for name in ("models.unified_lm", "tasks.unified_lm", "tasks.unified_understanding"):
+        importlib.import_module(f"fairseq_plugins.{name}")
+    module = importlib.import_module(MODULES[command])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [f"fairseq-{command}", *map(str, arguments), "--cpu", "--num-workers", "0"])
+        if command == "validate":  # it would take away pytest's handlers of the log
+            patch.setattr(module, "reset_logging", lambda: None)
+        module.cli_main()
+
+
+def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.CompletedProcess:
+    return run("train", data, *PLUGINS, *TINY, "--save-dir", save, *arguments, check=check)
+
+
+def in_two_processes(*arguments, command: str = "train") -> subprocess.CompletedProcess:
+    """fairseq-train in two processes that train together; the result of the first."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = (
+        *arguments, "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn",
+        "--distributed-world-size", 2, "--distributed-init-method", f"tcp://127.0.0.1:{port}",
+    )  # fmt: skip
+    second = start(command, *words, "--distributed-rank", 1)
+    first = finish(start(command, *words, "--distributed-rank", 0))
+    finish(second)
+    return first
+
+
+def assert_refused(result: subprocess.CompletedProcess, says: str) -> None:
+    """Non-zero, one line of ours that says so, no traceback."""
+    assert result.returncode != 0
+    assert "Traceback" not in result.stdout + result.stderr, result.stderr[-2000:]
+    message = [line for line in result.stderr.splitlines() if line.startswith("unified_lm: error:")]
+    assert len(message) == 1 and says in message[0], result.stderr[-1000:]
+
+
+def logged(text: str, tag: str) -> list[dict]:
+    """The JSON statistics that fairseq printed under ``tag`` (train_inner, train, valid)."""
+    rows = []
+    for line in text.splitlines():
+        if f"| {tag} | {{" in line:
+            rows.append(json.loads(line[line.index("{") :]))
+    return rows
+
+
+def documents(folder: Path, rng: np.random.Generator, count: int = 40, symbols: int = 30) -> Path:
+    """A folder of plain fairseq-preprocess with random documents: no tokenizer, no [MASK] in its dictionary."""
+    text = folder / "text"
+    text.mkdir(parents=True)
+    for split, documents in (("train", count), ("valid", count // 4)):
+        lines = []
+        for _ in range(documents):
+            for _ in range(rng.integers(2, 8)):
+                lines.append(" ".join(f"w{w}" for w in rng.integers(symbols, size=rng.integers(4, 20))))
+            lines.append("")
+        (text / split).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run("preprocess", "--only-source", "--trainpref", text / "train", "--validpref", text / "valid",
+        "--destdir", folder / "bin", "--workers", 1)  # fmt: skip
+    return folder / "bin"
+
+
+def pairs(
+    folder: Path, rewrite, rng: np.random.Generator, sizes: dict[str, int], symbols: int = 12, lengths=(3, 9)
+) -> Path:
+    """A source/target folder of plain fairseq-preprocess: random symbols and what ``rewrite`` makes of them."""
+    text = folder / "text"
+    text.mkdir(parents=True)
+    for split, count in sizes.items():
+        sources = [[f"w{w}" for w in rng.integers(symbols, size=rng.integers(*lengths))] for _ in range(count)]
+        for language, rows in (("src", sources), ("tgt", [rewrite(row) for row in sources])):
+            (text / f"{split}.{language}").write_text("".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
+    run("preprocess", "-s", "src", "-t", "tgt", "--joined-dictionary", "--destdir", folder / "bin", "--workers", 1,
+        *(word for split in sizes for word in (f"--{split}pref", text / split)))  # fmt: skip
+    return folder / "bin"
+
+
+def exact_share(generated: str) -> float:
+    """Share of sentences whose hypothesis equals the reference in fairseq-generate's output."""
+    rows: dict[str, dict[str, str]] = {}
+    for line in generated.splitlines():
+        if line[:2] in ("T-", "H-"):
+            number, _, rest = line[2:].partition("\t")
+            rows.setdefault(number, {})[line[0]] = rest.split("\t")[-1]
+    return sum(row["T"] == row["H"] for row in rows.values()) / len(rows)

@@ -1,0 +1,216 @@
+"""A Python that has torch, fairseq and the library imported before a test asks for it.
+
+A fresh interpreter imports them for six seconds. One process for each process of pytest imports them once, waits, and
+forks itself for every command. A command so still has a process of its own: its own arguments, environment, folder and
+streams, its own exit status, and its own import of the plug-ins that ``--user-dir`` names. `interpreter()` is a program
+that is called as Python is; what is no command of ours, such as ``-c``, it leaves to a fresh Python.
+
+Tests of what a command imports, of the memory it takes, of variables that are read at import, and of signals other
+than a kill use a fresh Python: `sys.executable`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training")  # what their names begin with
+
+LIMIT = 300  # seconds that a command may take
+
+# The program that a test calls. It is read by a Python without its site packages, which starts in 20 milliseconds.
+CLIENT = """#!/bin/sh
+exec {python} -S -E -P {module} {python} {address} "$0" "$@"
+"""
+
+
+_calls = count()
+
+
+def interpreter() -> str:
+    """The path of a program to call as Python.
+
+    There are two, used in turn: two strings have the same hash in all commands of one, so a command whose result
+    depends on the order of a set would give the same result each time.
+    """
+    return _program(next(_calls) % 2) if sys.platform == "linux" else sys.executable
+
+
+@cache
+def _program(number: int) -> str:
+    """The first call in a process of pytest starts the process that has everything imported."""
+    folder = tempfile.TemporaryDirectory(prefix="prepared")
+    program, address = Path(folder.name, "python"), Path(folder.name, "socket")
+    program.write_text(CLIENT.format(python=sys.executable, module=Path(__file__), address=address))
+    program.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
+                   "PYTHONHASHSEED": str(number + 1), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # fmt: skip
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        server = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tests.support.prepared_python", str(listener.fileno())],
+            pass_fds=[listener.fileno()], stdin=subprocess.PIPE, cwd=ROOT, env=environment,
+        )  # fmt: skip
+
+    @atexit.register
+    def end() -> None:
+        server.stdin.close()  # it ends when its input does
+        try:
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+        folder.cleanup()
+
+    return str(program)
+
+
+def call(python: str, address: str, program: str, *words: str) -> None:
+    """Be the program: have the prepared process run a command, and end as the command ends."""
+    guarded = words[:1] == ("-P",)
+    rest = words[guarded:]
+    if rest[:1] != ("-m",) or not rest[1].startswith(COMMANDS):
+        os.execv(python, [python, *words])
+    path = [] if guarded or os.environ.get("PYTHONSAFEPATH") else [os.getcwd()]
+    request = {"module": rest[1], "words": rest[2:], "path": path, "folder": os.getcwd(),
+               "environment": dict(os.environ), "program": program}  # fmt: skip
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(LIMIT)  # when this process ends, so does the command
+        try:
+            connection.connect(address)
+        except OSError as error:
+            sys.exit(f"the prepared Python of the tests has ended: {error}; its errors are in the output of pytest")
+        socket.send_fds(connection, [b" "], [0, 1, 2])
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        answer = connection.recv(16)
+    status = int(answer) if answer else 1
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
+def serve(listener: socket.socket) -> dict | None:
+    """Returns a request in the process that is to fulfil it, and None in the first one when its input has ended."""
+    while True:
+        ready, _, _ = select.select([listener, 0], [], [])
+        if 0 in ready:
+            return None
+        connection, _ = listener.accept()
+        if os.fork():
+            connection.close()
+            continue
+        listener.close()
+        _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+        with connection.makefile("rb") as lines:
+            request = json.loads(lines.readline())
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        worker = os.fork()
+        if worker:
+            for stream in (0, 1, 2, *streams):
+                os.close(stream)
+            watch(worker, connection)
+        connection.close()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        return request
+
+
+def watch(worker: int, connection: socket.socket) -> None:
+    """Sends the exit status of the worker; kills it when its caller has been killed. Ends this process."""
+    ended = os.pidfd_open(worker)
+    ready, _, _ = select.select([ended, connection], [], [])
+    if ended not in ready:
+        os.kill(worker, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
+    try:
+        connection.sendall(str(status).encode())
+    except OSError:
+        pass  # the caller is gone
+    os._exit(0)
+
+
+def prepare() -> None:
+    """Import what commands need, without the plug-ins and without leaving a set-up of the log."""
+    import logging
+    import multiprocessing.spawn  # noqa: F401  keeps the path of the true Python
+
+    logging.getLogger().addHandler(logging.NullHandler())  # else fairseq sets up a log of its own
+
+    import fairseq.checkpoint_utils
+    import fairseq.options
+    import fairseq.quantization_utils
+    import fairseq.tasks
+    import fairseq.trainer  # noqa: F401
+    import tokenizers  # noqa: F401
+    import torch._dynamo  # noqa: F401  by every optimizer of torch, which takes three seconds
+
+    import unified.inference.language_model  # noqa: F401  imports most of the library
+
+    logging.getLogger().handlers.clear()
+
+
+def main(listener: socket.socket) -> None:
+    prepare()
+    if len(os.listdir("/proc/self/task")) != 1:
+        sys.exit("the imports have started threads: a process that has threads must not be forked")
+    gc.freeze()  # a collection in a fork would copy every page
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that watch
+    request = serve(listener)
+    if request is None:
+        return
+    import numpy
+
+    numpy.random.seed()  # a fork has the state of its parent
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.path[:0] = request["path"]
+    sys.argv = [request["module"], *request["words"]]
+    sys.executable = request["program"]  # commands that commands start are prepared too
+    end(run(request["module"]))
+
+
+def run(module: str) -> int:
+    """The exit status of a module that is run as a program."""
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def end(status: int) -> None:
+    """End as Python does, but without a second spent on taking every module apart."""
+    threading._shutdown()  # waits for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        main(socket.socket(fileno=int(sys.argv[1])))
+    else:
+        call(*sys.argv[1:])

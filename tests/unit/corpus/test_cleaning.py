@@ -1,0 +1,458 @@
+"""Cleaning: sentences and rules against naive definitions and examples, reports that add up, folders that follow."""
+
+import itertools
+import json
+import lzma
+import sys
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.corpora import expected_items, items, json_lines, raw_text, run, tree, write
+from unified.corpus import readers
+from unified.corpus.cleaning import Cleaning, Counts, Report
+from unified.corpus.cleaning.patterns import strip_noise, strip_paths, strip_urls
+from unified.corpus.cleaning.sentences import split_sentences
+from unified.corpus.readers import DocumentCorpus
+from unified.data.sampling import uniform
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.files import text_files
+from unified.tokenization import load_tokenizer
+
+GERMAN = "Der Hund lief gestern über die grüne Wiese, und die Katze schaute ihm von der Mauer aus lange zu."
+ENGLISH = "The dog ran across the green field yesterday, and the cat watched it from the wall for a long time."
+
+
+@pytest.fixture(scope="module")
+def real_documents(unified_data):
+    """(number, lines) of 200 articles."""
+    with lzma.open(unified_data / "pretrain_wiki" / "valid.jsonl.xz", "rt", encoding="utf-8") as stream:
+        texts = [json.loads(line)["text"] for line in stream]
+    return [(i, [line for line in text.split("\n") if line.strip()]) for i, text in enumerate(texts)]
+
+
+def random_lines(count, seed):
+    """Lines of few words, rich in what the rules look for."""
+    rng = np.random.default_rng(seed)
+    parts = 'a The x. end. end." (end.) end?! Dr. U.S. e.g. J. No. 5 vs. … … "So (so so, http://a.b/c. www.x.org) '
+    parts += "/usr/lib/x /a/ and/or ~/x C:\\d\\e <br> <b> </b> &amp; &lt;br&gt; [1] [[2]] () [ ] ---- ====="
+    parts += " a----b ...... \u200b"
+    parts = [*parts.split(" "), "\u2003", "\t", '<a href="x y">', "<!-- no -->", "(http://a.b)", "([1])"]
+    return [" ".join(rng.choice(parts, size=rng.integers(1, 14))) + " z" for _ in range(count)]
+
+
+# Sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Mr. Smith went to Washington.", "He saw Dr. J. R. Jones, Jr. and others.", "Why?"],
+        ["The U.S. Army came, e.g. in 1944.", 'He said "Stop!"', "Then (he left.)", "“Never again,” she said."],
+        ["It cost 3.5 million in No. 5, vol. 2, p. 7 of it.", "No.", "He did not … go."],
+        ["Wait... what?!", "Yes!", "iPhone is not lower-case here?", "Well...", "It ends without a mark"],
+        ["A sentence.", "2019 was a year.", "¿Qué?", "É assim."],
+    ],
+)
+def test_sentences_of_running_text(sentences):
+    text = " ".join(sentences)
+    if "iPhone" in text:  # a name that begins in lower case does not begin a sentence
+        sentences = ["Wait... what?!", "Yes! iPhone is not lower-case here?", *sentences[3:]]
+    assert split_sentences(text) == sentences
+    assert split_sentences("  " + text.replace(" ", "\u2003\t") + " ") == sentences
+
+
+def naive_sentences(line):
+    """Word by word, as the docstring says it."""
+    known = "mr mrs ms messrs dr prof st mt ft gen col lt sgt capt maj cmdr adm rev hon gov sen rep pres sr jr v vs cf "
+    known += "viz al ca approx dept est univ jan feb mar apr jun jul aug sep sept oct nov dec"
+    numbered = "no nos vol vols fig figs p pp ch art sec eq op bd".split()
+    words = line.split()
+    sentences = [[]]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        sentences[-1].append(word)
+        first = following.lstrip("\"'“‘„«‹([{")[:1]
+        if word.rstrip("\"'”’»›)]}")[-1:] not in list(".!?…") or first.islower():
+            continue
+        before = word[:-1].lstrip("\"'“‘„«‹([{")
+        if word.endswith(".") and before[-1:] not in list(".!?…"):
+            initial = len(before) == 1 and before.isupper()
+            inside = "." in before and before[0].isalpha()
+            if initial or inside or before.lower() in known.split():
+                continue
+            if first.isdigit() and before.lower() in numbered:
+                continue
+        sentences.append([])
+    return [" ".join(sentence) for sentence in sentences if sentence]
+
+
+def test_sentences_are_those_of_the_naive_splitter_and_lose_nothing(real_documents):
+    lines = [line for _, lines in real_documents for line in lines] + random_lines(5000, seed=0)
+    several = 0
+    for line in lines:
+        sentences = split_sentences(line)
+        assert sentences == naive_sentences(line), line
+        assert " ".join(sentences) == " ".join(line.split())
+        assert [part for sentence in sentences for part in split_sentences(sentence)] == sentences
+        several += len(sentences) > 1
+    assert several > 4000
+
+
+# What is stripped from inside a sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("See http://a.org/x_(y)?q=1#z for it.", "See for it."),
+        ("See https://a.org/x.", "See ."),
+        ("(ftp://a.org/file.txt), www.Example.com!", "(), !"),
+        ("HTTP://A.ORG and wwwx.org and http:// and a.org stay", "and wwwx.org and http:// and a.org stay"),
+        ('<a href="http://a.org/">it</a>', '<a href="/">it</a>'),
+    ],
+)
+def test_urls(text, left):
+    left = '<a href="">it</a>' if "href" in text else left
+    assert strip_urls(text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Run /usr/local/bin/x.sh now.", "Run now."),
+        ("Look in /usr/lib/.", "Look in ."),
+        ("Its home (~/notes.txt) and ../src/a.c, ./run:", "Its home () and , :"),
+        (r"On C:\Windows\System32, D:\x.", "On , ."),
+        (r"From \\server\share\file.txt!", "From !"),
+        *(
+            (text, text)
+            for text in ("and/or he/she 9/11/2001 1/2 km/h", "IPA /ˈwɪki/ or /a/", "a / b", "TCP/IP", "W:\\")
+        ),
+    ],
+)
+def test_paths(text, left):
+    assert strip_paths(text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("one<br/>two <b>three</b> <a href='x y' id=z>four</a><!-- five -->", "one two three four"),
+        ("AT&amp;T &lt;br&gt;&nbsp;&#233;&#x41; &amp;amp; &unknown; R&D", "AT&T éA & &unknown; R&D"),
+        ("Known since 1900[12][citation needed], and ([1]) later [edit].", "Known since 1900, and later."),
+        ("An [ [update]] is () or [ ] there ().", "An is or there."),
+        ("Title ===== text ---- end ****** ok", "Title text end ok"),
+        ("Wait.... no!!! a...... b", "Wait.... no!!! a b"),
+        ("in\u200bvis\ufeffi\x07ble \ufffd\ue000text", "invisible text"),
+        ("a<b and c>d, 5 < 6 [2019] (see) -- - x", "a<b and c>d, 5 < 6 [2019] (see) -- - x"),
+        ("--- * () !", ""),
+    ],
+)
+def test_noise(text, left):
+    assert strip_noise(text) == left
+
+
+@pytest.mark.parametrize("strip", [strip_urls, strip_paths, strip_noise])
+def test_stripping_again_strips_nothing_and_clean_text_stays(strip, real_documents):
+    changed = 0
+    for line in random_lines(20_000, seed=1) + [line for _, lines in real_documents for line in lines]:
+        line = " ".join(line.split())
+        stripped = strip(line)
+        assert strip(stripped) == stripped
+        assert stripped == " ".join(stripped.split()) and len(stripped) <= len(line)
+        if "&" not in line:  # what is left stands in the same order
+            rest = iter(line)
+            assert all(character in rest for character in stripped if character != " ")
+        if all(character.isalnum() or character in " ,;'" for character in line) and line:
+            assert stripped == line
+        changed += stripped != line
+    assert changed > 4000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            unit * (200_000 // len(unit))
+            for unit in (".", "(", "<!--", "/a", "http://.", ". ", '."', "&amp;", "<a b=c ")
+        ),
+        *("([" * 50_000 + "])" * 50_000, "&" + "amp;" * 50_000, "http://" + "." * 200_000, "a" + ". A" * 100_000),
+    ],
+    ids=lambda text: text[:8],
+)
+def test_long_lines_of_one_kind_come_to_an_end(text):
+    cleaned, report = Cleaning(urls=True, paths=True, noise=True, short_sentences=1).clean([(0, [text])])
+    assert report.input == amount([(0, naive_sentences(text))])
+    assert sum(report.removed.values(), report.kept) == report.input
+
+
+# Rules that drop, and reports
+
+
+def naively(documents, **rules):
+    """The rules one after another on documents as lists of sentences, without anything shared with the library."""
+    divided = "short_sentences" in rules or "chunks" in rules
+    texts = [
+        (number, [s for line in lines for s in (naive_sentences(line) if divided else [" ".join(line.split())])])
+        for number, lines in documents
+    ]
+    history = [texts]
+    for name in ("urls", "paths", "noise", "short_sentences", "short_documents"):
+        if name not in rules:
+            continue
+        texts = history[-1]
+        if name == "short_sentences":
+            texts = [(n, [s for s in text if len(s.split()) >= rules[name]]) for n, text in texts]
+        elif name == "short_documents":
+            texts = [(n, text) for n, text in texts if len(" ".join(text).split()) >= rules[name]]
+        else:
+            strip = {"urls": strip_urls, "paths": strip_paths, "noise": strip_noise}[name]
+            texts = [(n, [strip(s) for s in text]) for n, text in texts]
+        history.append([(n, [s for s in text if s]) for n, text in texts if any(text)])
+    texts, chunks = history[-1], []
+    for number, text in texts if "chunks" in rules else []:
+        for sentence in text:
+            if chunks and chunks[-1][0] == number and words([*chunks[-1][1], sentence]) <= rules["chunks"]:
+                chunks[-1][1].append(sentence)
+            else:
+                chunks.append((number, [sentence]))
+    return history, chunks if "chunks" in rules else texts
+
+
+def words(sentences):
+    return sum(len(sentence.split()) for sentence in sentences)
+
+
+def amount(texts):
+    sentences = [sentence for _, text in texts for sentence in text]
+    return Counts(len(texts), len(sentences), words(sentences), len("".join("".join(sentences).split())))
+
+
+RULES = {"urls": True, "paths": True, "noise": True, "short_sentences": 4, "short_documents": 12, "chunks": 15}
+
+
+def test_every_set_of_rules_is_its_naive_definition_and_its_report_adds_up():
+    lines = iter(random_lines(100_000, seed=2))
+    rng = np.random.default_rng(3)
+    documents = [(number, list(itertools.islice(lines, rng.integers(1, 6)))) for number in range(0, 120, 2)]
+    for count in range(len(RULES) + 1):
+        for names in itertools.combinations(RULES, count):
+            rules = {name: RULES[name] for name in names}
+            cleaned, report = Cleaning(**rules).clean(documents)
+            history, expected = naively(documents, **rules)
+            assert cleaned == expected
+            removed = [amount(before) - amount(after) for before, after in itertools.pairwise(history)]
+            assert report.input == amount(history[0]) and report.kept == amount(history[-1])
+            assert list(report.removed) == [name for name in names if name != "chunks"]
+            assert list(report.removed.values()) == removed
+            assert report.input == sum(report.removed.values(), report.kept)
+            assert report.chunks == (len(cleaned) if "chunks" in names else None)
+            parts = [Cleaning(**rules).clean(documents[i : i + 7])[1] for i in range(0, len(documents), 7)]
+            assert sum(parts, Report()) == report
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_overlapping_chunks_repeat_the_last_sentences_that_fit(seed):
+    """By definition: as full as they can be, and the longest end of a chunk that leaves room comes again."""
+    rng = np.random.default_rng(seed)
+    words = int(rng.integers(3, 40))
+    overlap = int(rng.integers(1, words))
+    sentences = [
+        " ".join([f"S{i}", *["w"] * int(rng.integers(0, 12)), "end."]) for i in range(int(rng.integers(1, 40)))
+    ]
+    cleaned, report = Cleaning(chunks=words, overlap=overlap).clean([(7, [" ".join(sentences)])])
+    chunks, size = [chunk for _, chunk in cleaned], lambda some: sum(len(one.split()) for one in some)
+    numbers = [[sentences.index(sentence) for sentence in chunk] for chunk in chunks]
+    assert report.chunks == len(chunks) and {number for number, _ in cleaned} == {7}
+    assert report.kept.words == size(sentences), "what comes twice counts once"
+    assert numbers[0][0] == 0 and numbers[-1][-1] == len(sentences) - 1
+    for own in numbers:
+        assert own == list(range(own[0], own[-1] + 1)) and (len(own) == 1 or size(sentences[i] for i in own) <= words)
+    for before, own in pairwise(numbers):
+        fresh = before[-1] + 1
+        assert own[0] > before[0] and own[0] <= fresh == own[own.index(fresh)]
+        allowed = [
+            start
+            for start in range(before[0] + 1, fresh + 1)
+            if start == fresh
+            or (size(sentences[start:fresh]) <= overlap and size(sentences[start : fresh + 1]) <= words)
+        ]
+        assert own[0] == min(allowed)
+        assert size(sentences[before[0] : fresh + 1]) > words, "the chunk before had no room for it"
+    plain = [chunk for _, chunk in Cleaning(chunks=words).clean([(7, [" ".join(sentences)])])[0]]
+    assert [sentence for chunk in plain for sentence in chunk] == sentences
+
+
+def test_chunks_keep_every_sentence_in_order_and_are_as_full_as_they_can_be(real_documents):
+    cleaned, report = Cleaning(chunks=300).clean(real_documents)
+    assert report.chunks == len(cleaned) > 1500 and not report.removed
+    sentences = [(n, s) for n, lines in real_documents for line in lines for s in naive_sentences(line)]
+    assert [(n, s) for n, chunk in cleaned for s in chunk] == sentences
+    for (number, chunk), (following, behind) in itertools.pairwise(cleaned):
+        assert words(chunk) <= 300 or len(chunk) == 1
+        assert number != following or words(chunk) + words(behind[:1]) > 300
+
+
+def test_cleaning_clean_text_again_changes_nothing(real_documents):
+    rules = Cleaning(noise=True, short_sentences=10, short_documents=100)
+    once, _ = rules.clean(real_documents)
+    again, report = rules.clean(once)
+    assert again == once and report.input == report.kept and 100 < len(once) < 200
+
+
+def test_the_set_of_the_papers_appendix():
+    rules = Cleaning.parse("anna")
+    assert asdict(rules) == {
+        **dict(urls=True, paths=True, noise=True, short_sentences=10, short_documents=100, language="en", chunks=300),
+        "overlap": None,
+    }
+    order = ["urls", "paths", "noise", "short_sentences", "short_documents", "language"]
+    assert list(rules.rules()) == order
+    backwards = Cleaning.parse(",".join(reversed("urls,paths,noise,short_sentences=10,short_documents=100".split(","))))
+    assert list(backwards.rules()) == order[:-1]
+
+
+def test_language_keeps_documents_in_it():
+    documents = [(0, [ENGLISH, "And so on."]), (1, [GERMAN, "Und so weiter."]), (2, [ENGLISH] * 9), (3, [GERMAN] * 9)]
+    for language, kept in (("en", [0, 2]), ("de", [1, 3])):
+        cleaned, report = Cleaning(language=language).clean(documents)
+        assert cleaned == [documents[i] for i in kept]
+        assert report.removed["language"] == amount([documents[i] for i in range(4) if i not in kept])
+
+
+# The command
+
+
+def cleaned_by(rules, documents):
+    return [sentences for _, sentences in Cleaning.parse(rules).clean(list(enumerate(documents)))[0]]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, monkeypatch, as_json):
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 900)
+    rng = np.random.default_rng(4)
+    lines = iter(random_lines(5000, seed=5))
+    documents = [[*itertools.islice(lines, rng.integers(1, 9))] for _ in range(250)]
+    rules = "urls,paths,noise,short_sentences=4,short_documents=12,chunks=15"
+    text = json_lines(documents) if as_json else raw_text(documents)
+    path = write(tmp_path / ("a.jsonl" if as_json else "a.txt"), text)
+    for workers in (1, 2, 3):
+        options = ["--clean", rules, "--valid-share", "0.2", "--workers", workers]
+        assert run(path, *options, "--destination", tmp_path / str(workers)) == 0
+    assert tree(tmp_path / "1") == tree(tmp_path / "2") == tree(tmp_path / "3")
+    data = tmp_path / "1"
+    tokenizer, vocabulary = load_tokenizer(data), Vocabulary.load(data / "dict.txt")
+    is_valid = uniform(1, np.arange(250)) < 0.2  # by document of the text, so that its chunks stay together
+    cleaned, report = Cleaning.parse(rules).clean(list(enumerate(documents)))
+    assert 200 < len(cleaned)
+    for part, side in (("train", False), ("valid", True)):
+        chosen = [sentences for number, sentences in cleaned if is_valid[number] == side]
+        assert items(data / part) == expected_items(chosen, tokenizer, vocabulary)
+    manifest = json.loads((data / "manifest.json").read_text())
+    assert manifest["cleaning"] == {"train": asdict(report)}
+    assert manifest["settings"]["cleaning"] == asdict(Cleaning.parse(rules))
+    assert sum(part["documents"] for part in manifest["parts"].values()) == report.chunks
+
+
+def test_every_text_is_cleaned_and_the_summary_says_how_much_went(tmp_path, capsys):
+    train, valid = (
+        write(tmp_path / "a.txt", "Short.\nOne two three http://x.y four.\n"),
+        write(tmp_path / "b.txt", "a b\n"),
+    )
+    options = ["--valid", valid, "--clean", "urls,short_sentences=2", "--destination", tmp_path / "data"]
+    assert run(train, *options) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[:8] == [
+        "cleaning of train: 1 documents, 2 sentences, 6 words, 32 characters",
+        "  urls removed 0 documents, 0 sentences, 1 words, 10 characters",
+        "  short_sentences removed 0 documents, 1 sentences, 1 words, 6 characters",
+        "  kept 1 documents, 1 sentences, 4 words, 16 characters",
+        "cleaning of valid: 1 documents, 1 sentences, 2 words, 2 characters",
+        "  urls removed 0 documents, 0 sentences, 0 words, 0 characters",
+        "  short_sentences removed 0 documents, 0 sentences, 0 words, 0 characters",
+        "  kept 1 documents, 1 sentences, 2 words, 2 characters",
+    ]
+
+
+def test_the_tokenizer_is_trained_on_cleaned_text(tmp_path):
+    path = write(tmp_path / "a.txt", "plain words here\nQ\n\nsee http://Z.org too\n")
+    assert run(path, "--clean", "urls,short_sentences=2", "--destination", tmp_path / "data") == 0
+    symbols = load_tokenizer(tmp_path / "data").native_symbols()
+    assert "p" in symbols and "t" in symbols and "Z" not in symbols and "Q" not in symbols
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("short", "--clean: no rule 'short'; the rules are urls, paths, noise, short_sentences, short_documents, "),
+        ("", "--clean: no rule ''"),
+        ("urls,anna", "no rule 'anna'; the rules are urls, .* or anna by itself"),
+        ("urls,chunks=3,urls", "--clean: urls is given twice"),
+        ("urls=1", "--clean: urls takes no value, got '1'"),
+        ("chunks", "--clean: chunks needs a value: chunks=N"),
+        ("language=", "--clean: language needs a value: language=en"),
+        ("chunks=9,overlap=9", "--clean: overlap=9 needs chunks of more words, got chunks=9"),
+        ("overlap=9", "--clean: overlap=9 needs chunks of more words, got chunks=None"),
+        ("chunks=9,overlap=0", "--clean: overlap is a whole number of at least 1, got 0"),
+        ("chunks=0", "--clean: chunks is a whole number of at least 1, got 0"),
+        ("short_documents=-5", "--clean: short_documents is a whole number of at least 1, got '-5'"),
+        ("short_sentences=1.5", "--clean: short_sentences is a whole number"),
+        ("language=english", "--clean language=english: no such language; known are .* en "),
+        ("short_documents=100", "a.txt: no text that --clean leaves"),
+    ],
+)
+def test_refusals(tmp_path, capsys, rules, message, workers):
+    path = write(tmp_path / "a.txt", "a few words\n")
+    assert run(path, "--clean", rules, "--workers", workers, "--destination", tmp_path / "data") == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert len(errors) == 1 and not (tmp_path / "data").exists()
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(errors[0])
+
+
+def test_pairs_wrong_numbers_and_a_missing_library_are_refused(tmp_path, capsys, monkeypatch):
+    path = write(tmp_path / "a.txt", "a\n")
+    assert run(path, "--target", path, "--clean", "urls", "--destination", tmp_path / "data") == 2
+    assert "--clean is for documents; pairs are taken as they are" in capsys.readouterr().err
+    with pytest.raises(UnifiedError, match="--clean: chunks is a whole number of at least 1, got 0"):
+        Cleaning(chunks=0)
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    assert run(path, "--clean", "anna", "--destination", tmp_path / "data") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "needs the library py3langid; install it with: pip install '.[clean]'" in line
+
+
+# Chunks of whole documents
+
+
+def test_whole_documents_are_the_documents_wherever_blocks_are_cut(tmp_path, monkeypatch):
+    for trial in range(40):
+        rng = np.random.default_rng(trial)
+        lines = [rng.choice(["", "  ", "a", "bb é"], p=[0.2, 0.1, 0.4, 0.3]) for _ in range(rng.integers(1, 40))]
+        text = "\n".join(lines) + rng.choice(["", "\n", "\n\n"])
+        paths = (write(tmp_path / "a.txt", text), write(tmp_path / "b.jsonl", '{"text": "x\\ny"}\n\n{"text": "z"}\n'))
+        corpus = DocumentCorpus((*paths, paths[0]))
+        monkeypatch.setattr(text_files, "BLOCK_BYTES", 1 << 20)
+        expected = [document for chunk in corpus.chunks() for document in chunk.documents()]
+        for size in (1, 3, 17, 1 << 20):
+            monkeypatch.setattr(text_files, "BLOCK_BYTES", size)
+            chunks = list(corpus.chunks(whole_documents=True))
+            assert [document for chunk in chunks for document in chunk.documents()] == expected
+            assert sum(chunk.size for chunk in chunks) == sum(Path(path).stat().st_size for path in corpus.paths)
+            raw = [chunk.block for chunk in chunks if chunk.block.path == paths[0]]
+            assert [line for block in raw for line in block.lines] == text.removesuffix("\n").split("\n") * 2
+
+
+def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(readers, "LONGEST_DOCUMENT_BYTES", 1 << 20)
+    path = write(tmp_path / "a.txt", "short\n\n" + "many words without an end\n" * 50_000)
+    assert run(path, "--clean", "urls", "--destination", tmp_path / "data") == 2
+    assert "a.txt: the document at line 3 is longer than 1 MiB; cleaning looks at whole" in capsys.readouterr().err
+    with pytest.raises(UnifiedError, match="line 3"):
+        list(DocumentCorpus((path,)).chunks(whole_documents=True))

@@ -1,0 +1,144 @@
+"""What is no mask is refused with one line that names the argument and what arrived."""
+
+import itertools
+import re
+
+import pytest
+import torch
+
+from tests.support.mask_samples import structures_of
+from unified import masks
+from unified.masks import GIVEN, AttentionMask
+
+G = GIVEN
+
+
+def by_hand(**changes):
+    vectors = dict(
+        query_step=torch.tensor([0, 1]),
+        key_start=torch.tensor([0, 1]),
+        key_stop=torch.tensor([2, 2]),
+    )
+    return AttentionMask(**(vectors | changes))
+
+
+row = masks.left_to_right(3)
+rows = masks.batch([row, row])
+stream = masks.permutation([G, 1, 2]).query_stream([1])
+REFUSALS = [
+    (lambda: masks.bidirectional(-1), "length must be an integer of at least 0, got -1"),
+    (lambda: masks.left_to_right(2.0), "length must be an integer of at least 0, got 2.0"),
+    (lambda: masks.right_to_left("3"), "length must be an integer of at least 0, got '3'"),
+    (lambda: masks.bidirectional(True), "length must be an integer of at least 0, got True"),
+    (lambda: masks.bidirectional(None), "length must be an integer of at least 0, got None"),
+    (lambda: masks.seq2seq(-2, 3), "source_length must be an integer of at least 0, got -2"),
+    (lambda: masks.seq2seq(2, 0.5), "target_length must be an integer of at least 0, got 0.5"),
+    (lambda: masks.permutation([0, -2]), "steps must be at least 0, got -2"),
+    (lambda: masks.permutation([0.0, 1.0]), "steps must be a flat sequence of integers, got [0.0, 1.0]"),
+    (lambda: masks.permutation([True, False]), "steps must be a flat sequence of integers, got [True, False]"),
+    (lambda: masks.permutation([[0, 1]]), "steps must be a flat sequence of integers, got [[0, 1]]"),
+    (lambda: masks.permutation([[0], [0, 1]]), "steps must be a flat sequence of integers, got [[0], [0, 1]]"),
+    (lambda: masks.permutation(3), "steps must be a flat sequence of integers, got 3"),
+    (lambda: masks.permutation([G, -1]), "steps must be at least 0, got -1"),
+    (lambda: masks.pseudo_masked([G, -1]), "steps must be at least 0, got -1"),
+    (lambda: masks.sliding_window(3, -1), "left must be an integer of at least 0, got -1"),
+    (lambda: masks.sliding_window(3, 1, 1.5), "right must be an integer of at least 0, got 1.5"),
+    (lambda: masks.block_causal(3, 0), "size must be at least 1, got 0"),
+    (lambda: masks.block_diffusion(3, "2"), "size must be an integer of at least 0, got '2'"),
+    (lambda: masks.tree([-1, 2]), "parents must lie within the 2 tokens, or be -1, got 2"),
+    (lambda: masks.tree([-1, -2]), "parents must be at least -1, got -2"),
+    (lambda: masks.tree([1, 0]), "parents must lead to a root (-1), but token 0 is below itself"),
+    (lambda: row.with_sinks(-1), "count must be an integer of at least 0, got -1"),
+    (lambda: rows.with_sinks(1), "with_sinks takes one row, got a batch of 2"),
+    (lambda: masks.pack([row, row], 6).with_sinks(1), "with_sinks takes a row of one document, got one of 2"),
+    (lambda: masks.permutation([G, 1]).query_stream([2]), "targets must lie within the row of 2 tokens, got 2"),
+    (lambda: masks.permutation([G, 1]).query_stream([-1]), "targets must lie within the row of 2 tokens, got -1"),
+    (lambda: masks.permutation([G, 1]).query_stream([0]), "but token 0 is given from the start"),
+    (lambda: masks.permutation([G, 1]).query_stream([1.0]), "targets must be a flat sequence of integers, got [1.0]"),
+    (lambda: stream.query_stream([0]), "query_stream needs a content stream"),
+    (lambda: row.rows(slice(1)), "rows takes a batch, got one row"),
+    (lambda: rows.query_stream([0]), "query_stream takes one row, got a batch of 2"),
+    (lambda: row.with_memory(-1), "length must be an integer of at least 0, got -1"),
+    (lambda: row.with_memory(2, filled=3), "filled must be at most length = 2, got 3"),
+    (lambda: row.with_memory(2, filled=-1), "filled must be an integer of at least 0, got -1"),
+    (lambda: masks.pack([row, row], 6).with_memory(2), "with_memory takes a row of one document, got one of 2"),
+    (lambda: masks.pack([row, row], 5), "mask 1 does not fit: masks 0 to 1 have 6 keys, length is 5"),
+    (lambda: masks.pack([row], -5), "length must be an integer of at least 0, got -5"),
+    (lambda: masks.pack([row], 5, query_length=2), "mask 0 does not fit: masks 0 to 0 have 3 queries, query_length"),
+    (lambda: masks.pack([row, stream], 9), "query_length is needed: mask 1 has 1 queries for 3 keys"),
+    (lambda: masks.pack([row, rows], 9), "pack takes rows, but mask 1 is a batch of 2"),
+    (lambda: masks.pack([row, 3], 9), "pack takes masks, got int at 1"),
+    (lambda: masks.pack([row.to("meta")], 9), "pack takes masks on the CPU, but mask 0 is on meta"),
+    (lambda: masks.pack([row, row.without_self()], 9), "exclude_self to agree, but mask 0 has False, mask 1 True"),
+    (lambda: masks.batch([]), "batch needs at least one row, got none"),
+    (lambda: masks.batch([rows]), "batch takes rows, but mask 0 is a batch of 2"),
+    (lambda: masks.batch([row, masks.bidirectional(2)]), "row 0 has 3 queries and 3 keys, row 1 has 2 and 2"),
+    (lambda: row.additive(torch.int64), "dtype must be a floating-point type, got torch.int64"),
+    (lambda: by_hand(query_step=[0, 1]), "query_step must be an int32 or int64 tensor, got list"),
+    (lambda: by_hand(key_start=torch.tensor([0.0, 1.0])), "key_start must be an int32 or int64 tensor, got torch.floa"),
+    (lambda: by_hand(key_stop=torch.tensor([2, 2]).int()), "key_stop must have the dtype of query_step, torch.int64"),
+    (lambda: by_hand(key_start=torch.zeros(1, 1, 1).long()), "key_start must have shape (length,) or (rows, length)"),
+    (lambda: by_hand(key_stop=torch.arange(3)), "key_stop must have the shape of key_start, (2,), got (3,)"),
+    (
+        lambda: by_hand(key_start=torch.zeros(1, 2).long(), key_stop=torch.zeros(1, 2).long()),
+        "query_step and key_start must have the same number of rows, got (2,) and (1, 2)",
+    ),
+    (lambda: by_hand(query_step=torch.tensor([0, -2])), "query_step must be at least 0, got -2"),
+    (lambda: by_hand(document_ends=torch.tensor([1, 0])), "document_ends must be at least 0 and not fall, got [1, 0]"),
+    (lambda: by_hand(document_ends=torch.tensor([1])), "before the end of the last document, got 1 at query 1"),
+    (lambda: by_hand(document_ends=torch.tensor([]).long()), "document_ends must name at least one document, got none"),
+    (lambda: interleaved(), "the queries of a document must stand together, got documents [[0, 1, 0, 1, 0, 1]]"),
+    (lambda: by_hand(query_key=torch.tensor([0, 2])), "query_key must lie within the 2 keys, or be -1, got 2"),
+    (lambda: by_hand(query_key=torch.tensor([0, -2])), "query_key must lie within the 2 keys, or be -1, got -2"),
+    (lambda: by_hand(query_key=torch.tensor([1, 1])), "query_key must be distinct, got 1 twice"),
+    (lambda: by_hand(query_key=torch.tensor([0])), "query_key must be int64 of the shape of query_step, (2,), got"),
+    (lambda: by_hand(structure="full"), "structure is given as 'full', but the steps say otherwise"),
+    (lambda: by_hand(structure="causal", key_start=torch.tensor([1, 1])), "structure is given as 'causal', but"),
+    (lambda: by_hand(structure="triangle"), "structure must be one of full, causal, mixed, got 'triangle'"),
+    (lambda: masks.pack([row, row.causal()], 9), "pack takes masks without last_key, but mask 1 has one"),
+    (lambda: masks.batch([row.causal()]), "batch takes masks without last_key, but mask 0 has one"),
+    (lambda: stream.causal(), "causal needs places: this mask has queries without a key of their own"),
+    (lambda: row.causal().block_mask(), "FlexAttention serves steps alone"),
+    (lambda: row.causal().mask_mod, "FlexAttention serves steps alone"),
+    (lambda: by_hand(last_key=torch.arange(3)), "last_key must be int64 of the shape of query_step, (2,), got torch"),
+    (lambda: by_hand(exclude_self=1), "exclude_self must be True or False, got 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, message", REFUSALS, ids=[message for _, message in REFUSALS])
+def test_refusals_name_the_argument_and_what_arrived(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)
+
+
+def interleaved():
+    """Six tokens of two documents by turns, which kernels that skip blocks cannot divide."""
+    step = torch.tensor([[0, 1, 0, 1, 0, 1]])
+    return AttentionMask(query_step=step, key_start=step, key_stop=step + 1, document_ends=torch.tensor([[1, 2]]))
+
+
+def test_a_batch_by_hand_names_row_and_query():
+    vectors = {name: torch.stack([vector, vector]) for name, vector in row.tensors().items()}
+    vectors["query_step"] = vectors["query_step"].clone()
+    vectors["query_step"][1, 2] = 9
+    with pytest.raises(ValueError, match="got 9 at query 2 of row 1"):
+        AttentionMask(**vectors)
+
+
+@pytest.mark.parametrize("structure", ["full", "causal"])
+def test_a_claimed_structure_must_hold(structure):
+    # Every claim about every small mask by hand is accepted exactly when it is true of the matrix.
+    for starts in itertools.product([0, 1, 2], repeat=3):
+        for lengths in ((3, 3, 3), (1, 3, 3), (3, 3, 1)):
+            vectors = dict(
+                query_step=torch.tensor([0, 1, 2]),
+                key_start=torch.tensor(starts),
+                key_stop=torch.tensor(starts) + torch.tensor(lengths),
+            )
+            true = structure in structures_of(AttentionMask(**vectors).dense())
+            if true:
+                assert AttentionMask(**vectors, structure=structure).structure == structure
+            else:
+                with pytest.raises(ValueError, match="say otherwise"):
+                    AttentionMask(**vectors, structure=structure)

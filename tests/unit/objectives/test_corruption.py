@@ -1,0 +1,281 @@
+"""Which places are hidden and by what: against a slow, literal reading of the rules, and rates on many tokens."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from tests.support.rates import assert_rate
+from unified.data.extents import Extents
+from unified.data.randomness import Draws
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.objectives import corruption, covering
+from unified.objectives.corruption import Cloze, maskable, prediction_count
+
+SPECIAL = Vocabulary([f"w{i}" for i in range(50)]).special
+
+
+@dataclass(frozen=True)
+class Hiding(Cloze):
+    name: ClassVar[str] = "hiding"
+
+
+def whole(candidates):
+    """All places as one sequence."""
+    return Extents(np.array([len(candidates)]))
+
+
+def draw_ngrams(candidates, share, longest, rng, limit=None):
+    limits = None if limit is None else np.array([limit])
+    drawn = corruption.draw_ngrams(candidates, whole(candidates), share, longest, Draws.from_generator(rng), limits)
+    assert len(drawn[0]) == len(drawn[1]) == drawn[2][0]
+    return drawn[:2]
+
+
+def cover(starts, lengths, candidates, count, word_starts=None):
+    drawn = np.array([len(starts)])
+    return covering.cover(starts, lengths, drawn, candidates, whole(candidates), np.array([count]), word_starts)
+
+
+def replace(tokens, places, special, mask_share, random_share, rng):
+    shares = mask_share, random_share
+    return corruption.replace(tokens, places, np.array([len(places)]), special, *shares, Draws.from_generator(rng))
+
+
+def hide(cloze, candidates, count, rng, word_starts=None):
+    return cloze.hide(candidates, whole(candidates), np.array([count]), Draws.from_generator(rng), word_starts)
+
+
+def assert_uniform(counts: np.ndarray) -> None:
+    expected = counts.sum() / len(counts)
+    statistic, freedom = ((counts - expected) ** 2 / expected).sum(), len(counts) - 1
+    assert statistic < freedom + 5 * np.sqrt(2 * freedom), (statistic, freedom)
+
+
+def literal_cover(starts, lengths, candidates, count, word_starts):
+    """The rules in sets and sentences, one place at a time."""
+    n = len(candidates)
+
+    def word(place):
+        """All places of the word at `place`."""
+        if word_starts is None:
+            return [place]
+        left = place
+        while left > 0 and not word_starts[left] and candidates[left - 1]:
+            left -= 1
+        right = place + 1
+        while right < n and candidates[right] and not word_starts[right]:
+            right += 1
+        return list(range(left, right))
+
+    hidden = set()
+    for start, length in zip(starts, lengths, strict=True):
+        if len(hidden) >= count:
+            break
+        if start in hidden:
+            continue
+        ngram = []
+        for place in range(start, min(start + length, n)):
+            if not candidates[place]:
+                break
+            ngram.append(place)
+        words = []
+        for place in ngram:
+            if word(place) not in words:
+                words.append(word(place))
+        for places in words:
+            if set(places) <= hidden:
+                continue
+            if len(hidden) + len(places) > count:
+                break
+            hidden |= set(places)
+    if not hidden and count and len(starts):
+        hidden = set(word(starts[0]))
+    return sorted(hidden)
+
+
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_cover_follows_the_rules_literally(whole_words):
+    rng = np.random.default_rng(1)
+    for _ in range(1500):
+        n = int(rng.integers(1, 30))
+        candidates = rng.random(n) < rng.choice([0.5, 0.9, 1.0])
+        word_starts = rng.random(n) < rng.choice([0.2, 0.6]) if whole_words else None
+        starts, lengths = draw_ngrams(candidates, rng.choice([0.0, 0.2, 1.0]), int(rng.integers(2, 6)), rng)
+        count = int(rng.integers(0, n + 3))
+        got = cover(starts, lengths, candidates, count, word_starts)
+        assert got.dtype == np.int64
+        assert got.tolist() == literal_cover(starts.tolist(), lengths.tolist(), candidates, count, word_starts)
+        if not whole_words:
+            assert len(got) == min(count, candidates.sum())
+
+
+@pytest.mark.parametrize("whole_words", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_batch_is_its_sequences_one_by_one(whole_words, seed):
+    """Sequences that touch without a symbol between them, some of them without a candidate."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 25, 12)
+    extents = Extents(sizes)
+    candidates, word_starts = rng.random(sizes.sum()) < 0.9, rng.random(sizes.sum()) < 0.6
+    candidates[extents.starts[3] : extents.starts[4]] = False
+    counts, draws = rng.integers(0, 20, 12), Draws.from_generator(rng, 12)
+    hiding = Hiding(whole_words=whole_words, ngram_share=0.5, ngram_max=5)
+    together = hiding.hide(candidates, extents, counts, draws, word_starts)
+    words_together = covering.cover_words(candidates, word_starts, extents, counts, draws)
+    alone, words_alone = [], []
+    for i, (start, stop) in enumerate(zip(extents.offsets[:-1], extents.offsets[1:], strict=True)):
+        own = candidates[start:stop], word_starts[start:stop]
+        one, count, drawn = whole(own[0]), counts[i : i + 1], draws.take([i])
+        alone += (start + hiding.hide(own[0], one, count, drawn, own[1])).tolist()
+        words_alone += (start + covering.cover_words(*own, one, count, drawn)).tolist()
+    assert together.tolist() == alone and words_together.tolist() == words_alone
+    assert len(alone) > 20 and len(words_alone) > 20
+
+
+def test_as_many_draws_as_predictions_are_enough():
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        candidates = rng.random(40) < 0.9
+        starts, lengths = draw_ngrams(candidates, 0.6, 4, rng)
+        count = int(rng.integers(1, 40))
+        few = cover(starts[:count], lengths[:count], candidates, count)
+        assert few.tolist() == cover(starts, lengths, candidates, count).tolist()
+
+
+def test_typed_out_draws():
+    # places      0      1     2     3      4     5     6     7
+    candidates = np.array([False, True, True, True, False, True, True, False])
+    word_starts = np.array([True, True, False, True, True, True, False, True])
+    draws = np.array([2, 5]), np.array([3, 1])
+    assert cover(*draws, candidates, 2).tolist() == [2, 3]  # the trigram 2 3 4 ends before place 4
+    assert cover(*draws, candidates, 1).tolist() == [2]  # its surplus is dropped
+    assert cover(*draws, candidates, 3).tolist() == [2, 3, 5]
+    assert cover(*draws, candidates, 3, word_starts).tolist() == [1, 2, 3]  # the word 1 2 is widened to the left
+    assert cover(*draws, candidates, 2, word_starts).tolist() == [1, 2]  # 3 no longer fits, 5 6 neither
+    assert cover(*draws, candidates, 1, word_starts).tolist() == [1, 2]  # no word fits: the first all the same
+    assert cover(*draws, candidates, 5, word_starts).tolist() == [1, 2, 3, 5, 6]
+
+
+def test_draws_have_the_published_rates():
+    rng = np.random.default_rng(3)
+    candidates = np.ones(200_000, dtype=bool)
+    candidates[::10] = False
+    starts, lengths = draw_ngrams(candidates, 0.2, 3, rng)
+    assert np.array_equal(np.sort(starts), np.flatnonzero(candidates))
+    n = len(starts)
+    assert_rate((lengths == 1).sum(), n, 0.8)
+    assert_rate((lengths == 2).sum(), n, 0.1)
+    assert_rate((lengths == 3).sum(), n, 0.1)
+    assert (lengths <= 3).all()
+    longer = draw_ngrams(candidates, 1.0, 6, rng)[1]
+    assert_uniform(np.bincount(longer, minlength=7)[2:])
+
+
+def test_every_draw_order_is_equally_likely():
+    rng = np.random.default_rng(4)
+    candidates = np.array([True, False, True, True])
+    firsts = [draw_ngrams(candidates, 0.2, 3, rng, limit=2)[0] for _ in range(20_000)]
+    assert {len(first) for first in firsts} == {2}
+    pairs = np.array(firsts) @ [4, 1]
+    _, counts = np.unique(pairs, return_counts=True)
+    assert len(counts) == 6  # ordered pairs of three candidates
+    assert_uniform(counts)
+
+
+def test_hidden_runs_have_the_rates_of_the_draws():
+    """Far apart, draws do not touch, so the runs in the result show their lengths: 80, 10 and 10 per cent."""
+    rng = np.random.default_rng(5)
+    runs, batch = np.zeros(4, dtype=int), 200
+    extents = Extents(np.full(batch, 2000))
+    candidates = np.ones(extents.total, dtype=bool)
+    candidates[extents.starts] = False  # so that no run goes on in the next sequence
+    for _ in range(60):
+        places = Hiding().hide(candidates, extents, np.full(batch, 12), Draws.from_generator(rng, batch))
+        ends = np.flatnonzero(np.diff(places, append=extents.total + 1) > 1)
+        lengths = np.diff(ends, prepend=-1)
+        runs += np.bincount(np.minimum(lengths, 4), minlength=5)[:4]
+    runs = runs[1:] / runs.sum()
+    # The last draw of 12 places loses its surplus, and a few runs touch: less than two points.
+    assert abs(runs - [0.8, 0.1, 0.1]).max() < 0.02
+
+
+def test_replacement_rates():
+    rng = np.random.default_rng(6)
+    tokens = np.full(220_000, SPECIAL.ordinary_start + 7)
+    places = np.arange(0, len(tokens), 2)
+    result = replace(tokens, places, SPECIAL, 0.8, 0.1, rng)
+    assert (tokens == SPECIAL.ordinary_start + 7).all()  # the original is not changed
+    assert (result[1::2] == tokens[1::2]).all()
+    result = result[::2]
+    ordinary = SPECIAL.ordinary_stop - SPECIAL.ordinary_start
+    assert_rate((result == SPECIAL.mask).sum(), len(result), 0.8)
+    assert_rate((result == tokens[0]).sum(), len(result), 0.1 + 0.1 / ordinary)
+    random_tokens = result[(result != SPECIAL.mask) & (result != tokens[0])]
+    assert_rate(len(random_tokens), len(result), 0.1 * (1 - 1 / ordinary))
+    counts = np.bincount(random_tokens, minlength=SPECIAL.ordinary_stop)
+    assert counts[: SPECIAL.ordinary_start].sum() == 0 and len(counts) == SPECIAL.ordinary_stop
+    assert_uniform(np.delete(counts[SPECIAL.ordinary_start :], 7))
+
+
+@pytest.mark.parametrize("mask_share, random_share, expected", [(1.0, 0.0, "mask"), (0.0, 0.0, "keep")])
+def test_replacement_extremes(mask_share, random_share, expected):
+    tokens = np.arange(4, 34)
+    result = replace(tokens, np.arange(30), SPECIAL, mask_share, random_share, np.random.default_rng(7))
+    assert (result == (SPECIAL.mask if expected == "mask" else tokens)).all()
+
+
+def test_maskable_is_everything_but_the_special_symbols():
+    tokens = np.arange(SPECIAL.first_sentinel + SPECIAL.sentinel_count)
+    expected = np.zeros(len(tokens), dtype=bool)
+    expected[SPECIAL.ordinary_start : SPECIAL.ordinary_stop] = True
+    expected[SPECIAL.unknown] = True
+    assert np.array_equal(maskable(tokens, SPECIAL), expected)
+
+
+def test_words_are_hidden_whole():
+    rng = np.random.default_rng(8)
+    hiding = Hiding(whole_words=True)
+    hidden = 0
+    for _ in range(300):
+        candidates = np.ones(400, dtype=bool)
+        candidates[[0, 200, 399]] = False
+        word_starts = rng.random(400) < 0.6
+        places = hide(hiding, candidates, 60, rng, word_starts)
+        chosen = np.isin(np.arange(400), places)
+        inside = ~word_starts & candidates
+        inside[1:] &= candidates[:-1]
+        continued = np.flatnonzero(inside)
+        assert (chosen[continued] == chosen[continued - 1]).all()
+        assert not chosen[~candidates].any()
+        assert len(places) <= 60
+        hidden += len(places)
+    assert hidden > 0.99 * 300 * 60
+
+
+@pytest.mark.parametrize(
+    "share, length, expected", [(0.15, 1, 1), (0.15, 2, 1), (0.15, 100, 15), (0.7, 10, 7), (1, 5, 5)]
+)
+def test_prediction_count(share, length, expected):
+    assert prediction_count(share, length) == expected
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"ngram_share": 1.5}, "hiding: ngram_share must be a number from 0 to 1, got 1.5"),
+        ({"ngram_share": -0.1}, "ngram_share .* got -0.1"),
+        ({"mask_replace_share": float("nan")}, "mask_replace_share .* got nan"),
+        ({"random_replace_share": "0.1"}, "random_replace_share .* got '0.1'"),
+        ({"random_replace_share": True}, "random_replace_share .* got True"),
+        ({"mask_replace_share": 0.8, "random_replace_share": 0.3}, r"must be at most 1, got 0.8 \+ 0.3"),
+        ({"ngram_max": 1}, "ngram_max must be a whole number of at least 2, got 1"),
+        ({"ngram_max": 2.5}, "ngram_max .* got 2.5"),
+        ({"whole_words": 1}, "whole_words must be True or False, got 1"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(UnifiedError, match=message):
+        Hiding(**settings)

@@ -1,0 +1,191 @@
+"""Documents to texts: what a block holds, where it is cut in two, where random second segments come from."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.support.token_files import (
+    SEPARATOR,
+    SPECIAL,
+    Reads,
+    numbered_documents,
+    random_sizes,
+    write,
+    write_documents,
+)
+from unified.errors import UnifiedError
+from unified.planning.documents import DocumentTexts
+from unified.planning.rows import Room
+
+ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_second=True)
+
+
+def texts_of(tmp_path, documents, **options):
+    return DocumentTexts(write_documents(tmp_path / "train", documents), SPECIAL, **options)
+
+
+def test_sentences_and_documents(tmp_path):
+    empty = [SEPARATOR]
+    file = write(tmp_path / "train", [empty, [5, 6, 2], [7, 2], empty, empty, [8, 9, 10, 2], empty, [11, 2]])
+    texts = DocumentTexts(file, SPECIAL)
+    assert texts.items.tolist() == [1, 2, 5, 7]
+    assert texts.bounds.tolist() == [0, 2, 3, 6, 7]
+    assert texts.document_starts.tolist() == [0, 2, 3, 4]
+    assert texts.document_count == 3
+
+
+def test_no_empty_line_means_one_document(tmp_path):
+    texts = DocumentTexts(write(tmp_path / "train", [[5, 2], [6, 2]]), SPECIAL)
+    assert texts.document_starts.tolist() == [0, 2]
+
+
+def test_every_run_of_tokens_is_read_as_written(tmp_path):
+    rng = np.random.default_rng(0)
+    documents = numbered_documents(random_sizes(rng, 12, 6, 9))
+    texts = texts_of(tmp_path, documents)
+    place = 0
+    for sentences in documents:
+        flat = [token for sentence in sentences for token in sentence]
+        for _ in range(40):
+            start, stop = sorted(rng.choice(len(flat) + 1, 2, replace=False).tolist())
+            text = texts.text(place + start, stop - start, ONE, rng)
+            assert text.tokens.tolist() == flat[start:stop]
+            assert text.tokens.dtype == np.int64
+            assert text.second is None and text.is_next is None and text.word_starts is None
+        place += len(flat)
+
+
+def test_two_segments_are_cut_at_every_sentence_end_equally_often(tmp_path):
+    sizes = [4, 1, 7, 3, 5]
+    texts = texts_of(tmp_path, numbered_documents([[2], sizes, [3]]))
+    rng = np.random.default_rng(1)
+    lengths = Counter()
+    for _ in range(4000):
+        text = texts.text(2, sum(sizes), TWO, rng)
+        assert [*text.tokens, *text.second] == list(range(12, 12 + sum(sizes)))
+        assert text.is_next is None
+        lengths[len(text.tokens)] += 1
+    assert set(lengths) == set(np.cumsum(sizes)[:-1].tolist())
+    assert all(abs(count - 1000) < 5 * np.sqrt(750) for count in lengths.values())
+
+
+def test_cuts_of_a_block_that_begins_and_ends_within_sentences(tmp_path):
+    texts = texts_of(tmp_path, numbered_documents([[6, 5, 7]]))
+    rng = np.random.default_rng(2)
+    # Places 4 to 13: two tokens of the first sentence, the second, three of the third.
+    lengths = {len(texts.text(4, 10, TWO, rng).tokens) for _ in range(100)}
+    assert lengths == {2, 7}
+
+
+def test_a_single_sentence_is_cut_at_every_token_equally_often(tmp_path):
+    texts = texts_of(tmp_path, numbered_documents([[3], [5], [4]]))
+    rng = np.random.default_rng(3)
+    lengths = Counter(len(texts.text(3, 5, TWO, rng).tokens) for _ in range(4000))
+    assert set(lengths) == {1, 2, 3, 4}
+    assert all(abs(count - 1000) < 5 * np.sqrt(750) for count in lengths.values())
+
+
+def test_a_single_token_has_an_empty_second_segment_that_is_never_replaced(tmp_path):
+    texts = texts_of(tmp_path, numbered_documents([[1], [5]]))
+    for seed in range(50):
+        text = texts.text(0, 1, PAIR, np.random.default_rng(seed))
+        assert text.tokens.tolist() == [10] and text.second.tolist() == [] and text.is_next is True
+
+
+def test_half_of_the_second_segments_come_from_another_document(tmp_path):
+    documents = numbered_documents(random_sizes(np.random.default_rng(4), 15, 15, 12))
+    texts = texts_of(tmp_path, documents)
+    flat = [[token for sentence in sentences for token in sentence] for sentences in documents]
+    document_of = {token: number for number, tokens in enumerate(flat) for token in tokens}
+    openings = {sentence[0] for sentences in documents for sentence in sentences[1:]}
+    closings = {sentence[-1] for sentences in documents for sentence in sentences}
+    rng = np.random.default_rng(5)
+    blocks = [number for number, tokens in enumerate(flat) if len(tokens) > 40]
+    random_count, sources = 0, Counter()
+    for draw in range(3000):
+        own = blocks[draw % len(blocks)]
+        start = sum(map(len, flat[:own]))
+        text = texts.text(start, 40, PAIR, rng)
+        first, second = text.tokens.tolist(), text.second.tolist()
+        assert first == flat[own][: len(first)]
+        assert len(first) + len(second) <= 40
+        if text.is_next:
+            assert second == flat[own][len(first) : 40]
+            continue
+        opens, closes = flat[own][len(first)] in openings, flat[own][39] in closings
+        random_count += 1
+        other = document_of[second[0]]
+        sources[other] += 1
+        assert other != own and (second[0] in openings, second[-1] in closings) == (opens, closes)
+        assert second == list(range(second[0], second[0] + len(second)))  # consecutive places of the corpus,
+        assert document_of[second[-1]] == other  # all of one document
+    assert abs(random_count - 1500) < 5 * np.sqrt(750)
+    assert len(sources) > 10
+
+
+def test_separators_inside_a_sentence_are_left_out(tmp_path):
+    file = write(tmp_path / "train", [[5, 2, 6, 2], [7, 2], [2], [8, 2]])
+    texts = DocumentTexts(file, SPECIAL)
+    rng = np.random.default_rng(0)
+    assert texts.text(0, 4, ONE, rng).tokens.tolist() == [5, 6, 7]
+    text = texts.text(0, 4, TWO, rng)
+    assert (text.tokens.tolist(), text.second.tolist()) == ([5, 6], [7])
+
+
+def test_word_starts_cover_both_segments(tmp_path):
+    table = np.random.default_rng(7).random(SPECIAL.ordinary_stop) < 0.5
+    texts = texts_of(tmp_path, numbered_documents([[4, 5, 6], [9, 9]]), word_starts=table)
+    for objective in (ONE, TWO, PAIR):
+        for seed in range(20):
+            text = texts.text(0, 15, objective, np.random.default_rng(seed))
+            both = text.tokens if text.second is None else np.concatenate([text.tokens, text.second])
+            assert text.word_starts.dtype == bool
+            assert text.word_starts.tolist() == table[both].tolist()
+
+
+def test_refusals_name_file_and_item(tmp_path):
+    rng = np.random.default_rng(0)
+    with pytest.raises(UnifiedError, match="train: holds no sentence, only 2 empty lines"):
+        DocumentTexts(write(tmp_path / "train", [[2], [2]]), SPECIAL)
+    with pytest.raises(UnifiedError, match="holds no sentence, only 0 empty lines"):
+        DocumentTexts(write(tmp_path / "train", []), SPECIAL)
+    with pytest.raises(UnifiedError, match="item 1 is empty"):
+        DocumentTexts(write(tmp_path / "train", [[5, 2], []]), SPECIAL)
+    texts = DocumentTexts(write(tmp_path / "train", [[2], [5, 2], [6, 7, 8]]), SPECIAL)
+    with pytest.raises(UnifiedError, match=r"item 2 ends with token 8, not with </s> \(2\)"):
+        texts.text(0, 3, ONE, rng)
+    texts = DocumentTexts(write(tmp_path / "train", [[2, 2, 2]]), SPECIAL)
+    with pytest.raises(UnifiedError, match="item 0 holds nothing but </s>"):
+        texts.text(0, 2, ONE, rng)
+    size = SPECIAL.first_sentinel + SPECIAL.sentinel_count
+    texts = DocumentTexts(write(tmp_path / "train", [[size, 2]]), SPECIAL)
+    with pytest.raises(UnifiedError, match=f"holds token {size}, but the dictionary has {size} entries"):
+        texts.text(0, 1, ONE, rng)
+    texts = DocumentTexts(write(tmp_path / "train", [[30, 2]]), SPECIAL, word_starts=np.ones(30, dtype=bool))
+    with pytest.raises(UnifiedError, match="token 30, but the table of word starts has 30 entries"):
+        texts.text(0, 1, ONE, rng)
+
+
+@pytest.mark.parametrize("slope", [1.1, 1.2345, 2.0])
+@pytest.mark.parametrize("packed", [True, False])
+def test_blocks_of_growing_examples_fill_rows_and_cover_every_token_once(tmp_path, slope, packed):
+    """Tokens that count as several places: blocks still partition the text at sentence ends, and rows are full."""
+    rng = np.random.default_rng(3)
+    documents = numbered_documents(random_sizes(rng, 90, 9, 11))
+    texts = DocumentTexts(write_documents(tmp_path / "text", documents), SPECIAL)
+    row, special = 96, 5
+    plan = texts.plan(Room(row, row, special, packed, slope), 1, 1)
+    order = np.argsort(plan.starts)
+    stops = plan.starts + plan.lengths
+    assert plan.starts[order][0] == 0 and stops[order][-1] == texts.bounds[-1]
+    assert (plan.starts[order][1:] == stops[order][:-1]).all()
+    ends = texts.bounds[texts.document_starts]
+    assert (np.searchsorted(ends, plan.starts, side="right") == np.searchsorted(ends, stops - 1, side="right")).all()
+    fits = plan.lengths * slope + special - 2 * slope <= row
+    assert fits.all()
+    cuts = ~np.isin(stops, texts.bounds)
+    assert cuts.mean() < 0.02, "only sentences longer than a row are cut"
+    if packed:
+        places = np.add.reduceat((plan.lengths * slope + special)[plan.members], plan.offsets[:-1])
+        assert (places <= row + 3 * slope).all() and places.mean() > 0.93 * row

@@ -1,0 +1,163 @@
+"""Questions with windows of their passages as examples, and which questions are refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.unit.tasks.test_passages import WORDS, words  # noqa: F401
+from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
+from unified.tasks.heads.passages import windows
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
+
+
+@pytest.mark.parametrize("cls_last", [False, True])
+@pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
+@pytest.mark.parametrize("order", [None, False, True])
+def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
+    """Everything about the examples of random items, read back from them, in both orders of question and passage."""
+    passage_first = cls_last if order is None else order
+    rng = np.random.default_rng(3)
+    items = []
+    for i in range(60):
+        context, question = rng.choice(WORDS, rng.integers(1, 40)), " ".join(rng.choice(WORDS, rng.integers(1, 8)))
+        if i % 4 == 0:
+            items.append(QuestionItem(str(i), question, " ".join(context), (), impossible=True))
+            continue
+        first = int(rng.integers(len(context)))
+        part = " ".join(context[first : first + int(rng.integers(1, 4))])
+        answer = Answer(part, len(" ".join([*context[:first], ""])))
+        wrong = (Answer("w99", 0),) if i % 3 == 0 else ()
+        history = " ".join(rng.choice(WORDS, 3)) if i % 5 == 0 else None
+        items.append(QuestionItem(str(i), question, " ".join(context), (*wrong, answer), history=history))
+    task = SpanAnswers.of(items, design=design, max_query=5, stride=4, passage_first=order)
+    assert task.labels == ("",)
+    codec = Codec(words.tokenizer, words.vocabulary, 16, cls_last)
+    encoded = task.encode(items, codec)
+    lost = [max(0, len(f"{item.history or ''} {item.question}".split()) - 5) for item in items]
+    assert list(encoded.lost) == lost and 10 < np.count_nonzero(lost) < 60
+    assert encoded.remarks == [
+        f"{sum(len(item.answers) > 1 for item in items)} of {sum(len(item.answers) for item in items)} answers cannot "
+        f"be learnt ({sum(len(item.answers) > 1 for item in items)}: the answer is not in the passage); 0 of 60 "
+        "questions have no other and count in no loss",
+        f"of {np.count_nonzero(lost)} of 60 items question and history have more than 5 tokens; the rest is not read",
+    ]
+    held, divided = Counter(), 0
+    for number, item in enumerate(items):
+        own = np.flatnonzero(encoded.owners == number)
+        divided += len(own) > 1
+        question, tokens = item.question.split()[:5], item.context.split()
+        said = (item.history or "").split()
+        query = [*said[len(said) - min(len(said), 5 - len(question)) :], *question]
+        expected = windows(len(tokens), 16 - 3 - len(query), 4)
+        assert len(own) == len(expected)
+        for member, (first, size) in zip(own, expected, strict=True):
+            example, window = encoded.examples[member], encoded.notes[member]
+            part = tokens[first : first + size]
+            one, other = (part, query) if passage_first else (query, part)
+            both = [*one, "</s>", *other, "</s>"]
+            joined = [*both, "<s>"] if cls_last else ["<s>", *both]
+            assert [codec.vocabulary.symbols[i] for i in example.tokens] == joined
+            types = [0] * (len(one) + 1) + [1] * (len(other) + 1)
+            types = [*types, 2] if cls_last else [0, *types]
+            assert example.token_types.tolist() == types and len(example.tokens) <= 16
+            read = [joined[place] for place in example.targets["task"].places]
+            if design == "xlnet":
+                assert sorted(read) == sorted(["<s>", *part])
+            else:
+                assert read == joined
+            assert read[encoded.facts["cls"][member][0]] == "<s>"
+            assert read[window.first : window.first + size] == part
+            assert [item.context[slice(*place)] for place in window.offsets.tolist()] == part
+            (start, end), kind = encoded.facts["targets"][member][0], encoded.facts["kinds"][member][0]
+            if item.impossible:
+                assert kind == 1 and read[start] == read[end] == "<s>"
+            elif kind == 0:
+                held[number] += 1
+                assert " ".join(read[start : end + 1]) == item.answers[-1].text
+            else:
+                assert kind == -1 and read[start] == read[end] == "<s>"
+                answer = item.answers[-1]
+                begin = len(item.context[: answer.start].split())
+                assert begin < first or begin + len(answer.text.split()) > first + size
+    assert divided == encoded.cut > 20
+    # Of the longest answers some fit into no window of four tokens; all others are in one at least.
+    assert all(
+        held[i] for i, item in enumerate(items) if not item.impossible and len(item.answers[-1].text.split()) < 3
+    )
+    assert any(count > 1 for count in held.values())
+
+
+def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
+    lost = QuestionItem("1", "w1", "w1 w2", (Answer("w2", 0),))
+    task = SpanAnswers()
+    encoded = task.encode([lost, QuestionItem("2", "w1", "w1 w2", (Answer("w2", 3),))], words)
+    assert [target.tolist() for target in encoded.facts["targets"]] == [[[-1, -1]], [[4, 4]]]
+    assert encoded.remarks[0].endswith("1 of 2 questions have no other and count in no loss")
+    unlabelled = task.encode([QuestionItem("1", "w1", "\u200b")], words)
+    assert set(unlabelled.facts) == {"cls"} and len(unlabelled.examples) == 1
+    assert len(unlabelled.notes[0].offsets) == 0
+
+
+def test_refusals(words):  # noqa: F811
+    long = QuestionItem("7", "w1 " * 30, "w1", (Answer("w1", 0),))
+    with pytest.raises(UnifiedError, match="item 7: sequences of 20 tokens leave no room .* question of 30; allow"):
+        SpanAnswers().encode([long], words)
+    nothing = QuestionItem("8", "w1", "w1", (), impossible=True)
+    with pytest.raises(UnifiedError, match="item 8 has no answer; no training item is like that"):
+        SpanAnswers().encode([nothing], words)
+    maybe = QuestionItem("9", "w1", "w1", (), choice="maybe")
+    with pytest.raises(UnifiedError, match="item 9 has the answer 'maybe', which stands in no passage; no training"):
+        SpanAnswers(("yes",), design="unilm").encode([maybe], words)
+    for settings, says in (
+        ({"design": "brt"}, "design is 'brt'; expected one of 'bert', 'unilm', 'xlnet'"),
+        ({"rules": "3"}, "rules is '3'; expected one of None, '1.1', '2.0', 'coqa'"),
+        ({"passage_first": 1}, "passage_first is 1; expected True, False or None"),
+        ({"stride": 0}, "stride is 0; expected an integer of at least 1"),
+        ({"n_best": 1.5}, "n_best is 1.5; expected"),
+        ({"null_threshold": 2}, "null_threshold is 2; expected a probability"),
+        ({"labels": ("", "yes")}, r"some answers stand in no passage \(yes\); only the design 'unilm'"),
+        ({"labels": ("no",), "design": "xlnet"}, "only the design 'unilm'"),
+    ):
+        with pytest.raises(UnifiedError, match=says):
+            SpanAnswers(**settings)
+
+
+def test_bad_items_are_reported(tmp_path):
+    path = tmp_path / "train.jsonl"
+    good = '"question": "q", "context": "c d", "answers": [{"text": "d", "start": 2}]'
+    wrong = {
+        '"context": "c"': "no field 'question'",
+        '"question": " ", "context": "c"': "'question' must be",
+        '"question": "q", "context": 3': "'context' must be",
+        '"question": "q", "context": "c"': "no answer; where the passage has none, 'impossible' must be true",
+        '"question": "q", "context": "c", "answers": {}': "'answers' must be a list",
+        '"question": "q", "context": "c", "answers": ["c"]': "an answer must have a 'text'",
+        '"question": "q", "context": "c", "answers": [{"text": "c", "start": "0"}]': "'start' of the answer 'c'",
+        '"question": "q", "context": "c", "answers": [{"text": "c", "start": true}]': "'start' of the answer 'c'",
+        f'{good}, "impossible": 1': "'impossible' must be true or false",
+        f'{good}, "impossible": true': "'impossible' is true, but there is an answer",
+    }
+    path.write_text("\n".join([f"{{{good}}}", *(f"{{{line}}}" for line in wrong)]))
+    with pytest.raises(UnifiedError) as caught:
+        SpanAnswers.read(path)
+    for number, problem in enumerate(wrong.values(), 2):
+        assert f"line {number}: {problem}" in str(caught.value)
+    path.write_text(
+        f'{{{good}, "id": 5}}\n{{"question": "q", "context": "c", "answers": [], "impossible": true}}\n'
+        '{"question": "q", "context": "c", "choice": "yes", "history": "h", "references": ["Yes", "yep"]}\n'
+    )
+    first, second, third = SpanAnswers.read(path)
+    assert first == QuestionItem("5", "q", "c d", (Answer("d", 2),)) and first.gold == ["d"] and first.label is None
+    assert second.impossible and second.gold == [] and second.label == "" and second.id == "2"
+    assert third.label == "yes" and third.gold == ["Yes", "yep"] and third.history == "h"
+    assert SpanAnswers.read(path, labelled=False)[2] == QuestionItem("3", "q", "c", history="h")
+    for extra, says in (('"choice": ""', "'choice' must be"), ('"references": [1]', "'references' must be"),
+                        ('"history": []', "'history' must be"), ('"references": "x"', "must be a list")):  # fmt: skip
+        path.write_text(f"{{{good}, {extra}}}")
+        with pytest.raises(UnifiedError, match=says):
+            SpanAnswers.read(path)

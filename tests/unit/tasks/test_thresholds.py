@@ -1,0 +1,347 @@
+"""The threshold of "no answer": found on the development set, kept with the results, applied to predictions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.integration.cli.test_task_commands import refused, said
+from tests.support.task_folders import WORDS, language_model
+from unified import load
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.files import save
+from unified.errors import UnifiedError
+from unified.model import UnifiedModel
+from unified.reports.results import write_result
+from unified.tasks.evaluation import outcomes
+from unified.tasks.finetuning import Learnt, Start
+from unified.tasks.heads.items import write_items
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.metrics import best_threshold, score_coqa, score_squad_v2
+from unified.tasks.settings import Task
+
+
+def total(answered, silent, probabilities, threshold):
+    """The definition, question by question."""
+    return sum(s if p > threshold else a for a, s, p in zip(answered, silent, probabilities, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_threshold_is_better(seed):
+    """Every cut is tried, of probabilities with ties, zeros and ones; the least of the best ones is taken."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 12))
+    probabilities = rng.choice([0.0, 0.1, 0.25, 0.5, 1 - 2**-53, 1.0, rng.random()], count).tolist()
+    answered, silent = (rng.choice([0.0, 0.5, 1.0], count).tolist() for _ in range(2))
+    found = best_threshold(answered, silent, probabilities)
+    assert 0 <= found <= 1
+    best = max(total(answered, silent, probabilities, threshold) for threshold in [0.0, *probabilities, 1.0])
+    if min(probabilities) > 0:  # nothing is answered
+        best = max(best, sum(silent))
+    assert total(answered, silent, probabilities, found) == pytest.approx(best)
+    for lower in [threshold for threshold in probabilities if threshold < found]:
+        same = all((p > lower) == (p > found) for p in probabilities)
+        assert same or total(answered, silent, probabilities, lower) < best - 1e-9
+
+
+def test_the_threshold_lies_between_the_questions_that_it_divides():
+    """So that a probability computed again with other rounding is decided alike."""
+    assert best_threshold([1, 0], [0, 1], [0.2, 0.6]) == pytest.approx(0.4)
+    assert best_threshold([1, 1], [0, 0], [0.2, 0.6]) == pytest.approx(0.8)  # all are answered
+    assert best_threshold([0, 0], [1, 1], [0.2, 0.6]) == pytest.approx(0.1)  # none is
+    upper = np.nextafter(0.5, 1)
+    assert best_threshold([1, 0], [0, 1], [0.5, upper]) == 0.5  # nothing lies between neighbouring numbers
+    for wrong in (([], [], []), ([1], [0, 1], [0.5]), ([1], [0], [])):
+        with pytest.raises(UnifiedError, match="as many probabilities as scores and one at least"):
+            best_threshold(*wrong)
+
+
+def officially_best(gold, spans, chances, column):
+    """The search of evaluate-v2.0.py, from its description: answers are let in one by one, by rising probability."""
+    single = {q: score_squad_v2({q: gold[q]}, {q: spans[q]})[column] / 100 for q in gold}
+    current = best = sum(not answers for answers in gold.values())
+    threshold = 0.0
+    for question in sorted(chances, key=chances.get):
+        if gold[question]:
+            current += single[question]
+        elif spans[question]:
+            current -= 1
+        if current > best:
+            best, threshold = current, chances[question]
+    return 100 * best / len(gold), threshold
+
+
+def items_and_predictions(seed, count=60, ties=False):
+    """Questions of SQuAD 2.0's kind, and predictions that know a little."""
+    rng = np.random.default_rng(seed)
+    items, predictions = [], []
+    for i in range(count):
+        words = rng.choice(WORDS, 6).tolist()
+        context, place = " ".join(words), int(rng.integers(6))
+        start = len(" ".join([*words[:place], ""]))
+        impossible = bool(rng.random() < 0.5)
+        answers = () if impossible else (Answer(words[place], start),)
+        items.append(QuestionItem(f"q{i}", "w1", context, answers, impossible=impossible))
+        chance = float(np.clip(rng.normal(0.65 if impossible else 0.4, 0.2), 0.01, 0.99))
+        chance = round(chance, 1) if ties else chance
+        guess = place if rng.random() < 0.7 else int(rng.integers(6))
+        begin = len(" ".join([*words[:guess], ""]))
+        span = {"text": words[guess], "start": begin, "end": begin + len(words[guess])}
+        predictions.append({"id": f"q{i}", "answer": "", "no_answer": chance, "best_non_null": span, "nbest": []})
+    return items, predictions
+
+
+TASK = SpanAnswers(("",))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_predictions_by_the_best_threshold_have_the_best_score_of_the_official_search(seed):
+    items, predictions = items_and_predictions(seed)
+    gold = {item.id: item.gold for item in items}
+    spans = {one["id"]: one["best_non_null"]["text"] for one in predictions}
+    chances = {one["id"]: one["no_answer"] for one in predictions}
+    threshold = TASK.best_threshold(items, predictions)
+    best, official = officially_best(gold, spans, chances, "f1")
+    decided = TASK.with_threshold(threshold, "valid").decided(predictions)
+    scores = TASK.score(items, decided)
+    assert scores["f1"] == pytest.approx(best) == scores["best_f1"]
+    assert scores["best_f1_thresh"] == official <= threshold < min([p for p in chances.values() if p > official] + [1])
+    # The official program, given the threshold, takes the same answers back.
+    by_program = score_squad_v2(gold, spans, na_probs=chances, na_prob_threshold=threshold)
+    assert by_program["f1"] == pytest.approx(best)
+    assert {one["id"]: one["answer"] for one in decided} == {
+        question: "" if chances[question] > threshold else spans[question] for question in spans
+    }
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_questions_of_equal_probability_are_decided_alike(seed):
+    """The official search may stop amid them, and then promises a score that no threshold gives."""
+    items, predictions = items_and_predictions(seed, ties=True)
+    decided = TASK.with_threshold(TASK.best_threshold(items, predictions)).decided(predictions)
+    reachable = max(
+        TASK.score(items, TASK.with_threshold(threshold).decided(predictions))["f1"]
+        for threshold in [0.0, *(one["no_answer"] for one in predictions)]
+    )
+    scores = TASK.score(items, decided)
+    assert scores["f1"] == pytest.approx(reachable) and reachable <= scores["best_f1"] + 1e-9
+
+
+def test_a_decision_can_be_made_again():
+    """With the characters of the answer, and nothing else changed."""
+    _, predictions = items_and_predictions(3)
+    for threshold in (0.0, 0.3, 0.7, 1.0):
+        task = TASK.with_threshold(threshold)
+        found = task.decided(predictions)
+        for before, one in zip(predictions, found, strict=True):
+            silent = one["no_answer"] > threshold
+            span = {"text": ""} if silent else one["best_non_null"]
+            assert one["answer"] == span["text"] and one.get("start") == span.get("start")
+            assert one.get("end") == span.get("end") and list(one)[:2] == ["id", "answer"]
+            assert {**before, **one} == {**one}
+        assert task.decided(TASK.with_threshold(1 - threshold).decided(found)) == found
+
+
+def test_conversations_have_a_threshold_where_answers_may_be_unknown():
+    """No paper chooses it; it can be chosen by CoQA's own F1."""
+    task = SpanAnswers(("unknown", "yes"), design="unilm", rules="coqa")
+    assert task.may_abstain and not task.chooses_threshold and task.threshold == 0.5
+    rng = np.random.default_rng(4)
+    items, predictions = [], []
+    for i in range(40):
+        references = ("unknown", "yes") if rng.random() < 0.4 else ("yes", "w1 w2")
+        items.append(QuestionItem(str(i), "w1", "w1 w2", (), choice=references[0], references=references))
+        best = {"text": str(rng.choice(["yes", "w1", "w2"]))}
+        chance = float(rng.random())
+        predictions.append({"id": str(i), "no_answer": chance, "best_non_null": best, "nbest": []})
+
+    def f1(threshold):
+        chosen = ["unknown" if one["no_answer"] > threshold else one["best_non_null"]["text"] for one in predictions]
+        return score_coqa([item.gold for item in items], chosen)["f1"]
+
+    tried = max(f1(threshold) for threshold in [0.0, *(one["no_answer"] for one in predictions), 1.0])
+    assert f1(task.best_threshold(items, predictions)) == pytest.approx(tried) and tried > f1(0.5)
+
+
+def test_which_tasks_choose_a_threshold():
+    assert TASK.chooses_threshold and TASK.threshold == 0.5 and TASK.signature.endswith("|null:above-0.5|best:searched")
+    assert not SpanAnswers(("",), null_threshold=0.4).chooses_threshold  # somebody set it
+    found = TASK.with_threshold(0.37, "valid")
+    assert found.chooses_threshold and found.threshold == 0.37  # scored again, it is chosen again
+    assert found.signature == "rules:squad2.0|refs:best|null:best-f1-of-valid|best:searched"
+    assert SpanAnswers(("unknown",), "unilm", rules="coqa").signature == "rules:coqa|refs:leave-one-out|null:above-0.5"
+    everything = SpanAnswers()
+    assert not everything.may_abstain and not everything.chooses_threshold
+    with pytest.raises(UnifiedError, match="all have an answer; it has no threshold"):
+        everything.with_threshold(0.3)
+    with pytest.raises(UnifiedError, match="null_threshold is 1.5; expected a probability"):
+        TASK.with_threshold(1.5)
+
+
+# A model and its results
+
+
+def span_model(folder: Path, *names: str, labels=("",)) -> Path:
+    """A model with random heads of answers, which has learnt nothing; ``checkpoint_last.pt`` and its dictionary."""
+    language_model(folder, initializer_range=0.3)
+    content, config = load_checkpoint(folder / "checkpoint_last.pt"), Start.of(folder).config
+    tasks = {name: SpanAnswers(labels, stride=8) for name in names}
+    torch.manual_seed(3)
+    core = UnifiedModel.for_tasks(config, {name: task.head(config) for name, task in tasks.items()})
+    kept = {name: {"head": "span", "settings": asdict(task)} for name, task in tasks.items()}
+    content["extra_state"]["UnifiedUnderstandingTask"] = kept
+    content["cfg"]["task"]["tokens_per_sample"] = 24
+    content["model"] = {f"core.{name}": torch.clone(value) for name, value in core.state_dict().items()}
+    save(content, folder / "checkpoint_last.pt")
+    return folder
+
+
+def note(folder: Path, value: float, checkpoint: str = "last", **more) -> None:
+    """Results as `unified finetune` writes them."""
+    folder.mkdir(exist_ok=True)
+    threshold = {"value": value, "found_on": "valid"}
+    write_result(
+        folder, task="span", run="ours", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},
+        settings={}, data={}, published={}, checkpoint=checkpoint, null_threshold=threshold, **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return span_model(tmp_path_factory.mktemp("thresholds") / "model", "span")
+
+
+@pytest.fixture(scope="module")
+def learnt(model):
+    """The model's task with 40 development and 40 test items, of which it knows most."""
+    (model / "results.json").unlink(missing_ok=True)
+    predictor, rng = load(model).predictor(), np.random.default_rng(7)
+    splits = {}
+    for seed, split in enumerate(("train", "valid", "test")):
+        items = items_and_predictions(seed, 40)[0]
+        predictions = list(predictor.predict(items))
+        middle = np.median([one["no_answer"] for one in predictions])
+        splits[split] = []
+        for item, one in zip(items, predictions, strict=True):
+            known = (one["no_answer"] < middle) != (rng.random() < 0.2)
+            span = one["best_non_null"]
+            answers = (Answer(span["text"], span["start"]),) if known else ()
+            splits[split].append(replace(item, answers=answers, impossible=not known))
+    return Learnt(Task("span", "span", lambda folder: splits), model, splits, {}, predictor, "best_f1")
+
+
+def by_split(learnt, threshold):
+    return {outcome.name: outcome for outcome in outcomes(learnt, threshold)}
+
+
+def test_the_development_set_decides_for_all_splits(learnt):
+    """By default, as published for SQuAD 2.0; a test set has no say."""
+    found = by_split(learnt, None)
+    assert list(found) == ["valid", "test"]
+    threshold = found["valid"].threshold
+    assert threshold.found_on == "valid" and found["test"].threshold == threshold
+    assert found["valid"].scores["f1"] == pytest.approx(found["valid"].scores["best_f1"])
+    assert "null:best-f1-of-valid" in found["test"].scores["signature"]
+    for outcome in found.values():
+        assert {one["answer"] == "" for one in outcome.predictions} == {True, False}
+        for one in outcome.predictions:
+            assert (one["answer"] == "") == (one["no_answer"] > threshold.value)
+        assert outcome.official["predictions.json"] == {one["id"]: one["answer"] for one in outcome.predictions}
+    other = replace(learnt, splits={**learnt.splits, "test": learnt.splits["test"][:3]})
+    assert by_split(other, None)["valid"].threshold == threshold
+    chances = sorted(one["no_answer"] for one in found["test"].predictions)
+    number = (chances[3] + chances[4]) / 2
+    by_number = by_split(learnt, number)
+    assert by_number["test"].threshold is None
+    assert sum(one["answer"] != "" for one in by_number["test"].predictions) == 4
+    assert f"null:above-{number}" in by_number["valid"].scores["signature"]
+
+
+def test_a_threshold_of_the_heads_settings_is_kept_unless_another_is_asked_for(learnt):
+    task = replace(learnt.predictor.task, null_threshold=0.9)
+    own = replace(learnt, predictor=replace(learnt.predictor, task=task))
+    assert "null:above-0.9" in by_split(own, None)["valid"].scores["signature"]
+    assert by_split(own, "best")["test"].threshold == by_split(learnt, None)["test"].threshold
+
+
+def test_what_was_found_is_applied_by_predict_and_by_python(model, learnt, tmp_path, capsys):
+    items = [replace(item, answers=None, impossible=None) for item in learnt.splits["test"]]
+    source = tmp_path / "test.jsonl"
+    write_items(source, items)
+    arguments = ("predict", "span", source, "--model", model)
+
+    def answers(*more):
+        found = [json.loads(line) for line in said(capsys, *arguments, *more)]
+        return {one["id"]: one["answer"] for one in found}
+
+    plain = answers()
+    assert "--threshold best: no results beside" in refused(capsys, *arguments, "--threshold", "best")
+    outcome = by_split(learnt, None)["test"]
+    expected = {one["id"]: one["answer"] for one in outcome.predictions}
+    note(model, outcome.threshold.value)
+    try:
+        assert answers() == answers("--threshold", "best") == expected != plain
+        assert answers("--threshold", "0.5") == plain
+        assert set(answers("--threshold", "0").values()) == {""} and "" not in answers("--threshold", "1").values()
+        handle = load(model / "checkpoint_last.pt")
+        assert handle.predictor().task.threshold == outcome.threshold.value
+        first = items[0]
+        assert handle.answer(first.question, first.context)["answer"] == expected[first.id]
+        assert handle.answer(first.question, first.context, threshold=0.0)["answer"] == ""
+        with pytest.raises(UnifiedError, match="expected a probability"):
+            handle.answer(first.question, first.context, threshold=2.0)
+        # Scored again, the same is found, whatever lies beside the checkpoint.
+        again = replace(learnt, predictor=handle.predictor())
+        assert by_split(again, None)["test"].threshold == outcome.threshold
+        note(model, 1.0, checkpoint="best")  # of another checkpoint
+        assert answers() == plain
+    finally:
+        (model / "results.json").unlink()
+
+
+def test_predict_says_which_threshold_counts(model, learnt, capsys):
+    from unified.cli import main
+
+    item = json.dumps({"question": "w1", "context": "w1 w2"})
+    note(model, 0.3712)
+    try:
+        assert main(["predict", "span", item, "--model", str(model)]) == 0
+        assert "no answer where its probability exceeds 0.3712, found on valid; --threshold" in capsys.readouterr().err
+        assert main(["predict", "span", item, "--model", str(model), "--threshold", "0.2"]) == 0
+        assert "no answer where" not in capsys.readouterr().err
+    finally:
+        (model / "results.json").unlink()
+
+
+def test_each_of_several_tasks_has_its_own(tmp_path):
+    folder = span_model(tmp_path / "model", "one", "two")
+    note(folder / "one", 0.1, together=["one", "two"])
+    note(folder / "two", 0.9, together=["one", "two"])
+    handle = load(folder)
+    assert [handle.predictor(head=name).task.threshold for name in ("one", "two")] == [0.1, 0.9]
+
+
+def test_what_has_no_threshold_is_refused(model, tmp_path, capsys):
+    item = json.dumps({"question": "w1", "context": "w1 w2"})
+    for value in ("1.5", "-0.1", "much", "nan"):
+        message = refused(capsys, "predict", "span", item, "--model", model, "--threshold", value)
+        assert f"--threshold {value}: expected 'best' or a probability from 0 to 1" in message
+    everything = span_model(tmp_path / "all", "span", labels=())
+    message = refused(capsys, "predict", "span", item, "--model", everything, "--threshold", "0.3")
+    assert "--threshold 0.3: span answers every item, so there is no threshold to set" in message
+    message = refused(capsys, "predict", "xsum", '{"source": "w1"}', "--model", model, "--threshold", "best")
+    assert "--threshold best: xsum answers every item" in message
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train", "valid"):
+        write_items(data / f"{split}.jsonl", [QuestionItem("1", "w1", "w1 w2", (Answer("w2", 3),))])
+    paths = ("--data", data, "--init", language_model(tmp_path / "start"), "--output", tmp_path / "run")
+    message = refused(capsys, "finetune", "span", *paths, "--threshold", "best")
+    assert "--threshold best: span answers every item" in message
+    assert "--threshold high: expected" in refused(capsys, "finetune", "span", *paths, "--threshold", "high")

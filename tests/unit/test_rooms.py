@@ -1,0 +1,49 @@
+"""The map of packages in docs/reference/conventions.md is that of the contracts that `make lint` checks."""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def layers() -> list[set[str]]:
+    """Packages of the library from the bottom up; those of one layer do not import each other."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    rooms = next(contract for contract in settings["contracts"] if contract.get("containers") == ["unified"])
+    return [set(layer.split(" | ")) for layer in reversed(rooms["layers"])]
+
+
+def imported(path: Path) -> set[str]:
+    """Names of the packages that a module imports, wherever the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            found.add(node.module)
+    return found
+
+
+def test_the_map_names_the_packages_in_the_order_of_their_imports():
+    page = (ROOT / "docs" / "reference" / "conventions.md").read_text(encoding="utf-8")
+    table = page.partition("## Rooms")[2].partition("\n## ")[0]
+    listed = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines() if row.startswith("| `")]
+    order = layers()
+    place = {room: number for number, layer in enumerate(order) for room in layer}
+    assert sorted(room for row in listed for room in row) == sorted(place)
+    lowest = [min(place[room] for room in row) for row in listed]
+    assert lowest == sorted(lowest)
+
+
+def test_masks_import_numpy_and_torch_alone():
+    found = set().union(*map(imported, (ROOT / "unified" / "masks").glob("*.py")))
+    assert {name for name in found if name.startswith("unified")} <= {
+        f"unified.masks{suffix}"
+        for suffix in ("", *(f".{path.stem}" for path in (ROOT / "unified" / "masks").glob("*.py")))
+    } | {"unified"}
+    others = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
+    assert others == {"numpy", "torch", "unified"}
