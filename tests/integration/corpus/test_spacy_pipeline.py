@@ -13,7 +13,7 @@ import pytest
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed (pip install '.[spacy]')")
 
-from tests import spacy_pipelines  # noqa: E402
+from tests.support import spacy_pipelines  # noqa: E402
 from tests.support.annotators import tokens_of_spans  # noqa: E402
 from tests.support.corpora import random_documents, raw_text, run, tree, write  # noqa: E402
 from unified.corpus import spacy_pipeline  # noqa: E402
