@@ -106,6 +106,13 @@ def test_every_name_in_api_md_can_be_imported():
     assert [dotted for dotted in names if not importable(dotted)] == []
 
 
+def test_every_function_in_the_life_of_a_line_exists():
+    text = (ROOT / "docs" / "background" / "life_of_a_line.md").read_text(encoding="utf-8")
+    names = sorted(set(re.findall(r"`((?:unified|fairseq_plugins)\.[\w.]+)`", text)))
+    assert len(names) > 20
+    assert [dotted for dotted in names if not importable(dotted)] == []
+
+
 @pytest.mark.parametrize(("kind", "signatures"), [(UnifiedLM, 0), (TaskModel, 5)])
 def test_api_md_names_what_a_model_does_with_the_parameters_of_the_code(kind, signatures):
     """Every public method but the plumbing; a signature in parentheses is the method's."""
