@@ -123,8 +123,8 @@ def main() -> None:
         whole = arguments.all or arguments.compressed
         write_text(paths, math.inf if whole else arguments.megabytes, part)
         size = ("--tokenizer", arguments.tokenizer, "--vocabulary-size", arguments.vocabulary_size)
-        run(command(part, "--destination", trained, *size, "--sample-megabytes", 2))
-        shared = ("--tokenizer", trained, "--destination", folder / "made", "--overwrite", "--workers")
+        run(command(part, "--output", trained, *size, "--sample-megabytes", 2))
+        shared = ("--tokenizer", trained, "--output", folder / "made", "--overwrite", "--workers")
         texts = paths if arguments.compressed else [part]
         ours = command(*texts, *shared, arguments.workers)
         start = command(few, *shared, arguments.workers)

@@ -20,5 +20,5 @@ prepare() {
     local size=$1 output=$2 share=0.001
     shift 2
     [ "$size" != debug ] || share=0.1
-    run unified prepare --destination "$output" --valid-share "$share" "$@"
+    run unified prepare --output "$output" --valid-share "$share" "$@"
 }

@@ -70,7 +70,7 @@ class Work:
                 write_atomically(texts[part], first_documents(paths, round(millions * 1e6)))
         annotate = ["--annotate", "noun_phrases", "--spacy", self.spacy] if self.spacy else []
         self.run.run(Step("prepare", [
-            TOOLS / "unified", "prepare", texts["train"], "--valid", texts["valid"], "--destination", self.data,
+            TOOLS / "unified", "prepare", texts["train"], "--valid", texts["valid"], "--output", self.data,
             "--tokenizer", "unigram", "--vocabulary-size", self.size.vocabulary, "--sample-megabytes", 3,
             "--clean", "short_sentences=1", *annotate,
         ], self.data))  # fmt: skip

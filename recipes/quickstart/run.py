@@ -165,7 +165,7 @@ class Trial:
         text, pairs = self.corpus / "documents", self.corpus / self.experiment.name
         documents = self.step("documents", [
             TOOLS / "unified", "prepare", text / "train.txt", "--valid", text / "valid.txt",
-            "--destination", self.documents, "--tokenizer", "unigram", "--vocabulary-size", self.size.vocabulary,
+            "--output", self.documents, "--tokenizer", "unigram", "--vocabulary-size", self.size.vocabulary,
             "--character-coverage", 1.0, "--sample-megabytes", 3,
         ], self.documents)  # fmt: skip
         if (pairs / "train.jsonl").exists():
@@ -175,7 +175,7 @@ class Trial:
             sides = ["--target", pairs / "train.target", "--valid-target", pairs / "valid.target",
                      "--test-target", pairs / "test.target"]  # fmt: skip
             parts = [pairs / "train.source", "--valid", pairs / "valid.source", "--test", pairs / "test.source"]
-        command = [TOOLS / "unified", "prepare", *parts, *sides, "--destination", self.pairs]
+        command = [TOOLS / "unified", "prepare", *parts, *sides, "--output", self.pairs]
         self.run.run(documents)
         self.run.run(self.step("pairs", [*command, "--tokenizer", self.documents], self.pairs))
         _, _, references = self.test_part()

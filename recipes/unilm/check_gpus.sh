@@ -10,7 +10,7 @@ count=$(cards)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 data=${1:-$work/data}
-[ $# -ge 1 ] || unified prepare "$ROOT"/docs/*/*.md "$ROOT/README.md" --valid "$ROOT/README.md" --destination "$data" \
+[ $# -ge 1 ] || unified prepare "$ROOT"/docs/*/*.md "$ROOT/README.md" --valid "$ROOT/README.md" --output "$data" \
     --tokenizer unigram --vocabulary-size 1000
 
 # losses LOG: the loss of every update.

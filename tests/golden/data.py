@@ -40,7 +40,7 @@ def pairs(folder: Path) -> Path:
     train, valid = jsonl(folder / "train.jsonl", rows[:TRAIN]), jsonl(folder / "valid.jsonl", rows[TRAIN:])
     status = run(
         train, "--valid", valid, "--source-field", "source", "--target-field", "target",
-        "--tokenizer", "bpe", "--vocabulary-size", 36, "--destination", folder / "pairs",
+        "--tokenizer", "bpe", "--vocabulary-size", 36, "--output", folder / "pairs",
     )  # fmt: skip
     if status:
         raise RuntimeError("unified prepare failed")

@@ -50,7 +50,7 @@ from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
 from unified.tokenization.anna import AnnaTokenizer
 
 #: What to do where the destination is not empty, in the words of ``unified prepare``.
-ADVICE = "give another --destination, or --overwrite to replace the folder"
+ADVICE = "give another --output, or --overwrite to replace the folder"
 Corpus = DocumentCorpus | ParallelCorpus | JsonPairCorpus
 Parts = Mapping[str, DocumentPart | PairPart]
 

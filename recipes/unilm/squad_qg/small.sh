@@ -29,7 +29,7 @@ logged() {
 
 say "prepare Wikipedia"
 [ -d "$output/wiki" ] || unified prepare "$UNIFIED_DATA/pretrain_wiki/train-00.jsonl.xz" --valid-share 0.01 \
-    --destination "$output/wiki" --tokenizer unigram --vocabulary-size 8000 --sample-megabytes 3 \
+    --output "$output/wiki" --tokenizer unigram --vocabulary-size 8000 --sample-megabytes 3 \
     --character-coverage 0.9999 --clean short_sentences=1
 
 say "questions of SQuAD"

@@ -339,7 +339,7 @@ def test_pretraining_goes_on_from_a_real_checkpoint(minilm, tmp_path):
     lines = [f"The {one} walked from the {a} to the {b}." for one in subjects for a in places for b in places if a != b]
     (tmp_path / "text").write_text("\n\n".join("\n".join(lines[i : i + 6]) for i in range(0, len(lines), 6)) + "\n")
     prepared = ["prepare", str(tmp_path / "text"), "--valid", str(tmp_path / "text"), "--tokenizer",
-                str(tmp_path / "ours"), "--destination", str(tmp_path / "data")]  # fmt: skip
+                str(tmp_path / "ours"), "--output", str(tmp_path / "data")]  # fmt: skip
     assert main(prepared) == 0
     result = fairseq.train(
         tmp_path / "data", tmp_path / "save", "--arch", "bert_base", "--layers", 6, "--width", 384,

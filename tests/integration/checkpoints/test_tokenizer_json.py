@@ -270,7 +270,7 @@ def test_the_command_speaks_of_its_own_options(tmp_path, capsys):
     words = ["convert", "--from", "xlnet", str(tmp_path / "theirs"), str(tmp_path / "ours")]
     assert main(words) == 2
     said = capsys.readouterr().err
-    assert "ours: not empty; name a new folder" in said and "--destination" not in said and "--overwrite" not in said
+    assert "ours: not empty; name a new folder" in said and "--output" not in said and "--overwrite" not in said
     # An export has a tokenizer, whatever its file is called.
     assert main(["convert", "--to", "xlnet", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"wrote {tmp_path / 'back'}"

@@ -24,7 +24,7 @@ def test_documents_are_what_the_layout_says(tmp_path, kind):
         write(tmp_path / "train.txt", raw_text(documents)),
         *("--valid", write(tmp_path / "valid.txt", raw_text(valid))),
         *("--test", write(tmp_path / "test.jsonl", json_lines(test))),
-        *("--destination", tmp_path / "data", "--tokenizer", kind, *options),
+        *("--output", tmp_path / "data", "--tokenizer", kind, *options),
     )
     assert status == 0
     data = tmp_path / "data"
@@ -48,7 +48,7 @@ def test_documents_are_byte_for_byte_those_of_fairseq_preprocess(tmp_path):
     from fairseq.data import Dictionary, data_utils
 
     documents = random_documents(40)
-    run(write(tmp_path / "train.txt", raw_text(documents)), "--destination", tmp_path / "data")
+    run(write(tmp_path / "train.txt", raw_text(documents)), "--output", tmp_path / "data")
     tokenizer = load_tokenizer(tmp_path / "data")
     dictionary = Dictionary.load(str(tmp_path / "data" / "dict.txt"))
     # What its users do: pieces joined by spaces, blank lines between documents, then fairseq-preprocess.
@@ -75,12 +75,12 @@ def test_pairs_load_in_fairseqs_translation_task(tmp_path):
     pairs = [json.dumps({"src": s, "tgt": t, "id": 1}) for s, t in zip(sources, targets, strict=True)]
     from_json = run(
         write(tmp_path / "train.jsonl", "\n".join(pairs)),
-        *("--source-field", "src", "--target-field", "tgt", "--destination", tmp_path / "a"),
+        *("--source-field", "src", "--target-field", "tgt", "--output", tmp_path / "a"),
         *("--valid", write(tmp_path / "valid.jsonl", "\n".join(pairs[:7]))),
     )
     from_files = run(
         write(tmp_path / "train.src", "\n".join(sources)),
-        *("--target", write(tmp_path / "train.tgt", "\n".join(targets)), "--destination", tmp_path / "b"),
+        *("--target", write(tmp_path / "train.tgt", "\n".join(targets)), "--output", tmp_path / "b"),
         *("--valid", write(tmp_path / "valid.src", "\n".join(sources[:7]))),
         *("--valid-target", write(tmp_path / "valid.tgt", "\n".join(targets[:7]))),
     )
@@ -103,16 +103,16 @@ def test_pairs_load_in_fairseqs_translation_task(tmp_path):
 
 
 def test_fine_tuning_data_share_tokenizer_and_dictionary_of_the_folder_given(tmp_path):
-    run(write(tmp_path / "a.txt", raw_text(random_documents(30))), "--destination", tmp_path / "a")
+    run(write(tmp_path / "a.txt", raw_text(random_documents(30))), "--output", tmp_path / "a")
     pairs = '{"s": "red Ω", "t": "green"}\n'
     arguments = ["--source-field", "s", "--target-field", "t", "--tokenizer", tmp_path / "a"]
-    assert run(write(tmp_path / "p.jsonl", pairs), *arguments, "--destination", tmp_path / "b") == 0
+    assert run(write(tmp_path / "p.jsonl", pairs), *arguments, "--output", tmp_path / "b") == 0
     a, b = tree(tmp_path / "a"), tree(tmp_path / "b")
     assert b["dict.source.txt"] == b["dict.target.txt"] == a["dict.txt"]
     assert b["tokenizer.model"] == a["tokenizer.model"] and b["word_starts.npy"] == a["word_starts.npy"]
     assert json.loads(b["manifest.json"])["parts"]["train"]["source"] == {"tokens": 6, "unknown": 1}
     # And back: a folder of pairs gives its dictionary to documents.
-    again = ["--tokenizer", tmp_path / "b", "--destination", tmp_path / "c"]
+    again = ["--tokenizer", tmp_path / "b", "--output", tmp_path / "c"]
     assert run(tmp_path / "a.txt", *again) == 0
     c = tree(tmp_path / "c")
     assert c["dict.txt"] == a["dict.txt"] and c["train.bin"] == a["train.bin"]
@@ -121,8 +121,8 @@ def test_fine_tuning_data_share_tokenizer_and_dictionary_of_the_folder_given(tmp
 def test_manifest_says_what_is_there(tmp_path):
     documents = random_documents(25)
     source = write(tmp_path / "a.txt", raw_text(documents) + "\n\nΩ ΩΩ\n")
-    run(write(tmp_path / "t.txt", raw_text(documents)), "--destination", tmp_path / "t")
-    run(source, "--destination", tmp_path / "data", "--tokenizer", tmp_path / "t" / "tokenizer.model", "--seed", 5)
+    run(write(tmp_path / "t.txt", raw_text(documents)), "--output", tmp_path / "t")
+    run(source, "--output", tmp_path / "data", "--tokenizer", tmp_path / "t" / "tokenizer.model", "--seed", 5)
     manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
     letters = sum(len(line.split()) + len(line.replace(" ", "")) for document in documents for line in document)
     assert manifest["parts"]["train"] == {
@@ -142,8 +142,8 @@ def test_manifest_says_what_is_there(tmp_path):
 
 
 def test_summary_counts_what_is_unknown(tmp_path, capsys):
-    run(write(tmp_path / "a.txt", "ab\n"), "--destination", tmp_path / "a")
-    run(write(tmp_path / "b.txt", "aΩbΩ\n"), "--destination", tmp_path / "b", "--tokenizer", tmp_path / "a")
+    run(write(tmp_path / "a.txt", "ab\n"), "--output", tmp_path / "a")
+    run(write(tmp_path / "b.txt", "aΩbΩ\n"), "--output", tmp_path / "b", "--tokenizer", tmp_path / "a")
     out = capsys.readouterr().out
     assert "train: 1 documents, 1 sentences, 5 tokens, 2 of them unknown (40.000 %)" in out
     assert f"wrote {tmp_path / 'b'}" in out
@@ -152,7 +152,7 @@ def test_summary_counts_what_is_unknown(tmp_path, capsys):
 def test_skip_empty_leaves_pairs_out_on_both_sides_and_counts_them(tmp_path):
     source = write(tmp_path / "s", "a\n\nb\nc\n")
     target = write(tmp_path / "t", "A\nB\n\u200b \nC\n")
-    arguments = ["--target", target, "--skip-empty", "--tokenizer", "unigram", "--destination", tmp_path / "data"]
+    arguments = ["--target", target, "--skip-empty", "--tokenizer", "unigram", "--output", tmp_path / "data"]
     assert run(source, *arguments) == 0  # NFKC of sentencepiece drops the zero-width space: that side is empty too
     assert json.loads((tmp_path / "data" / "manifest.json").read_text())["parts"]["train"]["pairs"] == 2
     assert json.loads((tmp_path / "data" / "manifest.json").read_text())["parts"]["train"]["skipped"] == 2
@@ -162,21 +162,21 @@ def test_skip_empty_leaves_pairs_out_on_both_sides_and_counts_them(tmp_path):
 
 def test_a_paragraph_without_pieces_is_no_end_of_a_document(tmp_path):
     text = write(tmp_path / "a.txt", "a\n\u200b\nb\n\n\u200b\n\nc\n")
-    assert run(text, "--tokenizer", "unigram", "--destination", tmp_path / "data") == 0
+    assert run(text, "--tokenizer", "unigram", "--output", tmp_path / "data") == 0
     assert [len(item) > 1 for item in items(tmp_path / "data" / "train")] == [True, True, False, True]
     assert json.loads((tmp_path / "data" / "manifest.json").read_text())["parts"]["train"]["documents"] == 2
 
 
 def test_a_line_of_a_million_characters_is_one_item(tmp_path):
     text = "short\n" + "abcé " * 200_000 + "\nshort\n"
-    assert run(write(tmp_path / "a.txt", text), "--destination", tmp_path / "data") == 0
+    assert run(write(tmp_path / "a.txt", text), "--output", tmp_path / "data") == 0
     file = TokenFile(tmp_path / "data" / "train")
     assert file.sizes.tolist() == [7, 1_000_001, 7]
 
 
 def test_surrogate_pairs_in_json_are_characters(tmp_path):
     content = '{"text": "\\ud83d\\ude00"}\n{"text": "a"}\n'
-    assert run(write(tmp_path / "a.jsonl", content), "--destination", tmp_path / "data") == 0
+    assert run(write(tmp_path / "a.jsonl", content), "--output", tmp_path / "data") == 0
     assert "\U0001f600" in load_tokenizer(tmp_path / "data").native_symbols()
 
 
@@ -185,7 +185,7 @@ def test_any_number_of_workers_makes_the_same_folder(tmp_path, monkeypatch):
     text = write(tmp_path / "a.txt", raw_text(random_documents(400)))
     options = ["--valid-share", "0.2", "--tokenizer", "unigram", "--vocabulary-size", 60]
     for workers in (1, 2, 3):
-        assert run(text, *options, "--workers", workers, "--destination", tmp_path / str(workers)) == 0
+        assert run(text, *options, "--workers", workers, "--output", tmp_path / str(workers)) == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2") == tree(tmp_path / "3")
 
 
@@ -199,7 +199,7 @@ def test_valid_share_divides_by_document_and_keeps_the_order(tmp_path, monkeypat
     path, found = write(tmp_path / name, text), []
     for seed in (1, 1, 2):
         destination = tmp_path / f"{len(found)}"
-        run(path, "--valid-share", 0.1, "--seed", seed, "--destination", destination)
+        run(path, "--valid-share", 0.1, "--seed", seed, "--output", destination)
         tokenizer, vocabulary = load_tokenizer(destination), Vocabulary.load(destination / "dict.txt")
         valid = uniform(seed, np.arange(1500)) < 0.1
         for part, chosen in [("train", ~valid), ("valid", valid)]:
@@ -213,7 +213,7 @@ def test_valid_share_divides_by_document_and_keeps_the_order(tmp_path, monkeypat
 def test_tokenizer_sees_no_more_than_the_sample_and_nothing_of_the_validation_part(tmp_path):
     letters = [chr(0x4E00 + i) for i in range(400)]
     text = write(tmp_path / "a.txt", "\n\n".join(letters))
-    assert run(text, "--valid-share", 0.3, "--destination", tmp_path / "data") == 0
+    assert run(text, "--valid-share", 0.3, "--output", tmp_path / "data") == 0
     valid = uniform(1, np.arange(400)) < 0.3
     pieces = set(load_tokenizer(tmp_path / "data").native_symbols())
     assert {letter for letter in letters if letter in pieces} == {
@@ -223,7 +223,7 @@ def test_tokenizer_sees_no_more_than_the_sample_and_nothing_of_the_validation_pa
 
 def test_real_text_comes_back(tmp_path, unified_data):
     source = unified_data / "pretrain_wiki" / "valid.jsonl.xz"
-    arguments = ["--tokenizer", "char", "--valid-share", 0.1, "--workers", 2, "--destination", tmp_path / "data"]
+    arguments = ["--tokenizer", "char", "--valid-share", 0.1, "--workers", 2, "--output", tmp_path / "data"]
     assert run(source, *arguments) == 0
     data = tmp_path / "data"
     tokenizer, vocabulary = load_tokenizer(data), Vocabulary.load(data / "dict.txt")

@@ -19,7 +19,7 @@ def refusal(tmp_path, capsys, *arguments):
     """The one line of a refused call, which must leave nothing behind."""
     before = {path.name for path in tmp_path.iterdir()}
     capsys.readouterr()
-    assert run(*arguments, "--destination", tmp_path / "made" / "data") == 2
+    assert run(*arguments, "--output", tmp_path / "made" / "data") == 2
     assert not (tmp_path / "made" / "data").exists()
     assert not list((tmp_path / "made").glob(".*")) if (tmp_path / "made").exists() else True
     assert {path.name for path in tmp_path.iterdir()} - {"made"} == before - {"made"}
@@ -110,7 +110,7 @@ def test_bad_options_and_missing_files(tmp_path, capsys):
 
 def test_a_dictionary_that_does_not_match_its_tokenizer_is_refused(tmp_path, capsys):
     text = write(tmp_path / "a.txt", raw_text(random_documents(10)))
-    run(text, "--destination", tmp_path / "data")
+    run(text, "--output", tmp_path / "data")
     dictionary = tmp_path / "data" / "dict.txt"
     lines = dictionary.read_text(encoding="utf-8").split("\n")
     for changed in (lines[:3] + lines[4:], lines[1:2] + lines[:1] + lines[2:], [*lines[:20], "new 1", *lines[20:]]):
@@ -123,21 +123,21 @@ def test_a_destination_with_content_is_refused_and_stays_as_it_is(tmp_path, caps
     text, other = write(tmp_path / "a.txt", "one\n"), write(tmp_path / "b.txt", "other\n")
     data = tmp_path / "data"
     data.mkdir()
-    assert run(text, "--destination", data) == 0  # an empty folder is as good as none
+    assert run(text, "--output", data) == 0  # an empty folder is as good as none
     first = tree(data)
-    assert run(other, "--destination", data) == 2
-    assert "not empty; give another --destination, or --overwrite" in capsys.readouterr().err
+    assert run(other, "--output", data) == 2
+    assert "not empty; give another --output, or --overwrite" in capsys.readouterr().err
     assert tree(data) == first
     bad = write(tmp_path / "c.txt", b"\xff\n")
-    assert run(bad, "--destination", data, "--overwrite") == 2
+    assert run(bad, "--output", data, "--overwrite") == 2
     assert tree(data) == first
     write(data / "checkpoint.pt", b"precious")
-    assert run(other, "--destination", data, "--overwrite") == 2
+    assert run(other, "--output", data, "--overwrite") == 2
     assert "holds checkpoint.pt, which manifest.json there does not list" in capsys.readouterr().err
     (data / "checkpoint.pt").unlink()
-    assert run(other, "--destination", data, "--overwrite", "--valid", text) == 0
+    assert run(other, "--output", data, "--overwrite", "--valid", text) == 0
     assert tree(data)["train.bin"] != first["train.bin"] and "valid.bin" in tree(data)
-    assert run(text, "--destination", text) == 2
+    assert run(text, "--output", text) == 2
     assert "a.txt: a file, where the new folder should be" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "c.txt", "data"]
 
@@ -150,17 +150,17 @@ def test_a_folder_without_manifest_is_never_overwritten(tmp_path, capsys):
         else:
             (tmp_path / "home").mkdir()
             write(tmp_path / "home" / "letter.doc", "dear")
-        assert run(text, "--destination", tmp_path / "home", "--overwrite") == 2
+        assert run(text, "--output", tmp_path / "home", "--overwrite") == 2
         assert "holds letter.doc" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("interruption", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_run_leaves_no_folder_and_no_process(tmp_path, interruption):
     small = raw_text(random_documents(100))
-    run(write(tmp_path / "small.txt", small), "--destination", tmp_path / "small")
+    run(write(tmp_path / "small.txt", small), "--output", tmp_path / "small")
     text = write(tmp_path / "a.txt", (small + "\n") * 1500)
     command = ["-m", "unified.cli", "prepare", text, "--tokenizer", str(tmp_path / "small"), "--workers", "2"]
-    command += ["--destination", str(tmp_path / "data")]
+    command += ["--output", str(tmp_path / "data")]
     # A shell that runs tests in the background has programs ignore the interrupt, and so would this one.
     heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(
@@ -193,7 +193,7 @@ def test_what_a_killed_run_left_is_named_and_kept(tmp_path, capsys):
     for folder in (left, other):
         folder.mkdir()
         write(folder / "train.bin", "half")
-    assert run(write(tmp_path / "a.txt", raw_text(random_documents(50))), "--destination", tmp_path / "data") == 0
+    assert run(write(tmp_path / "a.txt", raw_text(random_documents(50))), "--output", tmp_path / "data") == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note:")]
     assert len(notes) == 1 and str(left) in notes[0]
     assert (left / "train.bin").read_text() == "half"

@@ -155,7 +155,7 @@ def test_own_components_need_their_module(pipeline, tmp_path):
     """In a process that has not imported it: one line, and with --spacy-code a folder."""
     text = write(tmp_path / "a.txt", "The tiny house is in Paris.\n" * 5)
     words = [sys.executable, "-m", "unified.cli", "prepare", text, "--tokenizer", "char", "--annotate", "noun_phrases"]
-    words += ["--spacy", pipeline, "--destination", str(tmp_path / "data"), "--workers", "2"]
+    words += ["--spacy", pipeline, "--output", str(tmp_path / "data"), "--workers", "2"]
     root = Path(__file__).parents[3]
     refused = subprocess.run(words, cwd=root, capture_output=True, text=True)
     assert refused.returncode == 2 and "Traceback" not in refused.stderr
@@ -169,7 +169,7 @@ def test_own_components_need_their_module(pipeline, tmp_path):
 def test_spacy_is_imported_only_when_asked_for(tmp_path):
     text = write(tmp_path / "a.txt", "a b\n")
     code = "import sys; from unified.cli import main; status = main(sys.argv[1:]); assert 'spacy' not in sys.modules"
-    words = ["prepare", text, "--tokenizer", "char", "--workers", "1", "--destination", str(tmp_path / "data")]
+    words = ["prepare", text, "--tokenizer", "char", "--workers", "1", "--output", str(tmp_path / "data")]
     subprocess.run([sys.executable, "-c", code, *words], cwd=Path(__file__).parents[3], check=True)
 
 
@@ -183,7 +183,7 @@ def test_spacy_is_imported_only_when_asked_for(tmp_path):
 )
 def test_options_are_checked(tmp_path, capsys, options, message):
     text = write(tmp_path / "a.txt", "a b\n")
-    assert run(text, "--destination", tmp_path / "data", *options) == 2
+    assert run(text, "--output", tmp_path / "data", *options) == 2
     assert message in capsys.readouterr().err and not (tmp_path / "data").exists()
 
 
@@ -195,7 +195,7 @@ def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, monkeypat
     options = ["--annotate", ",".join(KINDS), "--spacy", pipeline, "--spacy-code", CODE]
     options += ["--tokenizer", tokenizer, "--vocabulary-size", 90]
     for workers in (1, 2):
-        assert run(text, *options, "--workers", workers, "--destination", tmp_path / f"{workers}") == 0
+        assert run(text, *options, "--workers", workers, "--output", tmp_path / f"{workers}") == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2")
     manifest = json.loads((tmp_path / "1" / "manifest.json").read_text())
     assert manifest["annotations"] == SpacyAnnotator(KINDS, pipeline, CODE).description
@@ -210,12 +210,12 @@ def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_t
     options = ["--spacy", pipeline, "--spacy-code", CODE, "--tokenizer", "anna", "--vocabulary-size", 90]
     options += ["--word-share", "0.1", "--clean", "short_sentences=3,chunks=15"]
     for workers in (1, 2):
-        own = ["--annotate", ",".join(KINDS), "--workers", workers, "--destination", tmp_path / f"{workers}"]
+        own = ["--annotate", ",".join(KINDS), "--workers", workers, "--output", tmp_path / f"{workers}"]
         assert run(text, *options, *own) == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2")
     chunks, _ = Cleaning.parse("short_sentences=3,chunks=15").clean(documents)
     assert_folder_holds(tmp_path / "1", [sentence for _, chunk in chunks for sentence in chunk], pipeline)
-    assert run(text, *options, "--destination", tmp_path / "plain") == 0  # --spacy serves the tokenizer alone
+    assert run(text, *options, "--output", tmp_path / "plain") == 0  # --spacy serves the tokenizer alone
     manifest = json.loads((tmp_path / "plain" / "manifest.json").read_text())
     assert manifest["annotations"] is None and manifest["parts"]["train"]["documents"] == len(chunks)
     assert manifest["tokenizer"]["word_candidates"] == f"words of noun phrases ({pipeline})"
@@ -231,7 +231,7 @@ def test_a_trained_pipeline_finds_the_same_in_any_number_of_processes(tmp_path, 
     text = write(tmp_path / "a.txt", raw_text(documents))
     options = ["--annotate", "entities", "--spacy", pipeline]
     for workers in (1, 2):
-        assert run(text, *options, "--workers", workers, "--destination", tmp_path / f"{workers}") == 0
+        assert run(text, *options, "--workers", workers, "--output", tmp_path / f"{workers}") == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2")
     assert TokenFile(span_prefix(tmp_path / "1" / "train", "entities")).token_count > 20
 
@@ -267,5 +267,5 @@ def test_real_text(tmp_path, unified_data, pipeline):
     lines = [line[:600] for line in lines[:80]]
     text = write(tmp_path / "a.txt", "\n".join(lines) + "\n")
     options = ["--annotate", ",".join(KINDS), "--spacy", pipeline, "--spacy-code", CODE, "--tokenizer", "unigram"]
-    assert run(text, *options, "--vocabulary-size", 1000, "--destination", tmp_path / "data") == 0
+    assert run(text, *options, "--vocabulary-size", 1000, "--output", tmp_path / "data") == 0
     assert_folder_holds(tmp_path / "data", lines, pipeline)

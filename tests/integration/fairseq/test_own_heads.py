@@ -43,7 +43,7 @@ def trained(tmp_path_factory):
     data = folder / "data"
     for seed, name in enumerate(("train.txt", "valid.txt")):
         corpora.write(folder / name, corpora.raw_text(corpora.random_documents(60, seed)))
-    valid = ("--valid", folder / "valid.txt", "--destination", data)
+    valid = ("--valid", folder / "valid.txt", "--output", data)
     assert corpora.run(folder / "train.txt", *valid, "--tokenizer", "unigram", "--vocabulary-size", 200) == 0
     options = (*OBJECTIVES, "--batch-size", 4, "--log-interval", 1, "--lr", 3e-3)
     result = fairseq.train(data, folder / "model", *options, "--max-update", 20)

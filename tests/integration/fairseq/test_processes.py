@@ -77,7 +77,7 @@ def test_several_processes(hostile, tmp_path, command):
     text, more = tmp_path / "text.txt", []
     text.write_text("\n".join(f"{a} {b}" for a in WORDS[:5] for b in WORDS) + "\n")
     if command == "prepare":
-        more = [text, "--destination", tmp_path / "made", "--tokenizer", "char", "--workers", 2]
+        more = [text, "--output", tmp_path / "made", "--tokenizer", "char", "--workers", 2]
     else:
         model = language_model(tmp_path / "model", writes="left_to_right", token_types=6)
         more = ["--input", text, "--output", tmp_path / "made", "--path", model, "--chunk", 60, "--processes", 2]

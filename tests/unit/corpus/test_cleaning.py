@@ -342,7 +342,7 @@ def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, monkeypatch, as_
     path = write(tmp_path / ("a.jsonl" if as_json else "a.txt"), text)
     for workers in (1, 2, 3):
         options = ["--clean", rules, "--valid-share", "0.2", "--workers", workers]
-        assert run(path, *options, "--destination", tmp_path / str(workers)) == 0
+        assert run(path, *options, "--output", tmp_path / str(workers)) == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2") == tree(tmp_path / "3")
     data = tmp_path / "1"
     tokenizer, vocabulary = load_tokenizer(data), Vocabulary.load(data / "dict.txt")
@@ -363,7 +363,7 @@ def test_every_text_is_cleaned_and_the_summary_says_how_much_went(tmp_path, caps
         write(tmp_path / "a.txt", "Short.\nOne two three http://x.y four.\n"),
         write(tmp_path / "b.txt", "a b\n"),
     )
-    options = ["--valid", valid, "--clean", "urls,short_sentences=2", "--destination", tmp_path / "data"]
+    options = ["--valid", valid, "--clean", "urls,short_sentences=2", "--output", tmp_path / "data"]
     assert run(train, *options) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[:8] == [
@@ -380,7 +380,7 @@ def test_every_text_is_cleaned_and_the_summary_says_how_much_went(tmp_path, caps
 
 def test_the_tokenizer_is_trained_on_cleaned_text(tmp_path):
     path = write(tmp_path / "a.txt", "plain words here\nQ\n\nsee http://Z.org too\n")
-    assert run(path, "--clean", "urls,short_sentences=2", "--destination", tmp_path / "data") == 0
+    assert run(path, "--clean", "urls,short_sentences=2", "--output", tmp_path / "data") == 0
     symbols = load_tokenizer(tmp_path / "data").native_symbols()
     assert "p" in symbols and "t" in symbols and "Z" not in symbols and "Q" not in symbols
 
@@ -408,7 +408,7 @@ def test_the_tokenizer_is_trained_on_cleaned_text(tmp_path):
 )
 def test_refusals(tmp_path, capsys, rules, message, workers):
     path = write(tmp_path / "a.txt", "a few words\n")
-    assert run(path, "--clean", rules, "--workers", workers, "--destination", tmp_path / "data") == 2
+    assert run(path, "--clean", rules, "--workers", workers, "--output", tmp_path / "data") == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
     assert len(errors) == 1 and not (tmp_path / "data").exists()
     with pytest.raises(AssertionError, match=message):
@@ -417,12 +417,12 @@ def test_refusals(tmp_path, capsys, rules, message, workers):
 
 def test_pairs_wrong_numbers_and_a_missing_library_are_refused(tmp_path, capsys, monkeypatch):
     path = write(tmp_path / "a.txt", "a\n")
-    assert run(path, "--target", path, "--clean", "urls", "--destination", tmp_path / "data") == 2
+    assert run(path, "--target", path, "--clean", "urls", "--output", tmp_path / "data") == 2
     assert "--clean is for documents; pairs are taken as they are" in capsys.readouterr().err
     with pytest.raises(UnifiedError, match="--clean: chunks is a whole number of at least 1, got 0"):
         Cleaning(chunks=0)
     monkeypatch.setitem(sys.modules, "py3langid", None)
-    assert run(path, "--clean", "anna", "--destination", tmp_path / "data") == 2
+    assert run(path, "--clean", "anna", "--output", tmp_path / "data") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "needs the library py3langid; install it with: pip install '.[clean]'" in line
 
@@ -452,7 +452,7 @@ def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsy
     monkeypatch.setattr(text_files, "BLOCK_BYTES", 50)
     monkeypatch.setattr(readers, "LONGEST_DOCUMENT_BYTES", 1 << 20)
     path = write(tmp_path / "a.txt", "short\n\n" + "many words without an end\n" * 50_000)
-    assert run(path, "--clean", "urls", "--destination", tmp_path / "data") == 2
+    assert run(path, "--clean", "urls", "--output", tmp_path / "data") == 2
     assert "a.txt: the document at line 3 is longer than 1 MiB; cleaning looks at whole" in capsys.readouterr().err
     with pytest.raises(UnifiedError, match="line 3"):
         list(DocumentCorpus((path,)).chunks(whole_documents=True))

@@ -53,7 +53,7 @@ NO_TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_are_known_by_their_content(tmp_path, capsys, name):
     path = write(tmp_path / "a.txt", TABLES[name])
-    assert run(path, "--destination", tmp_path / "data") == 2
+    assert run(path, "--output", tmp_path / "data") == 2
     message = capsys.readouterr().err
     assert message.startswith(f"unified prepare: error: {path}: a table, not raw text: its first ")
     assert "write the texts one a line, or JSON lines (*.jsonl)" in message and not (tmp_path / "data").exists()
@@ -68,7 +68,7 @@ def test_prose_is_none(name):
 def test_tables_are_known_by_their_names(tmp_path, capsys, name):
     content = gzip.compress(PROSE.encode()) if name.endswith("gz") else PROSE
     path = write(tmp_path / name, content)
-    assert run(path, "--destination", tmp_path / "data") == 2
+    assert run(path, "--output", tmp_path / "data") == 2
     assert f"{path}: a table by its name (" in capsys.readouterr().err
     with pytest.raises(UnifiedError, match="a table by its name"):
         read_lines(path)
@@ -94,7 +94,7 @@ def test_wherever_raw_text_is_read(tmp_path, capsys):
     """Either side of pairs, validation text, passages of `unified augment`, sources of `unified generate`."""
     table, text = write(tmp_path / "table.txt", TABS), write(tmp_path / "text.txt", "Some prose.\n" * 10)
     for arguments in ([table, "--target", text], [text, "--target", table], [text, "--valid", table]):
-        assert run(*arguments, "--destination", tmp_path / "data") == 2
+        assert run(*arguments, "--output", tmp_path / "data") == 2
         assert f"{table}: a table, not raw text" in capsys.readouterr().err
         assert not (tmp_path / "data").exists()
     for read in (lambda: FileSentences(Path(table)), lambda: sample_passages([table], "text", None, (1, 9), 1)):

@@ -86,12 +86,12 @@ def test_compressed_files_are_the_same_text_and_damage_is_found(tmp_path, capsys
     plain = json_lines(random_documents(700, seed=5)).encode()
     packed = compress(kind, plain)
     a, b = write(tmp_path / "a.jsonl", plain), write(tmp_path / f"b.jsonl.{kind}", packed)
-    assert run(a, "--destination", tmp_path / "a") == run(b, "--destination", tmp_path / "b") == 0
+    assert run(a, "--output", tmp_path / "a") == run(b, "--output", tmp_path / "b") == 0
     assert tree(tmp_path / "a")["train.bin"] == tree(tmp_path / "b")["train.bin"]
     capsys.readouterr()
     for damaged in (packed[: len(packed) // 3], packed[:-3], packed[:40] + bytes(40) + packed[80:], b"plain text\n"):
         path = write(tmp_path / f"c.jsonl.{kind}", damaged)
-        assert run(path, "--destination", tmp_path / "c") == 2
+        assert run(path, "--output", tmp_path / "c") == 2
         error = capsys.readouterr().err.splitlines()[-1]
         assert f"c.jsonl.{kind}: the compressed data are damaged or cut off" in error
     assert not (tmp_path / "c").exists()
@@ -99,5 +99,5 @@ def test_compressed_files_are_the_same_text_and_damage_is_found(tmp_path, capsys
 
 def test_a_line_too_long_for_the_memory_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(text_files, "LONGEST_LINE_BYTES", 1 << 20)
-    assert run(write(tmp_path / "a.txt", "a\n" + "x" * (3 << 20) + "\nb\n"), "--destination", tmp_path / "data") == 2
+    assert run(write(tmp_path / "a.txt", "a\n" + "x" * (3 << 20) + "\nb\n"), "--output", tmp_path / "data") == 2
     assert "longer than 1 MiB" in capsys.readouterr().err.splitlines()[-1]

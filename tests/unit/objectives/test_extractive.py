@@ -119,7 +119,7 @@ def data(tmp_path_factory):
         assert main(["pairs", "gigaword", *arguments]) == 0
     valid = ("--valid", folder / "valid.jsonl", "--test", folder / "valid.jsonl", "--lowercase")
     fields = ("--source-field", "source", "--target-field", "target", "--oracle")
-    options = (*fields, *valid, "--tokenizer", "wordpiece", "--destination", folder / "data")
+    options = (*fields, *valid, "--tokenizer", "wordpiece", "--output", folder / "data")
     assert run(folder / "train.jsonl", *options) == 0
     return folder / "data"
 

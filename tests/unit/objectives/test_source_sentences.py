@@ -33,7 +33,7 @@ def random_pair(rng):
 
 def prepare(path, destination, *options):
     fields = ("--source-field", "source", "--target-field", "target", "--oracle")
-    return run(path, *fields, "--destination", destination, *options)
+    return run(path, *fields, "--output", destination, *options)
 
 
 # ---------------------------------------------------------------- stored
@@ -110,7 +110,7 @@ def test_bad_fields_are_refused(tmp_path, capsys, changes, says):
 def test_oracle_needs_json_pairs(tmp_path, capsys):
     path = write(tmp_path / "a.txt", "a\n")
     for options in ((), ("--target", path)):
-        assert run(path, *options, "--oracle", "--destination", tmp_path / "data") == 2
+        assert run(path, *options, "--oracle", "--output", tmp_path / "data") == 2
         assert "--oracle is for JSON lines of `unified pairs --oracle`" in capsys.readouterr().err
 
 

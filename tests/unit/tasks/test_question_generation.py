@@ -187,7 +187,7 @@ def prepared(tmp_path: Path, rows: list[dict], *options) -> int:
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     fields = ("--source-field", "source", "--target-field", "target")
-    return run(path, *fields, "--destination", tmp_path / "data", *options)
+    return run(path, *fields, "--output", tmp_path / "data", *options)
 
 
 def test_parts_of_a_source_have_the_separator_between_them(tmp_path):

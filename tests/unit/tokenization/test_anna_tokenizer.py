@@ -246,7 +246,7 @@ def test_a_folder_with_this_tokenizer_is_read_by_every_user(tmp_path, capsys):
     text, data = write(tmp_path / "a.jsonl", json_lines(documents)), tmp_path / "data"
     for workers in (1, 2):
         options = ["--tokenizer", "anna", "--vocabulary-size", "300", "--word-share", "0.1", "--workers", workers]
-        assert run(text, *options, "--destination", tmp_path / f"data{workers}") == 0
+        assert run(text, *options, "--output", tmp_path / f"data{workers}") == 0
     assert (
         "30 words of the anna tokenizer are chosen from all words of the text (no --spacy)" in capsys.readouterr().err
     )
@@ -316,7 +316,7 @@ def test_what_spacy_cannot_do_is_said_before_the_text_is_read(tmp_path, capsys, 
 
     def refusal(pipeline):
         capsys.readouterr()
-        options = ["--tokenizer", "anna", "--spacy", pipeline, "--destination", tmp_path / "data"]
+        options = ["--tokenizer", "anna", "--spacy", pipeline, "--output", tmp_path / "data"]
         assert run(text, *options) == 2 and not (tmp_path / "data").exists()
         (line,) = capsys.readouterr().err.splitlines()
         return line

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--test", nargs="+", metavar="FILE", help="test text")
     files.add_argument("--text-field", default="text", metavar="NAME", help="field of a JSON line (default: text)")
-    files.add_argument("--destination", required=True, metavar="DIR", help="the folder to make")
+    files.add_argument("--output", required=True, metavar="DIR", help="the folder to make")
     files.add_argument("--overwrite", action="store_true", help="replace DIR where it is a folder made by this command")
 
     files.add_argument(
@@ -136,10 +136,10 @@ def run(args: argparse.Namespace) -> None:
         seed=args.seed,
     )
     workers = available_cores() if args.workers is None else args.workers
-    manifest = prepare(settings, args.destination, workers=workers, overwrite=args.overwrite)
+    manifest = prepare(settings, args.output, workers=workers, overwrite=args.overwrite)
     for line in _summary(manifest):
         print(line)
-    print(f"wrote {args.destination}")
+    print(f"wrote {args.output}")
 
 
 def _annotation(args: argparse.Namespace) -> AnnotationSource | None:
