@@ -37,7 +37,7 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
 
     def __init__(self, task: DictionaryTask):
         super().__init__(task)
-        self.tasks, self.weight = task.understandings, task.cfg.auxiliary_masking
+        self.tasks, self.weight = task.tasks, task.cfg.auxiliary_masking
 
     def names_of(self, model: BaseFairseqModel) -> list[str]:
         return [*self.tasks, *map(_items, self.tasks), MASKED]

@@ -26,7 +26,7 @@ from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives.corruption import maskable
-from unified.tasks.heads import HEADS, Encoded, HeadEntry, Understanding, parse_heads
+from unified.tasks.heads import TASK_HEADS, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tasks.heads.base import require_markable
 from unified.tasks.heads.batches import packed_length
 from unified.tokenization import load_tokenizer
@@ -46,10 +46,10 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
     head: str = field(
         default="classification",
         metadata={
-            "help": f"what is learnt: {', '.join(sorted(HEADS))}; with settings in parentheses where they differ from "
-            "the defaults, such as 'classification(dropout=0.05)'; labels are those in train.jsonl where none are set; "
-            "several tasks at once as 'name=head(setting=value):weight, …', the weight being how often an epoch reads "
-            "the task's items"
+            "help": f"what is learnt: {', '.join(sorted(TASK_HEADS))}; with settings in parentheses where they differ "
+            "from the defaults, such as 'classification(dropout=0.05)'; labels are those in train.jsonl where none "
+            "are set; several tasks at once as 'name=head(setting=value):weight, …', the weight being how often an "
+            "epoch reads the task's items"
         },
     )
     tokens_per_sample: int = field(
@@ -76,12 +76,12 @@ class UnifiedUnderstandingTask(DictionaryTask):
     def __init__(self, cfg: UnifiedUnderstandingTaskConfig, vocabulary: Vocabulary, entries: tuple[HeadEntry, ...]):
         super().__init__(cfg, vocabulary)
         self.entries = {entry.name: entry for entry in entries}
-        self.understandings: dict[str, Understanding[Any]] = {
+        self.tasks: dict[str, Understanding[Any]] = {
             entry.name: entry.task_of(entry.kind.read(self._file(entry.name, "train"))) for entry in entries
         }
         self.tokenizer = load_tokenizer(cfg.data)
         self.items: dict[str, dict[str, list[Any]]] = {}
-        self.predictions = Predictions(self.understandings, self.items)
+        self.predictions = Predictions(self.tasks, self.items)
         self._check_metric(cfg.best_checkpoint_metric, cfg.maximize_best_checkpoint_metric)
 
     @classmethod
@@ -126,7 +126,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         self.datasets[split] = parts[0] if len(parts) == 1 else HeadsFairseqDataset(parts)
 
     def _part(self, head: str, split: str) -> ItemFairseqDataset:
-        task, training = self.understandings[head], None
+        task, training = self.tasks[head], None
         if split == "train":
             training = TrainingOrder(self.cfg.seed, self.entries[head].weight, task.longest_run, self.masked)
         return ItemFairseqDataset(
@@ -140,7 +140,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         )
 
     def _encoded(self, head: str, split: str) -> Encoded:
-        path, task, length = self._file(head, split), self.understandings[head], self.cfg.tokens_per_sample
+        path, task, length = self._file(head, split), self.tasks[head], self.cfg.tokens_per_sample
         items = self.items[split][head] = task.read(path)
         try:
             encoded = task.encode(items, self.codec)
@@ -172,16 +172,16 @@ class UnifiedUnderstandingTask(DictionaryTask):
         if not self.masked:
             return symbols[:0]
         found = [symbols[:0]]
-        for head, task in self.understandings.items():
+        for head, task in self.tasks.items():
             examples = task.encode(task.read(self._file(head, "train")), self.codec).examples
             found += [example.tokens[maskable(example.tokens, self.special)] for example in examples]
         return np.intersect1d(symbols, np.concatenate(found))
 
     def build_core(self, config: TransformerConfig) -> UnifiedModel:
         """The Transformer with the heads of all tasks."""
-        heads = {name: task.head(config) for name, task in self.understandings.items()}
+        heads = {name: task.head(config) for name, task in self.tasks.items()}
         if config.reads_entities:
-            for task in self.understandings.values():
+            for task in self.tasks.values():
                 require_markable(type(task))
         core = UnifiedModel.for_tasks(config, heads, predicts_tokens=self.masked)
         self.codec = Codec.for_model(config, self.tokenizer, self.vocabulary, self.cfg.tokens_per_sample)
@@ -201,7 +201,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         encoded, items = self._part_of(split, head).encoded, self.items[split][head]
         owners = np.unique(encoded.owners[members]).tolist()
         own = [items[owner] for owner in owners]
-        found = self.understandings[head].predict(own, encoded, members, scores, sample["reading"])
+        found = self.tasks[head].predict(own, encoded, members, scores, sample["reading"])
         if split != "train":  # whose first batch stands in where a process has none of its own
             self.predictions.add(split, head, dict(zip(owners, found, strict=True)))
         return loss, size, {**log, "share": len(owners) / sum(map(len, self.items[split].values()))}
@@ -220,5 +220,5 @@ class UnifiedUnderstandingTask(DictionaryTask):
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """What fairseq keeps of this task in a checkpoint: what the scores of each head stand for."""
-        kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.understandings.items()}
+        kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.tasks.items()}
         return {type(self).__name__: kept}

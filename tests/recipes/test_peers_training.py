@@ -32,7 +32,7 @@ from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
 from unified.tasks.finetuning import Start
-from unified.tasks.heads import HEADS, Classification, parse_head
+from unified.tasks.heads import TASK_HEADS, Classification, parse_head
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.items import write_items
 from unified.tasks.jobs import job_of
@@ -80,10 +80,10 @@ def test_every_head_is_trained_predicts_and_is_scored(peers, model, tmp_path, he
         list(result["scores"]) == ["valid"]
         and json.loads(printed[printed.rindex('{\n  "valid"') :]) == result["scores"]
     )
-    items = HEADS[head].read(data / "valid.jsonl")
+    items = TASK_HEADS[head].read(data / "valid.jsonl")
     predictions = [json.loads(line) for line in (output / "predictions.valid.jsonl").read_text().splitlines()]
     assert [one["id"] for one in predictions] == [item.id for item in items]
-    task = parse_head(setting).task_of(HEADS[head].read(data / "train.jsonl"))
+    task = parse_head(setting).task_of(TASK_HEADS[head].read(data / "train.jsonl"))
     assert result["scores"]["valid"] == task.signed_score(items, predictions)
     assert task.measures[0] in tables([result]) and not (output / "state.pt").exists()
 

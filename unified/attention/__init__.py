@@ -118,8 +118,8 @@ def prepare(
     if device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         dtype = torch.get_autocast_dtype("cpu")
     prepared = choose(mask, device, dropout, backend, needs, dtype, automatic)(mask, dtype)
-    # Other masks leave only places without a text blind, whose states nobody reads.
-    prepared.blind = mask.blind() if mask.exclude_self else None
+    # Under other masks only padding is fully masked, whose states nobody reads.
+    prepared.fully_masked = mask.fully_masked() if mask.exclude_self else None
     prepared.shape = (len(mask.query_step) if mask.batched else 0, mask.query_length, mask.key_length)
     return prepared
 

@@ -19,11 +19,11 @@ class Attention(Protocol):
     """What the layers of a model call: a backend made for a mask, or a cache in its place.
 
     Attributes:
-        blind: bool (B, T), queries that see nothing; None where there are none, or none that the mask was made for.
+        fully_masked: bool (B, T), queries that see no key; None where the mask leaves no query without one.
         shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
     """
 
-    blind: torch.Tensor | None
+    fully_masked: torch.Tensor | None
     shape: tuple[int, int, int] | None
 
     def __call__(
@@ -55,7 +55,7 @@ class Backend(ABC):
     any_shape: ClassVar[bool]
     compiles: ClassVar[bool]
 
-    blind: torch.Tensor | None = None
+    fully_masked: torch.Tensor | None = None
     shape: tuple[int, int, int] | None = None
 
     @staticmethod

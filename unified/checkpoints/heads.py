@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from unified.data.targets import HEADS, NEXT_SENTENCE, TOKEN
+from unified.data.targets import NEXT_SENTENCE, PREDICTION_HEADS, TOKEN
 from unified.model import UnifiedModel
 
 #: Begins the names of parameters of the token head.
@@ -28,7 +28,7 @@ def head_of(parameter: str) -> str | None:
 def heads_of_objectives(parameters: Iterable[str], tasks: Iterable[str]) -> list[str]:
     """Names of heads that an objective brought along, which are neither the library's nor those of ``tasks``."""
     found = dict.fromkeys(head for head in map(head_of, parameters) if head is not None)
-    return [head for head in found if head not in {*HEADS, *tasks}]
+    return [head for head in found if head not in {*PREDICTION_HEADS, *tasks}]
 
 
 def prefixes(parameters: Iterable[str]) -> tuple[str, ...]:

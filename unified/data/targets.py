@@ -15,7 +15,7 @@ import torch
 #: for tokens of a span from the states around it; whether a summary takes a sentence.
 TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE = "token", "next_sentence", "boundary", "extractive"
 #: All of them; no other head may take one of these names.
-HEADS = (TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE)
+PREDICTION_HEADS = (TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE)
 #: Name of the targets of an understanding task, whose head has its labels from the task.
 TASK = "task"
 

@@ -148,7 +148,7 @@ class RecordingAttention:
     """
 
     def __init__(self, inner: Attention):
-        self.inner, self.blind, self.shape, self.read = inner, inner.blind, inner.shape, True
+        self.inner, self.fully_masked, self.shape, self.read = inner, inner.fully_masked, inner.shape, True
         self.key = self.value = torch.empty(0)  # until it is called
 
     def __call__(
@@ -177,7 +177,7 @@ class CachedAttention:
     A query stream behind an empty prompt sees nothing and reads zero; other queries see themselves or the source.
     """
 
-    blind: torch.Tensor | None = None
+    fully_masked: torch.Tensor | None = None
     shape: tuple[int, int, int] | None = None
 
     def __init__(self, state: DecodingState, layer: int, seen: Seen):
@@ -233,12 +233,12 @@ class Seen:
         hidden = ~torch.cat([in_source, written.expand(*shape, -1)], dim=-1)
         self._added = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device)
         self._added.masked_fill_(hidden, torch.finfo(dtype).min)
-        self._blind = hidden.all(-1, keepdim=True) if nothing else None
+        self._fully_masked = hidden.all(-1, keepdim=True) if nothing else None
 
     def softmax(self, scores: torch.Tensor) -> torch.Tensor:
         """Of (N, H, beam x q, S + t + q), which are changed, among the places seen; zeros where there are none."""
         weights = torch.softmax(scores.add_(self._added), dim=-1)
-        return weights if self._blind is None else weights.masked_fill(self._blind, 0.0)
+        return weights if self._fully_masked is None else weights.masked_fill(self._fully_masked, 0.0)
 
 
 def group_rows(rows: torch.Tensor, beam: int) -> torch.Tensor:

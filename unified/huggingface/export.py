@@ -17,7 +17,7 @@ from unified.checkpoints.parameters import load_parameters
 from unified.checkpoints.trained import find_checkpoint, find_data, read
 from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.data.markers import markers_of
-from unified.data.targets import HEADS
+from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
@@ -65,7 +65,9 @@ class Source:
                 "reads them in both directions and would give other states"
             )
         of_tasks = tuple(
-            name for name in trained.parameters if name.startswith("lstm.") or head_of(name) not in (None, *HEADS)
+            name
+            for name in trained.parameters
+            if name.startswith("lstm.") or head_of(name) not in (None, *PREDICTION_HEADS)
         )
         parameters = {name: value for name, value in trained.parameters.items() if name not in of_tasks}
         config = replace(trained.config, lstm=0)

@@ -167,7 +167,7 @@ class AttentionMask(MaskVectors):
         check_last_key("places", places, self.query_step)
         return self._replace(last_key=places, structure="mixed")
 
-    def blind(self) -> torch.Tensor:
+    def fully_masked(self) -> torch.Tensor:
         """bool (T,) or (B, T), True for queries that see no key.
 
         At each step the keys are counted that have appeared, less those that have disappeared: one sort, no pairs; but

@@ -64,4 +64,6 @@ class SelfAttention(ProjectedAttention):
         """
         query, key, value = self.project(states)
         output = self.output(join_heads(attend(query, key, value, attention, self.rate)))
-        return output if attention.blind is None else output.masked_fill(attention.blind.unsqueeze(-1), 0.0)
+        if attention.fully_masked is None:
+            return output
+        return output.masked_fill(attention.fully_masked.unsqueeze(-1), 0.0)

@@ -255,7 +255,7 @@ class UnifiedModel(nn.Module):
         """(K, N, D), the states of the K layers at the places that are read."""
         every: list[torch.Tensor] = []
         last = self.transformer(
-            batch.tokens, batch.positions, batch.token_types, batch.mask, entering=every, entities=batch.entities
+            batch.tokens, batch.positions, batch.token_types, batch.mask, hidden_states=every, entities=batch.entities
         )
         every.append(last)
         return torch.stack([every[layer].flatten(0, 1).index_select(0, places) for layer in layers])

@@ -111,7 +111,7 @@ class XlnetSpanHead(TaskHead):
             initialize(module, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
-        """``reading`` has ``cls`` as above, and for ``end`` the starts in ``targets``, int64 (E, 2)."""
+        """``reading`` has ``cls`` as above, and for ``end`` the starts in ``labels``, int64 (E, 2)."""
         sizes = reading["sizes"]
         first, example = firsts(sizes), segments(sizes)
         start = self.start(states).squeeze(-1)
@@ -129,7 +129,7 @@ class XlnetSpanHead(TaskHead):
             hidden = torch.tanh(left + right.index_select(0, example))
             return self.end(self.end_norm(hidden)).squeeze(-1)
 
-        end = ends(first + reading["targets"][:, 0].clamp(min=0)) if "targets" in reading else None
+        end = ends(first + reading["labels"][:, 0].clamp(min=0)) if "labels" in reading else None
         if self.training:
             return SpanScores(start, end, kinds)
         return SpanScores(start, end, kinds, beams_of(start, ends, sizes), ends)

@@ -51,7 +51,7 @@ class Transformer(nn.Module):
         token_types: torch.Tensor,
         mask: AttentionMask,
         memory: Memory | None = None,
-        entering: list[torch.Tensor] | None = None,
+        hidden_states: list[torch.Tensor] | None = None,
         places: torch.Tensor | None = None,
         entities: torch.Tensor | None = None,
     ) -> torch.Tensor:
@@ -62,7 +62,7 @@ class Transformer(nn.Module):
             positions, token_types: int64 (B, Q); places beyond the T tokens are those of a query stream.
             mask: Q queries, T keys; of B rows, or of one row that serves all.
             memory: read, and advanced by this text; its rows' first documents see it.
-            entering: receives the states (B, Q, D) that enter each block, the embeddings first.
+            hidden_states: receives the states (B, Q, D) that enter each block, the embeddings first.
             places: int64 (N,) among B x Q, those that somebody reads; the last block does less for the others.
             entities: bool (B, T), tokens within named entities; None where that is not known.
 
@@ -86,7 +86,7 @@ class Transformer(nn.Module):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
         attentions = self.prepare(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
-        return self.run(tokens, positions, token_types, attentions, relations, memory, entering, places)
+        return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, places)
 
     def compile_blocks(self, **options: Any) -> None:
         """Train by blocks that `torch.compile` has compiled, for rows of one length and batches of one size.
@@ -217,7 +217,7 @@ class Transformer(nn.Module):
         attentions: Sequence[Attention],
         relations: Relations | None = None,
         memory: Memory | None = None,
-        entering: list[torch.Tensor] | None = None,
+        hidden_states: list[torch.Tensor] | None = None,
         places: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """:meth:`forward` with what :meth:`prepare` gives, or in decoding a cache in place of each."""
@@ -228,8 +228,8 @@ class Transformer(nn.Module):
         if self.training and self._compiled:
             blocks = self._compiled
         for i, block in enumerate(blocks):
-            if entering is not None:
-                entering.append(states)
+            if hidden_states is not None:
+                hidden_states.append(states)
             last = i == len(self.blocks) - 1
             states = block(states, views[i * each : (i + 1) * each], places if last else None)
         if memory is not None:

@@ -13,7 +13,7 @@ from torch import nn
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
-from unified.data.targets import HEADS, TASK, loss_name
+from unified.data.targets import PREDICTION_HEADS, TASK, loss_name
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
@@ -78,7 +78,7 @@ class Objective(ABC):
     @property
     @abstractmethod
     def heads(self) -> tuple[str, ...]:
-        """The heads that it trains, of :data:`unified.data.targets.HEADS` and :attr:`own_heads`."""
+        """The heads that it trains, of :data:`unified.data.targets.PREDICTION_HEADS` and :attr:`own_heads`."""
 
     @abstractmethod
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
@@ -227,9 +227,11 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
     own = objective.own_heads
     if not isinstance(own, Mapping) or not all(isinstance(head, str) and head.isidentifier() for head in own):
         raise refusal("own_heads", "a mapping whose keys are names of heads")
-    if set(own) & {*HEADS, TASK, *dir(nn.ModuleDict())}:
-        raise refusal("own_heads", f"of other names than {', '.join((*HEADS, TASK))} and attributes of a ModuleDict")
-    for name, known in (("heads", (*HEADS, *own)), ("annotations", (*KINDS, *SOURCE_KINDS))):
+    if set(own) & {*PREDICTION_HEADS, TASK, *dir(nn.ModuleDict())}:
+        raise refusal(
+            "own_heads", f"of other names than {', '.join((*PREDICTION_HEADS, TASK))} and attributes of a ModuleDict"
+        )
+    for name, known in (("heads", (*PREDICTION_HEADS, *own)), ("annotations", (*KINDS, *SOURCE_KINDS))):
         value = getattr(objective, name)
         if not isinstance(value, tuple) or not set(value) <= set(known):
             raise refusal(name, f"a tuple of some of {', '.join(known)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unified.data.targets import HEADS, loss_name
+from unified.data.targets import PREDICTION_HEADS, loss_name
 from unified.errors import UnifiedError
 from unified.notation import require_distinct
 from unified.objectives.contract import Objective, loss_names, require_consistent
@@ -77,7 +77,7 @@ class Mixture:
 
     def _require_one_loss_of_a_name(self) -> None:
         # A model has a loss for every head and objective, whether the objective asks the head or not.
-        losses = [loss_name(head, name) for head in (*HEADS, *self.own_heads) for name in self.names]
+        losses = [loss_name(head, name) for head in (*PREDICTION_HEADS, *self.own_heads) for name in self.names]
         for loss in losses:
             if losses.count(loss) > 1:
                 raise UnifiedError(f"two losses are called {loss}; give the objectives other names: name=kind")

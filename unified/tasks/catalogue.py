@@ -33,7 +33,7 @@ from unified.tasks.datasets import (
     wnut17,
 )
 from unified.tasks.groups import TaskGroup
-from unified.tasks.heads.registry import HEADS, parse_head
+from unified.tasks.heads.registry import TASK_HEADS, parse_head
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
@@ -81,11 +81,11 @@ def task_named(name: str) -> Task | WritingTask:
         members = ", ".join(GROUPS[name].members.values())
         raise UnifiedError(f"{name} stands for several tasks with a model each: {members}; name one of them")
     head = name.partition("(")[0]
-    if head in HEADS:
+    if head in TASK_HEADS:
         return Task(head, name, partial(_read_items, head))
     if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
         return _own_task(*name.split(":"))
-    known = [*TASKS, *GROUPS, *HEADS]
+    known = [*TASKS, *GROUPS, *TASK_HEADS]
     listed = f"{', '.join(known)}, and any package.module:NAME"
     raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {listed}")
 
@@ -119,4 +119,4 @@ def _own_task(module_name: str, name: str) -> Task | WritingTask:
 
 def _read_items(head: str, folder: Path) -> dict[str, Sequence[Any]]:
     files = sorted(folder.glob("*.jsonl"))
-    return {path.stem: HEADS[head].read(path) for path in files if not path.stem.startswith("predictions")}
+    return {path.stem: TASK_HEADS[head].read(path) for path in files if not path.stem.startswith("predictions")}

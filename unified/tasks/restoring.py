@@ -12,7 +12,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.kernels.cpu import accelerate
 from unified.model import UnifiedModel
-from unified.tasks.heads import HEADS, Understanding
+from unified.tasks.heads import TASK_HEADS, Understanding
 
 
 def restore_tasks(
@@ -27,9 +27,9 @@ def restore_tasks(
     trained = read(path, content, folder)
     tasks: dict[str, Understanding[Any]] = {}
     for name, kept in heads_of(content).items():
-        if kept.get("head") not in HEADS:
-            raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(HEADS)}")
-        tasks[name] = HEADS[kept["head"]](**kept["settings"])
+        if kept.get("head") not in TASK_HEADS:
+            raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(TASK_HEADS)}")
+        tasks[name] = TASK_HEADS[kept["head"]](**kept["settings"])
     model = UnifiedModel.for_tasks(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
     load_parameters(model, trained.parameters, unused_allowed_prefixes=[TOKEN_HEAD])
     return accelerate(model).eval(), tasks, trained.vocabulary

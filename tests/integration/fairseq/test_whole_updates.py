@@ -151,11 +151,11 @@ def test_the_mean_loss_of_a_task_counts_by_its_share_of_items():
     def mean(name: str) -> float:
         whole = sample(name, [*range(len(items[name]))])
         scores = model(to_batch(whole), whole["reading"], name)
-        return float(torch.nn.functional.cross_entropy(scores, whole["reading"]["targets"]).detach())
+        return float(torch.nn.functional.cross_entropy(scores, whole["reading"]["labels"]).detach())
 
     parts = [sample("tags", [0, 2]), sample("classes", [0]), sample("tags", [1])]
     settings = SimpleNamespace(auxiliary_masking=0.0)
-    criterion = UnifiedUnderstandingCriterion(SimpleNamespace(understandings=kinds, cfg=settings))
+    criterion = UnifiedUnderstandingCriterion(SimpleNamespace(tasks=kinds, cfg=settings))
     trainer = SimpleNamespace(get_model=lambda: model, device=torch.device("cpu"), data_parallel_world_size=1)
     criterion.update = update_of(criterion, trainer, parts)
     losses, sizes, _ = zip(*(criterion(model, part) for part in parts), strict=True)

@@ -223,7 +223,7 @@ def test_answers_have_the_highest_mean_scores(models, design):
             states = [_states(handle, items, number) for handle in handles]
 
             def ends(starts, states=states, reading=reading):
-                gold = {**reading, "targets": torch.stack([starts, starts], 1)}
+                gold = {**reading, "labels": torch.stack([starts, starts], 1)}
                 return torch.stack([head.train()(own, gold).end for head, own in states]).mean(0)
 
             beams = beams_by_hand(start, ends, sizes)

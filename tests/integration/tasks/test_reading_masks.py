@@ -25,7 +25,7 @@ from unified.inference.trained_model import require_alike
 from unified.masks import TEXT_MASKS
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import parse_objectives
-from unified.tasks.heads import HEADS
+from unified.tasks.heads import TASK_HEADS
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.items import TextItem, write_items
@@ -50,7 +50,7 @@ def case(head: str, longest: int = 24, **settings):
     else:
         made = MAKE[head](9, np.random.default_rng(4))
         own = {"negative": "none"} if head == "relation" else {}
-        task, known = HEADS[head].of(made, **own), (PIECES, MARKED)
+        task, known = TASK_HEADS[head].of(made, **own), (PIECES, MARKED)
     codec = Codec.for_model(shape, *known, longest)
     torch.manual_seed(6)
     return task, made, codec, small_model(task, codec, **SHAPE | settings)
@@ -61,7 +61,7 @@ def states_of(model, batch) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("settings", [{"mask": name} for name in TEXT_MASKS] + [{"lstm": 2}], ids=str)
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", TASK_HEADS)
 @torch.no_grad()
 def test_every_head_reads_under_every_mask(head, settings):
     """Examples have the named mask; predictions are those of each item alone, in an unpadded row."""
@@ -81,7 +81,7 @@ def test_every_head_reads_under_every_mask(head, settings):
     assert_predictions_do_not_depend_on_the_batch(task, model, made, encoded)
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", TASK_HEADS)
 @torch.no_grad()
 def test_a_later_token_changes_no_earlier_state(head):
     """In packed rows, under left-to-right; under bidirectional it does change them."""
@@ -190,7 +190,7 @@ def test_the_lstm_learns_and_the_token_head_reads_below_it():
     named = {id(p) for name, p in model.named_parameters() if name.startswith(("heads.task.", "lstm."))}
     assert {id(p) for p in model.task_parameters()} == named
     with pytest.raises(UnifiedError, match="has an LSTM of its own"):
-        own = HEADS["tagging"].of(made, features="last")
+        own = TASK_HEADS["tagging"].of(made, features="last")
         UnifiedModel.for_tasks(config, {"task": own.head(config)})
 
 

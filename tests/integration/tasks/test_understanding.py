@@ -21,7 +21,7 @@ from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.items import TextItem, WordsItem, write_items
 from unified.tasks.heads.questions import NOTHING
-from unified.tasks.heads.registry import HEADS
+from unified.tasks.heads.registry import TASK_HEADS
 from unified.tasks.heads.relation import Relation
 from unified.tasks.heads.sequences import encode_texts, encode_words
 from unified.tasks.heads.span import SpanAnswers
@@ -147,12 +147,12 @@ def test_batches_hold_whole_units_within_their_limits():
 
 def test_losses_are_the_textbooks():
     scores, targets = torch.randn(7, 3, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2, 0])
-    loss = Classification(("a", "b", "c")).loss(scores, {"targets": targets})
+    loss = Classification(("a", "b", "c")).loss(scores, {"labels": targets})
     expected = -sum(torch.log_softmax(scores, -1)[i, t] for i, t in enumerate(targets.tolist()))
     assert float(loss.total) == pytest.approx(float(expected), rel=1e-6) and loss.count == 7
     assert loss.correct == sum(int(scores[i].argmax()) == t for i, t in enumerate(targets.tolist()))
     numbers = torch.tensor([0.5, -1.0, 2.0])
-    loss = Regression().loss(torch.tensor([[1.0], [0.0], [2.5]]), {"targets": numbers})
+    loss = Regression().loss(torch.tensor([[1.0], [0.0], [2.5]]), {"labels": numbers})
     assert float(loss.total) == pytest.approx(0.25 + 1.0 + 0.25)
 
 
@@ -359,4 +359,4 @@ def test_signed_scores_are_the_scores_and_the_signature():
 
 
 def test_every_head_has_a_signature():
-    assert all(hasattr(kind, "signature") for kind in HEADS.values())
+    assert all(hasattr(kind, "signature") for kind in TASK_HEADS.values())

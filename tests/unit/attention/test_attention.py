@@ -193,9 +193,9 @@ def test_what_is_hidden_changes_nothing_at_all(name):
             other_key[:, :, s] = 7.0
             other_value[:, :, s] = -9.0
             after = attend(query, other_key, other_value, prepared)
-            blind = ~dense[:, s]
-            assert torch.equal(after[:, :, blind], before[:, :, blind])
-            assert not dense[:, s].any() or not torch.equal(after[:, :, ~blind], before[:, :, ~blind])
+            unseen = ~dense[:, s]
+            assert torch.equal(after[:, :, unseen], before[:, :, unseen])
+            assert not dense[:, s].any() or not torch.equal(after[:, :, ~unseen], before[:, :, ~unseen])
 
 
 # Choosing a backend

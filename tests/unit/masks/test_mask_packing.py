@@ -84,7 +84,7 @@ def test_builders_may_be_packed_to_fewer_or_more_queries_than_keys(query_length)
 def test_a_row_of_nothing():
     row = masks.pack([], 3)
     assert row.key_documents().tolist() == row.query_documents().tolist() == [NO_DOCUMENT] * 3
-    assert not row.dense().any() and row.blind().all()
+    assert not row.dense().any() and row.fully_masked().all()
     assert masks.pack([], 0).dense().shape == (0, 0)
 
 

@@ -231,10 +231,10 @@ def test_dense_is_the_definition(seed):
     limited = queries.causal(torch.from_numpy(rng.integers(0, 9, 5)))
     for mask in (row, queries, limited):
         assert torch.equal(mask.dense(), visible_by_definition(mask))
-        assert torch.equal(mask.blind(), ~mask.dense().any(-1))
+        assert torch.equal(mask.fully_masked(), ~mask.dense().any(-1))
     assert torch.equal(row.causal().dense(), row.dense().tril())
     several = masks.batch([random_row(rng, 9, exclude_self=bool(seed % 2)) for _ in range(3)])
-    assert torch.equal(several.blind(), ~several.dense().any(-1))
+    assert torch.equal(several.fully_masked(), ~several.dense().any(-1))
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -295,7 +295,7 @@ def test_unchecked_reads_no_values():
     # The meta device has none to read: any look at a value would raise.
     step = torch.zeros(2, 8, dtype=torch.int32, device="meta")
     mask = AttentionMask.unchecked(query_step=step, key_start=step, key_stop=step, document_ends=step[:, :3])
-    assert mask.dense().shape == (2, 8, 8) and mask.without_self().blind().shape == (2, 8)
+    assert mask.dense().shape == (2, 8, 8) and mask.without_self().fully_masked().shape == (2, 8)
     assert mask.with_memory(4).key_length == 12 and mask.without_keys(step.bool()).key_length == 8
     assert mask.query_documents().shape == mask.key_documents().shape == (2, 8)
     assert mask.block_mask(4) is not None and mask.without_self().block_mask(4) is not None

@@ -206,7 +206,7 @@ def test_states_that_enter_blocks_are_whole_where_places_are_named():
     core, every = model(), []
     tokens, positions = torch.randint(4, 16, (2, 9)), torch.arange(9).expand(2, 9)
     mask, places = masks.batch([masks.bidirectional(9)] * 2), torch.tensor([4, 12])
-    states = core.transformer(tokens, positions, torch.zeros_like(tokens), mask, entering=every, places=places)
+    states = core.transformer(tokens, positions, torch.zeros_like(tokens), mask, hidden_states=every, places=places)
     assert states.shape == (2, 32) and [one.shape for one in every] == [(2, 9, 32)] * 2
 
 
@@ -226,7 +226,7 @@ def test_of_a_source_the_last_block_gives_keys_and_values_alone(monkeypatch):
         found = []
         for attention in prepare(*arguments, **options):
             found.append(lambda *inputs, attention=attention: calls.append(1) or attention(*inputs))
-            found[-1].blind, found[-1].shape = attention.blind, attention.shape
+            found[-1].fully_masked, found[-1].shape = attention.fully_masked, attention.shape
         return found
 
     monkeypatch.setattr(writer.model.transformer, "prepare", spied)

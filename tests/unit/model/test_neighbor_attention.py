@@ -87,15 +87,15 @@ def test_what_sees_nothing_passes_through(backend):
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("exclude_self", [False, True])
-def test_blind_queries_are_those_without_a_visible_key(seed, exclude_self):
+def test_fully_masked_queries_are_those_without_a_visible_key(seed, exclude_self):
     draw = np.random.default_rng(seed)
     row = random_row(draw, int(draw.integers(0, 12)), exclude_self=exclude_self)
     queries = random_queries(draw, int(draw.integers(1, 9)), int(draw.integers(1, 12)), exclude_self=exclude_self)
     for mask in (row, queries):
-        assert torch.equal(mask.blind(), ~mask.dense().any(-1))
+        assert torch.equal(mask.fully_masked(), ~mask.dense().any(-1))
     rows = [random_row(draw, 7, exclude_self=exclude_self) for _ in range(3)]
     batch = masks.batch(rows)
-    assert torch.equal(batch.blind(), ~batch.dense().any(-1))
+    assert torch.equal(batch.fully_masked(), ~batch.dense().any(-1))
 
 
 @pytest.mark.parametrize("stacking", STACKINGS)

@@ -8,7 +8,7 @@ import pytest
 from tests.support import fairseq_runs as fairseq
 from tests.support.token_files import Reads, numbered_documents, write_documents
 from unified.checkpoints import load_checkpoint
-from unified.data.targets import HEADS
+from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
@@ -89,7 +89,7 @@ def test_a_language_model_that_saw_no_mask_symbol_does_not_generate_by_one():
 
 def test_losses_are_named_by_heads():
     assert loss_names(Free()) == ("reads",)
-    assert loss_names(Free(heads=tuple(HEADS), boundary_offsets=1)) == (
+    assert loss_names(Free(heads=tuple(PREDICTION_HEADS), boundary_offsets=1)) == (
         "reads",
         "reads_next_sentence",
         "reads_boundary",

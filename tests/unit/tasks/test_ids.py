@@ -14,7 +14,7 @@ from unified.tasks.datasets.glue_submission import write_submission
 from unified.tasks.datasets.squad import squad_items
 from unified.tasks.datasets.tacred import read_tacred
 from unified.tasks.heads.classification import Classification, Regression
-from unified.tasks.heads.registry import HEADS
+from unified.tasks.heads.registry import TASK_HEADS
 from unified.tasks.metrics.files import read_labels, read_numbers, read_tagged
 
 #: Labelled items of each head, without ids.
@@ -115,21 +115,21 @@ def test_files_of_all_forms_and_types_are_paired_by_the_texts_of_their_ids(tmp_p
         assert sorted(pairs) == sorted((sides[0][key], sides[1][key]) for key in ids)
 
 
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("name", TASK_HEADS)
 def test_an_item_is_called_by_the_text_of_its_id_or_by_the_number_of_its_line(name, tmp_path):
     path = tmp_path / "items.jsonl"
     ids = [{"id": 17}, {"id": "seventeen"}, {}, {"id": None}, {"id": "05"}, {"id": -3}]
     lines = [json.dumps(ITEMS[name] | one) for one in ids]
     write(path, "\n".join([*lines[:3], "", *lines[3:]]))
-    assert [item.id for item in HEADS[name].read(path)] == ["17", "seventeen", "3", "5", "05", "-3"]
+    assert [item.id for item in TASK_HEADS[name].read(path)] == ["17", "seventeen", "3", "5", "05", "-3"]
     for wrong in (True, 1.5, "", " ", [1], {}):
         objects(path, ITEMS[name], ITEMS[name] | {"id": wrong})
         with pytest.raises(UnifiedError, match="line 2: 'id' must be a text that is not empty, or an integer, got"):
-            HEADS[name].read(path)
+            TASK_HEADS[name].read(path)
     for one, other in ((5, "5"), ("5", 5), (2, None)):
         objects(path, ITEMS[name] | {"id": one}, ITEMS[name] | {"id": other})
         with pytest.raises(UnifiedError, match="the id '[25]' is that of line 1, too"):
-            HEADS[name].read(path)
+            TASK_HEADS[name].read(path)
 
 
 def scored(capsys, *arguments: object) -> dict:
@@ -169,7 +169,7 @@ def test_labels_are_texts_or_integers_and_one_of_both_in_a_file(tmp_path, capsys
     assert Classification.of(Classification.read(own)).labels == ("0", "1")
     choice = objects(tmp_path / "choice.jsonl", *(ITEMS["choice"] | {"label": label} for label in (1, 0)))
     again = objects(tmp_path / "again.jsonl", *(ITEMS["choice"] | {"label": label} for label in ("1", "0")))
-    assert HEADS["choice"].read(choice) == HEADS["choice"].read(again)
+    assert TASK_HEADS["choice"].read(choice) == TASK_HEADS["choice"].read(again)
     both = objects(tmp_path / "both.jsonl", *texts, {"text": "a", "label": "1"})
     says = 'line 3: both 1 and "1" are labels of this file; write the label in one of the two ways'
     assert says in refused(capsys, "classification", both, both)

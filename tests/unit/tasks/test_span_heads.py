@@ -32,7 +32,7 @@ def head_of(task):
 
 
 def reading_of(cls, targets, kinds):
-    names = {"sizes": SIZES, "cls": cls, "targets": targets, "kinds": kinds}
+    names = {"sizes": SIZES, "cls": cls, "labels": targets, "kinds": kinds}
     return {name: torch.tensor(values) for name, values in names.items()}
 
 
@@ -81,7 +81,7 @@ def test_bert_is_transformers_bert(tmp_path):
     for member in members:
         example = encoded.examples[member]
         ids = torch.tensor([[native[lm.vocabulary.symbols[i]] for i in example.tokens]])
-        place = torch.from_numpy(encoded.facts["targets"][member])
+        place = torch.from_numpy(encoded.facts["labels"][member])
         found = theirs(
             input_ids=ids, token_type_ids=torch.from_numpy(example.token_types)[None],
             start_positions=place[:, 0], end_positions=place[:, 1],
@@ -130,7 +130,7 @@ def test_xlnet_is_transformers_xlnet(xlnet):
     scores = head(STATES, reading)
     starts, ends = scores.start.split(SIZES), scores.end.split(SIZES)
     for i, states in enumerate(examples()):
-        states, gold = states[None], reading["targets"][i : i + 1]
+        states, gold = states[None], reading["labels"][i : i + 1]
         torch.testing.assert_close(starts[i], theirs["start"](states)[0])
         torch.testing.assert_close(ends[i], theirs["end"](states, start_positions=gold[:, 0])[0])
         expected = torch.einsum("blh,bl->bh", states, starts[i].softmax(-1)[None])
@@ -200,7 +200,7 @@ def test_losses_written_out(design):
     scores = head(STATES, reading)
     expected = 0.0
     for i, states in enumerate(examples()[:3]):
-        start, end = (int(place) for place in reading["targets"][i])
+        start, end = (int(place) for place in reading["labels"][i])
         if design == "xlnet":
             starts = head.start(states).squeeze(-1)
             pairs = torch.cat([states, states[start].expand_as(states)], -1)
@@ -218,7 +218,7 @@ def test_losses_written_out(design):
     assert int(loss.count) == 3 and float(loss.total) == pytest.approx(expected, rel=1e-6)
     right = 0
     for i, (starts, ends) in enumerate(zip(scores.start.split(SIZES), scores.end.split(SIZES), strict=True)):
-        right += i < 3 and [int(starts.argmax()), int(ends.argmax())] == reading["targets"][i].tolist()
+        right += i < 3 and [int(starts.argmax()), int(ends.argmax())] == reading["labels"][i].tolist()
     assert int(loss.correct) == right
 
 

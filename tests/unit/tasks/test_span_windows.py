@@ -73,7 +73,7 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
             assert read[encoded.facts["cls"][member][0]] == "<s>"
             assert read[window.first : window.first + size] == part
             assert [item.context[slice(*place)] for place in window.offsets.tolist()] == part
-            (start, end), kind = encoded.facts["targets"][member][0], encoded.facts["kinds"][member][0]
+            (start, end), kind = encoded.facts["labels"][member][0], encoded.facts["kinds"][member][0]
             if item.impossible:
                 assert kind == 1 and read[start] == read[end] == "<s>"
             elif kind == 0:
@@ -96,7 +96,7 @@ def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
     lost = QuestionItem("1", "w1", "w1 w2", (Answer("w2", 0),))
     task = SpanAnswers()
     encoded = task.encode([lost, QuestionItem("2", "w1", "w1 w2", (Answer("w2", 3),))], words)
-    assert [target.tolist() for target in encoded.facts["targets"]] == [[[-1, -1]], [[4, 4]]]
+    assert [target.tolist() for target in encoded.facts["labels"]] == [[[-1, -1]], [[4, 4]]]
     assert encoded.remarks[0].endswith("1 of 2 questions have no other and count in no loss")
     unlabelled = task.encode([QuestionItem("1", "w1", "\u200b")], words)
     assert set(unlabelled.facts) == {"cls"} and len(unlabelled.examples) == 1

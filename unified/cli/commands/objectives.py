@@ -11,7 +11,7 @@ import numpy as np
 
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import Example
-from unified.data.targets import HEADS, NEXT_SENTENCE, TOKEN
+from unified.data.targets import NEXT_SENTENCE, PREDICTION_HEADS, TOKEN
 from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
@@ -190,7 +190,7 @@ def _predicted(example: Example, vocabulary: Vocabulary) -> dict[int, list[str]]
     """What each place predicts: a symbol, the label of a head of the objective's own, and its weight unless it is 1."""
     found: dict[int, list[str]] = {}
     for head, targets in example.targets.items():
-        if targets.labels is None or (head != TOKEN and head in HEADS):
+        if targets.labels is None or (head != TOKEN and head in PREDICTION_HEADS):
             continue
         weights = np.ones(len(targets)) if targets.weights is None else targets.weights
         for place, label, weight in zip(

@@ -64,7 +64,7 @@ class GlueTask:
 
     @property
     def head(self) -> str:
-        """The name of its head, see :data:`unified.tasks.heads.HEADS`."""
+        """The name of its head, see :data:`unified.tasks.heads.TASK_HEADS`."""
         return "classification" if self.labels else "regression"
 
 

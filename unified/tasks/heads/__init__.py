@@ -4,12 +4,12 @@ from unified.tasks.heads.base import Encoded, Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
 from unified.tasks.heads.coreference import Coreference
-from unified.tasks.heads.registry import HEADS, HeadEntry, parse_head, parse_heads
+from unified.tasks.heads.registry import TASK_HEADS, HeadEntry, parse_head, parse_heads
 from unified.tasks.heads.relation import Relation
 from unified.tasks.heads.tagging import Tagging
 
 __all__ = [
-    "HEADS",
+    "TASK_HEADS",
     "Choice",
     "Classification",
     "Coreference",

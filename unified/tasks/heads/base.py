@@ -33,7 +33,7 @@ class Encoded:
     Attributes:
         examples: at least one for each item, those of one item one after another.
         owners: int64 (examples,), the item of each, increasing.
-        facts: arrays by name, one for each example, that head or loss read; ``targets`` where items have labels.
+        facts: arrays by name, one for each example, that head or loss read; ``labels`` where items have labels.
         cut: items that did not fit as they are.
         lost: for each item how many tokens nothing reads; none where windows or examples together read all.
         notes: for each example what its predictions take, such as the characters that its tokens stand for.
@@ -145,11 +145,11 @@ class Understanding(ABC, Generic[ItemT]):
 
     @abstractmethod
     def loss(self, scores: Any, reading: Reading) -> LossSum:
-        """Of the scores of a batch, whose ``reading`` has targets."""
+        """Of the scores of a batch, whose ``reading`` has ``labels``."""
 
     def loss_count(self, reading: Reading) -> int:
-        """The ``count`` of :meth:`loss`, known before there are scores: of targets, if a task says nothing else."""
-        return len(reading["targets"])
+        """The ``count`` of :meth:`loss`, known before there are scores: of labels, if a task says nothing else."""
+        return len(reading["labels"])
 
     @abstractmethod
     def predict(

@@ -95,7 +95,7 @@ class Choice(Understanding[ChoiceItem]):
         facts = {}
         if all(item.label is not None for item in items):
             right = [number == item.label for item in items for number in range(len(item.choices))]
-            facts["targets"] = [np.array([one], dtype=np.int64) for one in right]
+            facts["labels"] = [np.array([one], dtype=np.int64) for one in right]
         return Encoded(examples, owners, facts, int(np.count_nonzero(lost)), lost)
 
     def subset_of(self, item: ChoiceItem) -> str | None:
@@ -105,8 +105,8 @@ class Choice(Understanding[ChoiceItem]):
         return PooledHead(config, 1, self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        """Of (E, 1) scores of the examples; ``targets`` (E,) is 1 at the right choice of each item, 0 elsewhere."""
-        owners, right = reading["owners"], reading["targets"].bool()
+        """Of (E, 1) scores of the examples; ``labels`` (E,) is 1 at the right choice of each item, 0 elsewhere."""
+        owners, right = reading["owners"], reading["labels"].bool()
         likelihoods = log_shares(scores.squeeze(-1).float(), owners)
         losses = -likelihoods[right]
         items = len(losses)
@@ -116,7 +116,7 @@ class Choice(Understanding[ChoiceItem]):
 
     def loss_count(self, reading: Reading) -> int:
         """Items, each of which has one right choice."""
-        return int(reading["targets"].sum())
+        return int(reading["labels"].sum())
 
     def predict(
         self,

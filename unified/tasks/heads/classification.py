@@ -72,14 +72,14 @@ class Classification(Understanding[TextItem]):
         examples, lost = encode_texts(items, codec)
         facts = {}
         if all(item.label is not None for item in items):
-            facts["targets"] = [classes([item.gold_class], self.labels, item.id) for item in items]
+            facts["labels"] = [classes([item.gold_class], self.labels, item.id) for item in items]
         return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, len(self.labels), self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        return class_loss(scores, reading["targets"])
+        return class_loss(scores, reading["labels"])
 
     def predict(
         self,
@@ -133,17 +133,17 @@ class Regression(Understanding[TextItem]):
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
         examples, lost = encode_texts(items, codec)
         labels = [item.label for item in items]
-        facts = {} if None in labels else {"targets": [np.array([label], dtype=np.float32) for label in labels]}
+        facts = {} if None in labels else {"labels": [np.array([label], dtype=np.float32) for label in labels]}
         return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, 1, self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        """Squared error of (N, 1) scores and float (N,) targets; nothing is right or wrong."""
-        targets = reading["targets"]
-        losses = (scores.squeeze(-1).float() - targets) ** 2
-        return LossSum(losses.sum(), torch.tensor(len(targets)), torch.tensor(0), losses.detach().sum())
+        """Squared error of (N, 1) scores and float (N,) labels; nothing is right or wrong."""
+        labels = reading["labels"]
+        losses = (scores.squeeze(-1).float() - labels) ** 2
+        return LossSum(losses.sum(), torch.tensor(len(labels)), torch.tensor(0), losses.detach().sum())
 
     def predict(
         self,

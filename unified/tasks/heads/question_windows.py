@@ -85,7 +85,7 @@ def encode_questions(
         whole: read all places, instead of those of the passage and CLS.
 
     Returns:
-        Facts for each example: ``cls`` int64 (1,), its place among those read; where items have answers ``targets``
+        Facts for each example: ``cls`` int64 (1,), its place among those read; where items have answers ``labels``
         int64 (1, 2), first and last place of the answer, CLS where there is none in the window, or NOT_ASKED; and
         ``kinds`` int64 (1,), 0 for a span, i for the i-th label, or ELSEWHERE. Notes are :class:`Window`.
 
@@ -94,7 +94,7 @@ def encode_questions(
     """
     labelled = all(item.answers is not None for item in items)
     examples, owners, notes, unread, cut = [], [], [], [], 0
-    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("cls", *(("targets", "kinds") if labelled else ()))}
+    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("cls", *(("labels", "kinds") if labelled else ()))}
     unusable: Counter[str] = Counter()
     lost = 0
     for number, read in enumerate(_read(items, codec, max_query, stride)):
@@ -112,7 +112,7 @@ def encode_questions(
             facts["cls"].append(np.array([cls]))
             if labelled:
                 target, here = _target(span, kind, first, size, passage_place, cls)
-                facts["targets"].append(target)
+                facts["labels"].append(target)
                 facts["kinds"].append(np.array([here]))
     remarks = [*(_remarks(items, unusable, lost) if labelled else ())]
     if any(unread):

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from unified.data.targets import HEADS as LANGUAGE_HEADS
+from unified.data.targets import PREDICTION_HEADS
 from unified.errors import UnifiedError
 from unified.notation import Entry, check_settings, nearest, parse_entries, require_distinct
 from unified.tasks.heads.base import Understanding
@@ -22,7 +22,7 @@ from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.heads.tagging import Tagging
 
 #: Every task of understanding. A new one is a class and its name here.
-HEADS: dict[str, type[Understanding[Any]]] = {
+TASK_HEADS: dict[str, type[Understanding[Any]]] = {
     kind.name: kind for kind in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
 }
 
@@ -53,9 +53,9 @@ def parse_heads(text: str) -> tuple[HeadEntry, ...]:
     Raises:
         UnifiedError: names the entry and what is wrong with it.
     """
-    entries = tuple(map(_head, parse_entries(text, "head", HEADS)))
+    entries = tuple(map(_head, parse_entries(text, "head", TASK_HEADS)))
     if not entries:
-        raise UnifiedError(f"the list of heads is empty; the heads are {', '.join(HEADS)}")
+        raise UnifiedError(f"the list of heads is empty; the heads are {', '.join(TASK_HEADS)}")
     require_distinct("head", [entry.name for entry in entries])
     return entries
 
@@ -69,14 +69,16 @@ def parse_head(text: str) -> HeadEntry:
 
 
 def _head(entry: Entry) -> HeadEntry:
-    if entry.kind not in HEADS:
-        raise entry.refusal(f"no head {entry.kind!r}{nearest(entry.kind, HEADS)}; known are {', '.join(HEADS)}")
-    kind, settings = HEADS[entry.kind], entry.settings
+    if entry.kind not in TASK_HEADS:
+        raise entry.refusal(
+            f"no head {entry.kind!r}{nearest(entry.kind, TASK_HEADS)}; known are {', '.join(TASK_HEADS)}"
+        )
+    kind, settings = TASK_HEADS[entry.kind], entry.settings
     check_settings(kind, entry.kind, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
     name = entry.name or entry.kind
     if name in dir(nn.ModuleDict()):
         raise entry.refusal(f"the name {name} is torch's; take another")
-    if name in LANGUAGE_HEADS:
+    if name in PREDICTION_HEADS:
         raise entry.refusal(f"the name {name} is that of a head of language modelling; take another")
     return HeadEntry(name, kind, partial(_task, kind, settings), entry.weight)
 

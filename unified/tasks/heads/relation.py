@@ -126,7 +126,7 @@ class Relation(Understanding[RelationItem]):
         else:
             examples, lost = masked(words, entities, self.types, codec)
         if all(item.label is not None for item in items):
-            facts["targets"] = [classes([stated(item.label, item, "label")], self.labels, item.id) for item in items]
+            facts["labels"] = [classes([stated(item.label, item, "label")], self.labels, item.id) for item in items]
         return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
@@ -134,7 +134,7 @@ class Relation(Understanding[RelationItem]):
         return kind(config, len(self.labels), self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        return class_loss(scores, reading["targets"])
+        return class_loss(scores, reading["labels"])
 
     def predict(
         self,

@@ -190,11 +190,11 @@ class SpanAnswers(Understanding[QuestionItem]):
 
         Of windows whose question has an answer that cannot be learnt, nothing counts.
         """
-        assert scores.end is not None  # a batch with targets gives the starts that ends may depend on
-        sizes, targets = reading["sizes"], reading["targets"]
-        asked = targets[:, 0] >= 0
+        assert scores.end is not None  # a batch with labels gives the starts that ends may depend on
+        sizes, labels = reading["sizes"], reading["labels"]
+        asked = labels[:, 0] >= 0
         example, count = segments(sizes), len(sizes)
-        gold = firsts(sizes).unsqueeze(1) + targets.clamp(min=0)
+        gold = firsts(sizes).unsqueeze(1) + labels.clamp(min=0)
         losses, right = torch.zeros(count, device=asked.device), asked
         for logits, place in zip((scores.start, scores.end), gold.unbind(1), strict=True):
             losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[place].float())
@@ -206,7 +206,7 @@ class SpanAnswers(Understanding[QuestionItem]):
 
     def loss_count(self, reading: Reading) -> int:
         """Windows but those whose question has an answer that cannot be learnt."""
-        return int((reading["targets"][:, 0] >= 0).sum())
+        return int((reading["labels"][:, 0] >= 0).sum())
 
     def predict(
         self,

@@ -79,8 +79,8 @@ class Tagging(Understanding[WordsItem]):
             return Encoded(examples, owners, {}, divided, lost)
         # The examples of an item hold its words one after another.
         tags = np.concatenate([classes(stated(item.tags, item, "tags"), self.labels, item.id) for item in items])
-        targets = np.split(tags, np.cumsum([len(example.targets[TASK]) for example in examples])[:-1])
-        return Encoded(examples, owners, {"targets": targets}, divided, lost)
+        labels = np.split(tags, np.cumsum([len(example.targets[TASK]) for example in examples])[:-1])
+        return Encoded(examples, owners, {"labels": labels}, divided, lost)
 
     def _documents(self, items: Sequence[WordsItem]) -> list[int | str] | None:
         """What each sentence is shown in; to be tagged, one may stand by itself."""
@@ -100,7 +100,7 @@ class Tagging(Understanding[WordsItem]):
         return RecurrentHead(config, len(self.labels), self.dropout, self.features, self.recurrent_width)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        return class_loss(scores, reading["targets"])
+        return class_loss(scores, reading["labels"])
 
     def predict(
         self,
