@@ -5,7 +5,7 @@
 Attention in blocks beside one call of torch's attention, where it is what `auto` takes: with dropout on its weights, on
 packed documents, on relative positions, and in bfloat16 where the processor multiplies it by AVX-512. Linear maps by
 oneDNN beside torch's, where a processor has AVX-512 that those leave idle (elsewhere both are torch's). The last
-block's feed-forward part where somebody reads beside everywhere. Dropout of 16 random bits a decision beside torch's.
+layer's feed-forward part where somebody reads beside everywhere. Dropout of 16 random bits a decision beside torch's.
 Freed memory that stays with the process beside the allocator's defaults, in two processes that take turns.
 """
 
@@ -97,7 +97,7 @@ def linear_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]
     return {OURS: step, "torch's": by_torch}
 
 
-def last_block_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
+def last_layer_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
     whole = our_model(SIZES[arguments.size], 0.0)
 
     def hidden(batch: Batch, memory: None, places: torch.Tensor) -> torch.Tensor:
@@ -154,7 +154,7 @@ def main() -> None:
         measure(f"attention in blocks, {kind}", attention_steps(arguments, kind))
     measure("dropout of 16 bits", dropout_steps(arguments))
     measure("linear maps by oneDNN", linear_steps(arguments))
-    measure("last block where read", last_block_steps(arguments))
+    measure("last layer where read", last_layer_steps(arguments))
     served = {OURS: Served(arguments, True), "the allocator's": Served(arguments, False)}
     measure("freed memory kept", served)
     for step in served.values():

@@ -114,7 +114,7 @@ def attention_difference(mask: AttentionMask, device: torch.device, dtype: torch
 def model_difference(device: torch.device, size: Size, length: int) -> float:
     """Losses and gradients of a whole model, by the fast backend beside the dense one, on rows of all masks.
 
-    Its blocks are compiled; on a CPU by a backend that needs no compiler.
+    Its layers are compiled; on a CPU by a backend that needs no compiler.
     """
     rng = np.random.default_rng(0)
     rows = [[example(mask, rng) for mask in row] for row in mask_kinds(length, rng).values()]
@@ -123,7 +123,7 @@ def model_difference(device: torch.device, size: Size, length: int) -> float:
     for backend in ("dense", "flex" if device.type == "cuda" else "sdpa"):
         model = our_model(size, 0.0, str(device), dropout=0.0, attention_backend=backend)
         if backend != "dense":
-            model.transformer.compile_blocks(backend="inductor" if device.type == "cuda" else "aot_eager")
+            model.transformer.compile_layers(backend="inductor" if device.type == "cuda" else "aot_eager")
         loss = model(batch)["benchmark"].total
         loss.backward()
         gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]

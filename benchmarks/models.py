@@ -31,7 +31,7 @@ class Size:
 
     @property
     def matrix_parameters(self) -> int:
-        """Of the blocks' matrices: four of attention, two of eight times that of the feed-forward part."""
+        """Of the layers' matrices: four of attention, two of eight times that of the feed-forward part."""
         return self.layers * 12 * self.width**2
 
 

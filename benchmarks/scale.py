@@ -39,8 +39,8 @@ class System:
     """A paper's pre-training.
 
     Attributes:
-        matrices: parameters of a block in multiples of D^2 (12: attention 4, feed-forward 8).
-        streams: how many times the tokens pass the blocks (XLNet's query stream: 85 of 512 places more).
+        matrices: parameters of a layer in multiples of D^2 (12: attention 4, feed-forward 8).
+        streams: how many times the tokens pass the layers (XLNet's query stream: 85 of 512 places more).
     """
 
     name: str
@@ -53,16 +53,16 @@ class System:
 
     @property
     def parameters(self) -> int:
-        """Blocks and embeddings."""
+        """Layers and embeddings."""
         return self.layers * self.matrices * self.width**2 + (self.vocabulary + 512) * self.width
 
     def operations(self, length: int) -> float:
         """Of a token in training: forward, and twice that backward; a product of matrices has two for each entry."""
-        blocks = 2 * self.layers * self.matrices * self.width**2
-        attentions = self.matrices // 4 - 2  # 12: one in a block, 16: two
+        layers = 2 * self.layers * self.matrices * self.width**2
+        attentions = self.matrices // 4 - 2  # 12: one in a layer, 16: two
         attention = 4 * attentions * self.layers * length * self.width
         head = 2 * PREDICTED * (self.width**2 + self.width * self.vocabulary)
-        return 3 * (self.streams * (blocks + attention) + head)
+        return 3 * (self.streams * (layers + attention) + head)
 
 
 LARGE = System("large", 24, 1024, ())

@@ -88,7 +88,7 @@ def _roberta_settings(size: Size) -> argparse.Namespace:
 def operations(size: Size, rows: int, length: int) -> float:
     """Of a step: two for each product within matrices, attention's scores and sums, and predicted vocabulary scores.
 
-    The last block's feed-forward part is computed where something is predicted. Backward takes twice those of forward.
+    The last layer's feed-forward part is computed where something is predicted. Backward takes twice those of forward.
     """
     tokens, predicted = rows * length, rows * int(PREDICTED * length)
     matrices = 2 * (size.matrix_parameters * tokens - 8 * size.width**2 * (tokens - predicted))
@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--attention-dropout", type=float, default=0.1, help="ours; transformers has 0.1 (%(default)s)")
     parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16, all of them")
     parser.add_argument("--bar", type=float, help="least ratio to transformers that is wanted")
-    parser.add_argument("--compile", action="store_true", help="torch.compile our blocks")
+    parser.add_argument("--compile", action="store_true", help="torch.compile our layers")
     parser.add_argument(
         "--ceiling-bar", type=float, help="least share of the rate of torch's matrix product that is wanted"
     )
@@ -134,7 +134,7 @@ def main() -> None:
     dtype = torch.bfloat16 if arguments.bf16 else None
     model = our_model(size, arguments.attention_dropout, arguments.device)
     if arguments.compile:
-        model.transformer.compile_blocks()
+        model.transformer.compile_layers()
     calls = {
         OURS: our_step(model, batch, dtype),
         "transformers": bert_step(bert(size, arguments.device), batch, dtype),

@@ -43,8 +43,8 @@ def mark_parameters(model: UnifiedModel) -> None:
     """Attach its :class:`Role` to each parameter of a model."""
     transformer = model.transformer
     layers = {id(parameter): 0 for parameter in transformer.embeddings.parameters()}
-    for number, block in enumerate(transformer.blocks):
-        layers |= {id(parameter): number for parameter in block.parameters()}
+    for number, layer in enumerate(transformer.layers):
+        layers |= {id(parameter): number for parameter in layer.parameters()}
     of_heads, exempt = {id(parameter) for parameter in model.task_parameters()}, exempt_from_decay(model)
     for name, parameter in model.named_parameters():
         role = Role(layers.get(id(parameter)), id(parameter) in of_heads, name not in exempt)

@@ -46,10 +46,10 @@ UnifiedLMModelConfig = mirror(
         "how the model writes text: 'cloze' ([MASK] asks for the next token), 'next' (the last token predicts it), "
         "'left_to_right' (continues a prompt), 'nothing'; 'auto' follows the objectives",
     ),
-    compile_blocks=(
+    compile_layers=(
         bool,
         False,
-        "train by blocks compiled by torch.compile: for GPUs and rows of one length; compiling takes a minute or more",
+        "train by layers compiled by torch.compile: for GPUs and rows of one length; compiling takes a minute or more",
     ),
 )
 
@@ -79,8 +79,8 @@ class UnifiedLMModel(BaseFairseqModel):
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
         core = accelerate(task.build_core(config))
         mark_parameters(core)
-        if "compile_blocks" in cfg and cfg.compile_blocks:  # converted checkpoints do not have it
-            core.transformer.compile_blocks()
+        if "compile_layers" in cfg and cfg.compile_layers:  # converted checkpoints do not have it
+            core.transformer.compile_layers()
         return cls(core, task, cfg.writes)
 
     @refusing()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]: ANNA's pre-training (Jun et al. 2022).
 #
-# Noun phrases, words and tokens hidden; blocks of self-attention, neighbor-aware attention and feed-forward; 1,000,000 updates of
+# Noun phrases, words and tokens hidden; layers of self-attention, neighbor-aware attention and feed-forward; 1,000,000 updates of
 # 1024 (base) or 2048 (large) sequences of 512.
 source "$(dirname "${BASH_SOURCE[0]}")/../common/pretrain.sh"
 [ $# -ge 3 ] || usage "pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]"

@@ -66,7 +66,7 @@ SIZES = {
     ),
 }
 
-#: Models of one size: the Transformer that all share, ANNA's blocks, XLNet's positions and head.
+#: Models of one size: the Transformer that all share, ANNA's layers, XLNet's positions and head.
 MODELS = {
     "shared": (),
     "anna": ("--sublayers", "self,neighbor,feed_forward"),
@@ -118,7 +118,7 @@ def comparisons(annotated: bool) -> list[Comparison]:
         Comparison("bert", "bert"),
         Comparison("spanbert", "spanbert"),
         Comparison("anna", anna),
-        Comparison("anna, own blocks", anna, "anna"),
+        Comparison("anna, own layers", anna, "anna"),
         Comparison("xlnet", "xlnet", "xlnet"),
         Comparison("xlnet, memory", "xlnet", "xlnet", memory=True),
         *(Comparison(name, name) for name in T5),

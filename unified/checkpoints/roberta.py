@@ -29,7 +29,7 @@ _MODULES = {
     "heads.token.dense": f"{_HEAD}.dense",
     "heads.token.norm": f"{_HEAD}.layer_norm",
 }
-_BLOCK_MODULES = {
+_LAYER_MODULES = {
     "attention.sublayer.output": "self_attn.out_proj",
     "attention.norm": "self_attn_layer_norm",
     "feed_forward.sublayer.inner": "fc1",
@@ -124,11 +124,11 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
     }
     modules = dict(_MODULES)
     for i in range(layers):
-        block, layer = f"transformer.blocks.{i}", f"{_ENCODER}.layers.{i}"
-        modules |= {f"{block}.{mine}": f"{layer}.{other}" for mine, other in _BLOCK_MODULES.items()}
+        ours, theirs = f"transformer.layers.{i}", f"{_ENCODER}.layers.{i}"
+        modules |= {f"{ours}.{mine}": f"{theirs}.{other}" for mine, other in _LAYER_MODULES.items()}
         for kind in ("weight", "bias"):
-            joint = f"{block}.attention.sublayer.query_key_value.{kind}"
-            pairs[joint] = tuple(f"{layer}.self_attn.{letter}_proj.{kind}" for letter in "qkv")
+            joint = f"{ours}.attention.sublayer.query_key_value.{kind}"
+            pairs[joint] = tuple(f"{theirs}.self_attn.{letter}_proj.{kind}" for letter in "qkv")
     for mine, other in modules.items():
         pairs |= {f"{mine}.{kind}": (f"{other}.{kind}",) for kind in ("weight", "bias")}
     copies = {f"{_HEAD}.weight": f"{_ENCODER}.embed_tokens.weight"}

@@ -97,7 +97,7 @@ def export_bert(source: Path, destination: Path) -> Conversion:
     plain = config.positions == "learned" and config.token_head in ("transform", "none")
     if config.sublayers != "self,feed_forward" or config.norm != "post" or not plain:
         raise UnifiedError(
-            f"{trained.path}: BERT's blocks are self-attention and feed-forward, post-norm, with learned positions and "
+            f"{trained.path}: BERT's layers are self-attention and feed-forward, post-norm, with learned positions and "
             "a transform before the softmax; this model's are not"
         )
     tokenizer = WordPieceTokenizer.load(trained.tokenizer_file(VOCABULARY_NAME, "a WordPiece tokenizer"))

@@ -26,7 +26,7 @@ _MODULES = {
     "heads.next_sentence.pooler": "bert.pooler.dense",
     "heads.next_sentence.classifier": "cls.seq_relationship",
 }
-_BLOCK_MODULES = {
+_LAYER_MODULES = {
     "attention.sublayer.output": "attention.output.dense",
     "attention.norm": "attention.output.LayerNorm",
     "feed_forward.sublayer.inner": "intermediate.dense",
@@ -66,11 +66,11 @@ def names(layers: int, boundary: bool = False) -> dict[str, tuple[str, ...]]:
         modules |= _BOUNDARY_MODULES
         pairs |= {"heads.boundary.distances.weight": (_DISTANCES,), "heads.boundary.bias": (f"{_BOUNDARY}.bias",)}
     for i in range(layers):
-        block, layer = f"transformer.blocks.{i}", f"bert.encoder.layer.{i}"
-        modules |= {f"{block}.{mine}": f"{layer}.{other}" for mine, other in _BLOCK_MODULES.items()}
+        ours, theirs = f"transformer.layers.{i}", f"bert.encoder.layer.{i}"
+        modules |= {f"{ours}.{mine}": f"{theirs}.{other}" for mine, other in _LAYER_MODULES.items()}
         for kind in ("weight", "bias"):
-            joint = f"{block}.attention.sublayer.query_key_value.{kind}"
-            pairs[joint] = tuple(f"{layer}.attention.self.{name}.{kind}" for name in _PROJECTIONS)
+            joint = f"{ours}.attention.sublayer.query_key_value.{kind}"
+            pairs[joint] = tuple(f"{theirs}.attention.self.{name}.{kind}" for name in _PROJECTIONS)
     for mine, other in modules.items():
         pairs |= {f"{mine}.{kind}": (f"{other}.{kind}",) for kind in ("weight", "bias")}
     return pairs

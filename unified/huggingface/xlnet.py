@@ -87,7 +87,7 @@ def export_xlnet(source: Path, destination: Path) -> Conversion:
     plain = config.relative and config.token_head in ("plain", "none") and config.norm == "post"
     if not plain or config.sublayers != "self,feed_forward":
         raise UnifiedError(
-            f"{trained.path}: XLNet has relative positions, attention and feed-forward in each block, post-norm, and "
+            f"{trained.path}: XLNet has relative positions, attention and feed-forward in each layer, post-norm, and "
             "nothing before the softmax; this model has not"
         )
     tokenizer = XLNetTokenizer.load(trained.tokenizer_file(FILE_NAME, "XLNet's tokenizer"))

@@ -79,11 +79,11 @@ def from_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, t
     found = {mine: state[other] for mine, other in _SHARED.items() if other in state}
     found["transformer.embeddings.query"] = found["transformer.embeddings.query"].flatten()
     for i in range(layers):
-        block, layer = f"transformer.blocks.{i}", f"transformer.layer.{i}"
-        found |= {f"{block}.{mine}": state[f"{layer}.{other}"] for mine, other in _VECTORS.items()}
+        ours, theirs = f"transformer.layers.{i}", f"transformer.layer.{i}"
+        found |= {f"{ours}.{mine}": state[f"{theirs}.{other}"] for mine, other in _VECTORS.items()}
         for mine, other in _MODULES.items():
-            found |= {f"{block}.{mine}.{kind}": state[f"{layer}.{other}.{kind}"] for kind in ("weight", "bias")}
-        sublayer, attention = f"{block}.attention.sublayer", f"{layer}.rel_attn"
+            found |= {f"{ours}.{mine}.{kind}": state[f"{theirs}.{other}.{kind}"] for kind in ("weight", "bias")}
+        sublayer, attention = f"{ours}.attention.sublayer", f"{theirs}.rel_attn"
         joint = [state[f"{attention}.{letter}"].flatten(1).T for letter in _PROJECTIONS]
         found[f"{sublayer}.query_key_value.weight"] = torch.cat(joint)
         found[f"{sublayer}.distances.weight"] = state[f"{attention}.r"].flatten(1).T.contiguous()
@@ -101,12 +101,12 @@ def to_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[str, dict[str
     found = {other: rest.pop(mine) for mine, other in _SHARED.items() if mine in rest}
     found["transformer.mask_emb"] = found["transformer.mask_emb"].view(1, 1, -1)
     for i in range(layers):
-        block, layer = f"transformer.blocks.{i}", f"transformer.layer.{i}"
-        vectors = {f"{layer}.{other}": rest.pop(f"{block}.{mine}") for mine, other in _VECTORS.items()}
+        ours, theirs = f"transformer.layers.{i}", f"transformer.layer.{i}"
+        vectors = {f"{theirs}.{other}": rest.pop(f"{ours}.{mine}") for mine, other in _VECTORS.items()}
         for mine, other in _MODULES.items():
-            found |= {f"{layer}.{other}.{kind}": rest.pop(f"{block}.{mine}.{kind}") for kind in ("weight", "bias")}
-        heads = vectors[f"{layer}.rel_attn.r_w_bias"].shape
-        sublayer, attention = f"{block}.attention.sublayer", f"{layer}.rel_attn"
+            found |= {f"{theirs}.{other}.{kind}": rest.pop(f"{ours}.{mine}.{kind}") for kind in ("weight", "bias")}
+        heads = vectors[f"{theirs}.rel_attn.r_w_bias"].shape
+        sublayer, attention = f"{ours}.attention.sublayer", f"{theirs}.rel_attn"
         projections = rest.pop(f"{sublayer}.query_key_value.weight").chunk(3)
         by_letter = dict(zip(_PROJECTIONS, projections, strict=True))
         by_letter["r"] = rest.pop(f"{sublayer}.distances.weight")

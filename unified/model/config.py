@@ -37,13 +37,13 @@ class TransformerConfig:
     """
 
     vocabulary_size: int = _option(0, "number of symbols; taken from the data folder when training with fairseq")
-    layers: int = _option(12, "number of blocks")
+    layers: int = _option(12, "number of layers")
     width: int = _option(768, "size of hidden states")
-    heads: int = _option(12, "attention heads per block; width must be a multiple of it")
+    heads: int = _option(12, "attention heads per layer; width must be a multiple of it")
     feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
     sublayers: str = _option(
         "self,feed_forward",
-        "sublayers of each block in order, of 'self', 'neighbor' (ANNA: no place sees itself), 'relative_key', "
+        "sublayers of each layer in order, of 'self', 'neighbor' (ANNA: no place sees itself), 'relative_key', "
         "'relative_value', 'entity' (reads which tokens lie within named entities: data need them annotated) and "
         "'feed_forward'",
     )

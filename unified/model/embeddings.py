@@ -57,7 +57,7 @@ class Embeddings(nn.Module):
         self.tokens = SymbolTable(config)
         self.positions = nn.Embedding(config.max_positions, config.width)
         self.token_types = nn.Embedding(config.token_types, config.width)
-        # A pre-norm stack normalizes inside its blocks and once at the end.
+        # A pre-norm stack normalizes inside its layers and once at the end.
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "post" else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
 

@@ -1,4 +1,4 @@
-"""Sublayers and the block that stacks them."""
+"""Sublayers, and the layer that holds them: what a Transformer stacks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Residual(nn.Module):
         return self.norm(states + self.dropout(self.sublayer(states, *arguments)))
 
 
-class Block(nn.Module):
+class Layer(nn.Module):
     """The sublayers that ``config.sublayers`` lists, in that order; each attention has weights of its own."""
 
     _NAMES: ClassVar = {

@@ -14,7 +14,7 @@ from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import Embeddings, TokenEmbeddings
 from unified.model.inputs import check_inputs, require_config
-from unified.model.layers import Block, attention_of
+from unified.model.layers import Layer, attention_of
 from unified.model.relations import DistanceTable, Relations, sinusoids
 from unified.model.relative import Memory, TransformerXLAttention
 
@@ -23,7 +23,7 @@ _WITHOUT_SELF = ("neighbor",)
 
 
 class Transformer(nn.Module):
-    """Embeddings and a stack of blocks; who sees whom is the mask's business alone."""
+    """Embeddings and a stack of layers; who sees whom is the mask's business alone."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
@@ -32,8 +32,8 @@ class Transformer(nn.Module):
             raise UnifiedError(f"vocabulary_size must be at least 1, got {config.vocabulary_size}")
         self.config = config
         self.embeddings = (TokenEmbeddings if config.relative else Embeddings)(config)
-        self._kinds_per_block = tuple(kind for kind in config.sublayer_kinds if kind != "feed_forward")
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self._kinds_per_layer = tuple(kind for kind in config.sublayer_kinds if kind != "feed_forward")
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self._compiled: list[Callable[..., torch.Tensor]] = []
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         self.backend = BackendChoice(config.attention_backend)
@@ -62,14 +62,14 @@ class Transformer(nn.Module):
             positions, token_types: int64 (B, Q); places beyond the T tokens are those of a query stream.
             mask: Q queries, T keys; of B rows, or of one row that serves all.
             memory: read, and advanced by this text; its rows' first documents see it.
-            hidden_states: receives the states (B, Q, D) that enter each block, the embeddings first.
-            places: int64 (N,) among B x Q, those that somebody reads; the last block does less for the others.
+            hidden_states: receives the states (B, Q, D) that enter each layer, the embeddings first.
+            places: int64 (N,) among B x Q, those that somebody reads; the last layer does less for the others.
             entities: bool (B, T), tokens within named entities; None where that is not known.
 
         Raises:
             UnifiedError: lengths, shapes or dtypes do not fit together; on a CPU, an id is beyond its table; a query
                 stream or a memory where positions are not relative; or entity-aware attention is not told where
-                entities are; or compiled blocks are to attend in blocks on a CPU.
+                entities are; or compiled layers are asked to use the backend 'blocked'.
         """
         check_inputs(tokens, positions, token_types, mask, places, entities)
         if self.config.reads_entities and entities is None:
@@ -88,12 +88,12 @@ class Transformer(nn.Module):
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
         return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, places)
 
-    def compile_blocks(self, **options: Any) -> None:
-        """Train by blocks that `torch.compile` has compiled, for rows of one length and batches of one size.
+    def compile_layers(self, **options: Any) -> None:
+        """Train by layers that `torch.compile` has compiled, for rows of one length and batches of one size.
 
-        A first step compiles, a second one the last block anew for any number of places that are read; then nothing is
+        A first step compiles, a second one the last layer anew for any number of places that are read; then nothing is
         compiled any more, as long as the shapes stay: after some changes torch compiles no more, and says so.
-        Evaluation and generation, whose shapes differ, go by the blocks as they are. On a CPU the attention backend
+        Evaluation and generation, whose shapes differ, go by the layers as they are. On a CPU the attention backend
         must be 'sdpa' or 'dense': 'blocked' goes through rows in Python.
 
         Args:
@@ -104,15 +104,15 @@ class Transformer(nn.Module):
                 which is not written for compilation.
         """
         if self.relates:
-            raise UnifiedError("blocks whose attention reads distances, token types or entities cannot be compiled")
-        *others, last = self.blocks
-        self._compiled = [torch.compile(block, dynamic=False, **options) for block in others]
+            raise UnifiedError("layers whose attention reads distances, token types or entities cannot be compiled")
+        *others, last = self.layers
+        self._compiled = [torch.compile(layer, dynamic=False, **options) for layer in others]
         self._compiled.append(torch.compile(last, **options))
 
     def prepare(
         self, mask: AttentionMask, positions: torch.Tensor, remembered: int = 0, shapes_differ: bool = False
     ) -> list[Attention]:
-        """For every attention of all blocks, in the order in which :meth:`run` takes them, what it attends by.
+        """For every attention of all layers, in the order in which :meth:`run` takes them, what it attends by.
 
         Args:
             mask: Q queries, those of a query stream behind the tokens; as many keys as tokens.
@@ -121,14 +121,14 @@ class Transformer(nn.Module):
             shapes_differ: whether masks have ever new shapes, see :class:`unified.attention.BackendChoice`.
 
         Raises:
-            UnifiedError: no backend, or not the chosen one, serves the mask, or compiled blocks.
+            UnifiedError: no backend, or not the chosen one, serves the mask, or compiled layers.
         """
         mask = self._directed(mask, positions)
         if remembered:
             mask = mask.with_memory(remembered)
         weight, prepared = self.embeddings.tokens.weight, {}
         dropout = self.config.attention_dropout if self.training else 0.0
-        for kind in dict.fromkeys(self._kinds_per_block):
+        for kind in dict.fromkeys(self._kinds_per_layer):
             seen = mask.without_self() if kind in _WITHOUT_SELF else mask
             needs = attention_of(kind, self.config).needs
             prepared[kind] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ)
@@ -136,18 +136,18 @@ class Transformer(nn.Module):
             refused = {one.name for one in prepared.values() if not one.compiles}
             if refused:
                 raise UnifiedError(
-                    f"compiled blocks cannot go by the attention backend {refused.pop()!r}; choose 'sdpa' or 'dense'"
+                    f"compiled layers cannot go by the attention backend {refused.pop()!r}; choose 'sdpa' or 'dense'"
                 )
         return [prepared[kind] for kind in self._kinds]
 
     @property
     def _kinds(self) -> tuple[str, ...]:
-        """Kinds of the attentions of all blocks, in the order in which :meth:`run` takes them."""
-        return self._kinds_per_block * len(self.blocks)
+        """Kinds of the attentions of all layers, in the order in which :meth:`run` takes them."""
+        return self._kinds_per_layer * len(self.layers)
 
     @property
     def hides_self(self) -> tuple[bool, ...]:
-        """For every attention of all blocks, whether its queries do not see their own token."""
+        """For every attention of all layers, whether its queries do not see their own token."""
         return tuple(kind in _WITHOUT_SELF for kind in self._kinds)
 
     def goes_by_documents(self, device: torch.device) -> bool:
@@ -157,7 +157,7 @@ class Transformer(nn.Module):
     @property
     def relates(self) -> bool:
         """Whether any attention reads distances, token types or entities."""
-        return any(attention_of(kind, self.config).relates for kind in self._kinds_per_block)
+        return any(attention_of(kind, self.config).relates for kind in self._kinds_per_layer)
 
     def _directed(self, mask: AttentionMask, positions: torch.Tensor) -> AttentionMask:
         """The mask, without what stands behind a query where attention goes one way (``attn_type`` "uni").
@@ -223,15 +223,15 @@ class Transformer(nn.Module):
         """:meth:`forward` with what :meth:`prepare` gives, or in decoding a cache in place of each."""
         states = self.embeddings(tokens, positions, token_types)
         views, entered = self._views(attentions, relations, memory)
-        each = len(self._kinds_per_block)
-        blocks: Iterable[Callable[..., torch.Tensor]] = self.blocks
+        each = len(self._kinds_per_layer)
+        layers: Iterable[Callable[..., torch.Tensor]] = self.layers
         if self.training and self._compiled:
-            blocks = self._compiled
-        for i, block in enumerate(blocks):
+            layers = self._compiled
+        for i, layer in enumerate(layers):
             if hidden_states is not None:
                 hidden_states.append(states)
-            last = i == len(self.blocks) - 1
-            states = block(states, views[i * each : (i + 1) * each], places if last else None)
+            last = i == len(self.layers) - 1
+            states = layer(states, views[i * each : (i + 1) * each], places if last else None)
         if memory is not None:
             memory.update([recorded[:, : tokens.size(1)] for recorded in entered])
         return self.dropout(self.norm(states))

@@ -203,7 +203,7 @@ def test_wrong_shapes_are_listed(tmp_path):
     for problem in (
         "transformer.embeddings.tokens.weight: shape 14x32, the configuration says 15x32",
         "transformer.embeddings.token_types.weight: shape 2x32, the configuration says 6x32",
-        "transformer.blocks.0.feed_forward.sublayer.inner.weight: shape 50x32, the configuration says 49x32",
+        "transformer.layers.0.feed_forward.sublayer.inner.weight: shape 50x32, the configuration says 49x32",
     ):
         assert problem in str(caught.value)
     assert not (tmp_path / "ours").exists()

@@ -196,8 +196,8 @@ def test_relative_positions_go_beyond_any_table_and_equal_full_recomputation(sch
 def test_distances_are_projected_seldom_while_decoding():
     """Once for the source, then whenever the text has doubled, and not at every step."""
     cached, calls = decoder("permutation"), []
-    for block in cached.model.transformer.blocks:
-        block.attention.sublayer.distances.register_forward_hook(lambda *_: calls.append(1))
+    for layer in cached.model.transformer.layers:
+        layer.attention.sublayer.distances.register_forward_hook(lambda *_: calls.append(1))
     steps(cached, sources([5, 3]), torch.randint(4, 16, (2, 40)))
     assert len(calls) == 2 * (1 + 3)  # two layers: the source of 5 places, then tables for 12, 26 and 54
 
@@ -218,7 +218,7 @@ def test_decoding_has_gradients_equal_to_recomputation(scheme):
     """Steps compute under the caller's grad mode; sequence-level training needs them."""
     cached = decoder(scheme)
     rows, written = sources([5, 2]), torch.tensor([[5, 6], [7, 8]])
-    weight = cached.model.transformer.blocks[0].attention.sublayer.query_key_value.weight
+    weight = cached.model.transformer.layers[0].attention.sublayer.query_key_value.weight
     (mine,) = torch.autograd.grad(steps(cached, rows, written)[:, -1].logsumexp(-1).sum(), weight)
     full = sum(recomputed(cached, scheme, r, w).logsumexp(-1) for r, w in zip(rows, written, strict=True))
     (expected,) = torch.autograd.grad(full, weight)

@@ -67,17 +67,17 @@ def translated(bert: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         "heads.next_sentence.classifier": "cls.seq_relationship",
     }
     for i in range(3):
-        block, layer = f"transformer.blocks.{i}", f"bert.encoder.layer.{i}"
+        ours, theirs = f"transformer.layers.{i}", f"bert.encoder.layer.{i}"
         modules |= {
-            f"{block}.attention.sublayer.output": f"{layer}.attention.output.dense",
-            f"{block}.attention.norm": f"{layer}.attention.output.LayerNorm",
-            f"{block}.feed_forward.sublayer.inner": f"{layer}.intermediate.dense",
-            f"{block}.feed_forward.sublayer.outer": f"{layer}.output.dense",
-            f"{block}.feed_forward.norm": f"{layer}.output.LayerNorm",
+            f"{ours}.attention.sublayer.output": f"{theirs}.attention.output.dense",
+            f"{ours}.attention.norm": f"{theirs}.attention.output.LayerNorm",
+            f"{ours}.feed_forward.sublayer.inner": f"{theirs}.intermediate.dense",
+            f"{ours}.feed_forward.sublayer.outer": f"{theirs}.output.dense",
+            f"{ours}.feed_forward.norm": f"{theirs}.output.LayerNorm",
         }
         for kind in ("weight", "bias"):
-            parts = [bert[f"{layer}.attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
-            moved[f"{block}.attention.sublayer.query_key_value.{kind}"] = torch.cat(parts)
+            parts = [bert[f"{theirs}.attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+            moved[f"{ours}.attention.sublayer.query_key_value.{kind}"] = torch.cat(parts)
     for mine, other in modules.items():
         pairs |= {f"{mine}.{kind}": f"{other}.{kind}" for kind in ("weight", "bias")}
     return moved | {mine: bert[other] for mine, other in pairs.items()}
@@ -172,7 +172,7 @@ def test_packed_rows_equal_their_documents_alone(norm):
         torch.testing.assert_close(together[part], alone, atol=1e-5, rtol=1e-5)
 
 
-SHAPES_OF_BLOCKS = [
+SHAPES_OF_LAYERS = [
     {"norm": "post"},
     {"norm": "pre"},
     {"sublayers": "self,feed_forward,neighbor,feed_forward"},
@@ -181,7 +181,7 @@ SHAPES_OF_BLOCKS = [
 ]
 
 
-@pytest.mark.parametrize("changes", SHAPES_OF_BLOCKS, ids=str)
+@pytest.mark.parametrize("changes", SHAPES_OF_LAYERS, ids=str)
 @pytest.mark.parametrize("wanted", [[3, 17, 3, 0], [], list(range(18))], ids=len)
 def test_states_of_some_places_are_those_of_all(changes, wanted):
     """Values and all gradients; nothing but less work follows from naming places."""
@@ -202,7 +202,7 @@ def test_states_of_some_places_are_those_of_all(changes, wanted):
     torch.testing.assert_close(gradients(some), gradients(all_of_them), atol=2e-4, rtol=1e-4)
 
 
-def test_states_that_enter_blocks_are_whole_where_places_are_named():
+def test_states_that_enter_layers_are_whole_where_places_are_named():
     core, every = model(), []
     tokens, positions = torch.randint(4, 16, (2, 9)), torch.arange(9).expand(2, 9)
     mask, places = masks.batch([masks.bidirectional(9)] * 2), torch.tensor([4, 12])
@@ -210,14 +210,14 @@ def test_states_that_enter_blocks_are_whole_where_places_are_named():
     assert states.shape == (2, 32) and [one.shape for one in every] == [(2, 9, 32)] * 2
 
 
-def test_the_last_block_computes_no_state_that_is_not_read():
+def test_the_last_layer_computes_no_state_that_is_not_read():
     core = model()
     counted = computed_places(core)
     core(collate([[example("a", 9, [2, 5])], [example("a", 7, [1])]], 9, ("a",), pad=1))
     assert counted == [18, 3]
 
 
-def test_of_a_source_the_last_block_gives_keys_and_values_alone(monkeypatch):
+def test_of_a_source_the_last_layer_gives_keys_and_values_alone(monkeypatch):
     writer = decoder()
     counted, prepare = computed_places(writer.model), writer.model.transformer.prepare
     calls = []
@@ -240,10 +240,10 @@ def test_of_a_source_the_last_block_gives_keys_and_values_alone(monkeypatch):
 
 
 def computed_places(core) -> list[int]:
-    """Filled by the number of places that each block's feed-forward part computes."""
+    """Filled by the number of places that each layer's feed-forward part computes."""
     counted: list[int] = []
-    for block in core.transformer.blocks:
-        block.feed_forward.register_forward_hook(lambda _, inputs, out: counted.append(out.numel() // out.size(-1)))
+    for layer in core.transformer.layers:
+        layer.feed_forward.register_forward_hook(lambda _, inputs, out: counted.append(out.numel() // out.size(-1)))
     return counted
 
 
@@ -353,10 +353,10 @@ def test_presets_have_the_published_sizes():
         return sum(parameter.numel() for parameter in built.parameters())
 
     def formula(layers: int, width: int, vocabulary: int, token_types: int) -> int:
-        block = 4 * width * (width + 1) + width * 4 * width * 2 + 5 * width + 4 * width
+        layer = 4 * width * (width + 1) + width * 4 * width * 2 + 5 * width + 4 * width
         embeddings = (vocabulary + 512 + token_types) * width + 2 * width
         heads = width * (width + 1) + 2 * width + vocabulary + width * (width + 1) + 2 * (width + 1)
-        return layers * block + embeddings + heads
+        return layers * layer + embeddings + heads
 
     unilm = {"tiny": (2, 128, 2), "mini": (4, 256, 4), "small": (6, 384, 12)}
     published = {"base": (12, 768, 12), "large": (24, 1024, 16)}
@@ -367,9 +367,9 @@ def test_presets_have_the_published_sizes():
     expected |= {f"spanbert_{size}": (shape, 2) for size, shape in (tiny | published).items()}
     expected |= {f"anna_{size}": (shape, 2) for size, shape in (tiny | published).items()}
     for size, (layers, width, heads) in (tiny | published).items():
-        block = 5 * width * width + 5 * width + 8 * width * width + 5 * width + 4 * width
+        layer = 5 * width * width + 5 * width + 8 * width * width + 5 * width + 4 * width
         heads_of = 30522 + width * (width + 1) + 2 * (width + 1)
-        assert count(f"xlnet_{size}", 30522) == layers * block + (30522 + 1) * width + heads_of
+        assert count(f"xlnet_{size}", 30522) == layers * layer + (30522 + 1) * width + heads_of
         assert PRESETS[f"xlnet_{size}"]().heads == heads
     assert set(expected) | {f"xlnet_{size}" for size in tiny | published} == set(PRESETS)
     for name, ((layers, width, heads), token_types) in expected.items():
@@ -389,9 +389,9 @@ def test_parameters_of_anna_are_those_that_the_documentation_gives():
     def counts(name: str, **changes) -> tuple[int, ...]:
         with torch.device("meta"):
             built = UnifiedModel.for_language(PRESETS[name](vocabulary_size=127_490, **changes))
-        table, blocks = built.transformer.embeddings.tokens, built.transformer.blocks
+        table, layers = built.transformer.embeddings.tokens, built.transformer.layers
         heads = built.heads["token"], built.heads["next_sentence"]
-        parts = [sum(p.numel() for p in part.parameters()) for part in (built, table, blocks, *heads)]
+        parts = [sum(p.numel() for p in part.parameters()) for part in (built, table, layers, *heads)]
         return *parts, parts[0] - sum(parts[1:])
 
     base, large = counts("anna_base"), counts("anna_large")

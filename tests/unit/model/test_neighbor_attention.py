@@ -106,8 +106,8 @@ def test_every_stacking_is_its_sublayers_one_after_another(stacking):
     mask = masks.batch([masks.pack([masks.seq2seq(2, 2), masks.bidirectional(3)], length=7)])
     states = model.embeddings(tokens, places, places * 0)
     views = {"self": prepared(mask), "neighbor": prepared(mask.without_self())}
-    for block in model.blocks:
-        modules = list(block.children())
+    for layer in model.layers:
+        modules = list(layer.children())
         kinds = stacking.split(",")
         assert len(modules) == len(kinds) + 1
         for kind, module in zip(kinds, modules, strict=False):
@@ -118,9 +118,9 @@ def test_every_stacking_is_its_sublayers_one_after_another(stacking):
     assert len(projections) == 2 * len(kinds)  # weights of its own for each
 
 
-def test_names_of_the_plain_block_are_those_of_older_checkpoints():
-    assert [name for name, _ in Transformer(config()).blocks[0].named_children()] == ["attention", "feed_forward"]
-    doubled = Transformer(config(sublayers="self,neighbor,self,feed_forward")).blocks[0]
+def test_sublayers_are_named_by_kind_and_numbered_from_the_second():
+    assert [name for name, _ in Transformer(config()).layers[0].named_children()] == ["attention", "feed_forward"]
+    doubled = Transformer(config(sublayers="self,neighbor,self,feed_forward")).layers[0]
     names = ["attention", "neighbor_attention", "attention_2", "feed_forward"]
     assert [name for name, _ in doubled.named_children()] == names
 

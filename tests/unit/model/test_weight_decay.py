@@ -28,11 +28,11 @@ def norms(*modules: str) -> set[str]:
 
 
 def layer_norms(kinds: tuple[str, ...]) -> set[str]:
-    return norms(*(f"transformer.blocks.{i}.{kind}.norm" for i in range(2) for kind in kinds))
+    return norms(*(f"transformer.layers.{i}.{kind}.norm" for i in range(2) for kind in kinds))
 
 
 def biases(kind: str, *names: str) -> set[str]:
-    return {f"transformer.blocks.{i}.{kind}.sublayer.{name}.bias" for i in range(2) for name in names}
+    return {f"transformer.layers.{i}.{kind}.sublayer.{name}.bias" for i in range(2) for name in names}
 
 
 FEED_FORWARD = biases("feed_forward", "inner", "outer")

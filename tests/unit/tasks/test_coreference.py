@@ -203,7 +203,7 @@ def test_the_gradient_is_that_of_the_loss():
     loss().backward()
     rng = np.random.default_rng(0)
     with torch.no_grad():
-        for name, parameter in [*head.named_parameters(), *case.model.transformer.blocks.named_parameters()]:
+        for name, parameter in [*head.named_parameters(), *case.model.transformer.layers.named_parameters()]:
             flat, gradient = parameter.view(-1), parameter.grad.view(-1)
             for place in rng.choice(len(flat), min(3, len(flat)), replace=False):
                 old, sides = flat[place].item(), []

@@ -160,7 +160,7 @@ def manual_states(model, batch):
     """States of every layer, from hooks: the embeddings, then each block's output, the last as the model gives it."""
     found = []
     hooks = [module.register_forward_hook(lambda module, inputs, output: found.append(output))
-             for module in (model.transformer.embeddings, *model.transformer.blocks)]  # fmt: skip
+             for module in (model.transformer.embeddings, *model.transformer.layers)]  # fmt: skip
     last = model.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)
     for hook in hooks:
         hook.remove()

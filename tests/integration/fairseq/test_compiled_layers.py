@@ -1,4 +1,4 @@
-"""Training by compiled blocks: the numbers of plain ones, compiled once; through fairseq-train too."""
+"""Training by compiled layers: the numbers of plain ones, compiled once; through fairseq-train too."""
 
 import shutil
 
@@ -63,10 +63,10 @@ def afresh():
     torch._dynamo.reset()
 
 
-def test_compiled_blocks_give_the_same_losses_and_gradients_and_are_compiled_once():
+def test_compiled_layers_give_the_same_losses_and_gradients_and_are_compiled_once():
     settings = {"layers": 3, "attention_backend": "sdpa", "dropout": 0.0, "attention_dropout": 0.0}
     plain, compiled = (accelerated(**settings).train() for _ in range(2))
-    compiled.transformer.compile_blocks(backend="aot_eager")
+    compiled.transformer.compile_layers(backend="aot_eager")
     graphs = []
     for step, lengths in enumerate(ROWS):
         batch = batch_of(lengths, step)
@@ -77,9 +77,9 @@ def test_compiled_blocks_give_the_same_losses_and_gradients_and_are_compiled_onc
     assert compiled.state_dict().keys() == plain.state_dict().keys()
 
 
-def test_dropout_is_drawn_anew_in_compiled_blocks():
+def test_dropout_is_drawn_anew_in_compiled_layers():
     core = accelerated(attention_backend="sdpa", dropout=0.5, attention_dropout=0.0).train()
-    core.transformer.compile_blocks(backend="aot_eager")
+    core.transformer.compile_layers(backend="aot_eager")
     batch = batch_of((11, 12), 0)
     first, second = (float(core(batch)["a"].total.detach()) for _ in range(2))
     assert first != second and not counters["graph_break"]
@@ -88,14 +88,14 @@ def test_dropout_is_drawn_anew_in_compiled_blocks():
 def test_evaluation_and_generation_are_not_compiled():
     core = accelerated(attention_backend="sdpa").eval()
     expected = core(batch_of((11, 12), 0))["a"].total
-    core.transformer.compile_blocks(backend="aot_eager")
+    core.transformer.compile_layers(backend="aot_eager")
     assert torch.equal(core(batch_of((11, 12), 0))["a"].total, expected)
     assert not counters["stats"]
 
 
 def test_attention_in_blocks_is_refused():
     core = accelerated(attention_dropout=0.1).train()
-    core.transformer.compile_blocks(backend="aot_eager")
+    core.transformer.compile_layers(backend="aot_eager")
     with pytest.raises(UnifiedError, match="'blocked'; choose 'sdpa' or 'dense'"):
         core(batch_of((11, 12), 0))
     core.eval()(batch_of((11, 12), 0))
@@ -104,7 +104,7 @@ def test_attention_in_blocks_is_refused():
 @pytest.mark.parametrize("changes", [{"positions": "relative"}, {"sublayers": "relative_value,feed_forward"}], ids=str)
 def test_attention_that_reads_distances_is_refused(changes):
     with pytest.raises(UnifiedError, match="cannot be compiled"):
-        model(**changes).transformer.compile_blocks()
+        model(**changes).transformer.compile_layers()
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
@@ -112,7 +112,7 @@ def test_fairseq_trains_by_them(tmp_path):
     data = fairseq.documents(tmp_path / "data", np.random.default_rng(0))
     words = ("--batch-size", 8, "--max-update", 4, "--log-interval", 1, "--layers", 1, "--attention-backend", "sdpa")
     losses = []
-    for name, more in (("plain", ()), ("compiled", ("--compile-blocks",))):
+    for name, more in (("plain", ()), ("compiled", ("--compile-layers",))):
         result = fairseq.train(data, tmp_path / name, *words, *more)
         rows = fairseq.logged(result.stdout + result.stderr, "train_inner")
         losses.append([float(row["loss"]) for row in rows])
@@ -120,6 +120,6 @@ def test_fairseq_trains_by_them(tmp_path):
         assert (tmp_path / name / "checkpoint_last.pt").exists()
     assert len(losses[0]) == 4
     assert losses[1] == pytest.approx(losses[0], abs=2e-3)
-    refused = fairseq.train(data, tmp_path / "refused", *words[:-2], "--attention-dropout", 0.1, "--compile-blocks",
+    refused = fairseq.train(data, tmp_path / "refused", *words[:-2], "--attention-dropout", 0.1, "--compile-layers",
                             check=False)  # fmt: skip
     fairseq.assert_refused(refused, "choose 'sdpa' or 'dense'")
