@@ -19,6 +19,7 @@ from fairseq.registry import REGISTRIES
 from fairseq_plugins.config import Settings
 from fairseq_plugins.refusals import refusing
 from unified.errors import UnifiedError
+from unified.notation import is_import_path
 from unified.runtime.processes import guarded_children
 
 #: Options of the command that loads a checkpoint and its task, which stand in for what the checkpoint says.
@@ -31,8 +32,14 @@ def objectives_are_given() -> bool:
 
 
 def check_model(cfg: Settings) -> None:
-    """Refuse the settings of a model in a checkpoint where it is one of fairseq's own."""
+    """Refuse the settings of a model in a checkpoint where it is one of fairseq's own, or names a module to import."""
     _check("model", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}, cfg)
+    backend = str(_settings(cfg).get("attention_backend"))
+    if is_import_path(backend) and "attention_backend" not in (_given.get() or {}):
+        raise UnifiedError(
+            f"the checkpoint names the attention backend {backend} of another library, and no checkpoint chooses what "
+            "is imported; where you trust it, name it yourself: --model-overrides \"{'attention_backend': '...'}\""
+        )
 
 
 def check_criterion(cfg: Settings) -> None:
@@ -88,5 +95,12 @@ def _names(kind: str, cfg: Settings) -> list[str]:
     """All names that fairseq may take for what it builds."""
     if isinstance(cfg, str):
         return [cfg]
-    settings = vars(cfg) if isinstance(cfg, Namespace) else cfg or {}
+    settings = _settings(cfg)
     return [settings[key] for key in ("_name", kind, "arch") if isinstance(settings.get(key), str)]
+
+
+def _settings(cfg: Settings) -> Mapping[str, Any]:
+    """The settings in a checkpoint by name; none where only a name stands there."""
+    if isinstance(cfg, str):
+        return {}
+    return vars(cfg) if isinstance(cfg, Namespace) else cfg or {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import importlib
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,6 +24,8 @@ Refusal = Callable[[str], UnifiedError]
 
 #: The notation as messages show it.
 SHAPE = "[name=]kind[(setting=value, …)][:weight]"
+#: What is not of the library is named so, as ``package.module:Class``.
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _HEAD = re.compile(r"(?:(\w+)\s*=\s*)?([^\s=():,]+(?::[A-Za-z_]\w*)?)", re.ASCII)
 
 
@@ -201,6 +204,31 @@ def check_settings(
     for field in known.values():
         if field.name not in settings and field.default is MISSING and field.default_factory is MISSING:
             raise refusal(f"the setting {field.name} has no default; write {name}({field.name}=…)")
+
+
+def is_import_path(text: str) -> bool:
+    """Whether ``text`` has the form ``package.module:Name``."""
+    return _IMPORT_PATH.fullmatch(text) is not None
+
+
+def imported(path: str, refusal: Refusal, hint: str = "") -> Any:
+    """What a module has under a name; None where it has nothing of that name. The module is imported for it.
+
+    Only what a user wrote may come here, nothing that was read from a checkpoint.
+
+    Args:
+        path: ``package.module:Name``.
+        hint: what is added where there is no such module.
+
+    Raises:
+        UnifiedError: the module cannot be imported.
+    """
+    module_name, _, name = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise refusal(f"module {module_name} cannot be imported ({error}){hint}") from None
+    return vars(module).get(name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

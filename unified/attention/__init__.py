@@ -4,7 +4,7 @@ Letters: B rows, H heads, T queries, S keys, K head size.
 
 A backend is a class built from a mask; calling it attends. ``dense`` is the definition every other is compared with.
 Each says what it cannot do (``unsupported(...) -> str | None``); nothing falls back in silence. :mod:`unified.kernels`
-registers more of them.
+registers more of them. One of another package is named by its import path, ``package.module:Class``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from unified.attention.flex import FlashFlexAttention, FlexAttention
 from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
+from unified.notation import imported, is_import_path
 
 __all__ = [
     "AUTOMATIC",
@@ -48,7 +49,16 @@ _announced: set[str] = set()
 
 
 def register(backend: type[Backend]) -> None:
-    """Add a backend, which can be chosen by its name from now on."""
+    """Add a backend to :data:`BACKENDS`.
+
+    It is taken where it is named: ``BackendChoice("mine")``, ``TransformerConfig(attention_backend="mine")``. "auto"
+    does not take it, which asks :data:`AUTOMATIC` alone.
+
+    Raises:
+        UnifiedError: another backend has its name.
+    """
+    if BACKENDS.get(backend.name, backend) is not backend:
+        raise UnifiedError(f"{backend.__name__}: another attention backend is called {backend.name!r}; change its name")
     BACKENDS[backend.name] = backend
 
 
@@ -64,18 +74,25 @@ def choose(
     """The backend class for these masks.
 
     Args:
-        backend: a name of :data:`BACKENDS`, or "auto" for the first of ``automatic`` that pays and can serve them.
+        backend: a name of :data:`BACKENDS`, or ``package.module:Class``, which is imported and registered; or "auto"
+            for the first of ``automatic`` that pays and can serve them.
         needs: as for :func:`prepare`.
         dtype: of queries, keys and values.
 
     Raises:
-        UnifiedError: the backend is unknown, or says it cannot serve the mask.
+        UnifiedError: the backend is unknown, or says it cannot serve the mask; or "auto" finds none that can.
     """
     if backend == "auto":
         order = [name for name in automatic if BACKENDS[name].pays(mask, device, dtype, dropout, needs)]
         reasons = {name: BACKENDS[name].unsupported(mask, device, dropout, needs) for name in order}
-        chosen = next(name for name in order if reasons[name] is None)
-        refused = "; ".join(f"{name}: {reasons[name]}" for name in order[: order.index(chosen)])
+        chosen = next((name for name in order if reasons[name] is None), None)
+        refused = "; ".join(f"{name}: {reasons[name]}" for name in order[: order.index(chosen) if chosen else None])
+        if chosen is None:
+            raise UnifiedError(
+                f"no attention backend of {', '.join(automatic)} can serve this on {device.type}"
+                + (f" ({refused})" if refused else "")
+                + "; name another, such as 'dense'"
+            )
         note = f"attention backend {chosen!r} on {device.type}" + (f" ({refused})" if refused else "")
         if note not in _announced:
             _announced.add(note)
@@ -89,9 +106,20 @@ def choose(
 
 
 def _named(backend: str) -> type[Backend]:
-    if backend not in BACKENDS:
-        raise UnifiedError(f"attention backend must be 'auto' or one of {sorted(BACKENDS)}, got {backend!r}")
-    return BACKENDS[backend]
+    if backend in BACKENDS:
+        return BACKENDS[backend]
+    if not is_import_path(backend):
+        known = f"'auto' or one of {sorted(BACKENDS)}, or package.module:Class"
+        raise UnifiedError(f"attention backend must be {known}, got {backend!r}")
+
+    def refusal(problem: str) -> UnifiedError:
+        return UnifiedError(f"attention backend {backend!r}: {problem}")
+
+    own = imported(backend, refusal)
+    if not isinstance(own, type) or not issubclass(own, Backend):
+        raise refusal("the module has no subclass of unified.attention.Backend of that name")
+    register(own)
+    return own
 
 
 def prepare(
@@ -140,9 +168,7 @@ class BackendChoice(nn.Module):
 
     def __init__(self, backend: str = "auto"):
         super().__init__()
-        if backend != "auto":
-            _named(backend)
-        self.backend = backend
+        self.backend = backend if backend == "auto" else _named(backend).name
 
     def forward(
         self,
@@ -158,15 +184,24 @@ class BackendChoice(nn.Module):
         Args:
             shapes_differ: whether masks have ever new shapes; then a backend that serves any shape takes the place of
                 one that does not.
+
+        Raises:
+            UnifiedError: as :func:`prepare`; or none serves any shape.
         """
         backend = self.backend
         if shapes_differ:
             names = self.automatic if backend == "auto" else (backend, *self.automatic)
-            backend = next(
+            can = (
                 name
                 for name in names
                 if BACKENDS[name].any_shape and BACKENDS[name].unsupported(mask, device, dropout, needs) is None
             )
+            found = next(can, None)
+            if found is None:
+                raise UnifiedError(
+                    f"no attention backend of {', '.join(names)} can serve masks of ever new shapes on {device.type}"
+                )
+            backend = found
         return prepare(mask, dtype, device, dropout, backend, needs, self.automatic)
 
     def goes_by_documents(self, device: torch.device) -> bool:

@@ -95,7 +95,9 @@ class TransformerConfig:
     norm_epsilon: float = _option(1e-12, "epsilon of LayerNorm")
     initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)")
     attention_backend: str = _option(
-        "auto", "'auto', 'dense', 'sdpa', 'blocked' (CPU), 'flex' or 'flex_flash' (GPU); 'auto' logs its choice once"
+        "auto",
+        "'auto', 'dense', 'sdpa', 'blocked' (CPU), 'flex' or 'flex_flash' (GPU), or one of your own, "
+        "package.module:Class; 'auto' logs its choice once",
     )
 
     def __post_init__(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
-from unified.notation import nearest
+from unified.notation import imported, is_import_path, nearest
 from unified.tasks.datasets import (
     codah,
     conll2003,
@@ -83,8 +81,8 @@ def task_named(name: str) -> Task | WritingTask:
     head = name.partition("(")[0]
     if head in TASK_HEADS:
         return Task(head, name, partial(_read_items, head))
-    if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
-        return _own_task(*name.split(":"))
+    if is_import_path(name):
+        return _own_task(name)
     known = [*TASKS, *GROUPS, *TASK_HEADS]
     listed = f"{', '.join(known)}, and any package.module:NAME"
     raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {listed}")
@@ -107,13 +105,13 @@ def with_changes(training: Training, **changes: Any) -> Training:
     return replace(training, **{name: value for name, value in changes.items() if value is not None})
 
 
-def _own_task(module_name: str, name: str) -> Task | WritingTask:
-    try:
-        task = vars(importlib.import_module(module_name)).get(name)
-    except ImportError as error:
-        raise UnifiedError(f"task {module_name}:{name}: the module cannot be imported ({error})") from None
+def _own_task(path: str) -> Task | WritingTask:
+    def refusal(problem: str) -> UnifiedError:
+        return UnifiedError(f"task {path}: {problem}")
+
+    task = imported(path, refusal)
     if not isinstance(task, Task | WritingTask):
-        raise UnifiedError(f"task {module_name}:{name}: the module has no Task or WritingTask of that name")
+        raise refusal("the module has no Task or WritingTask of that name")
     return task
 
 

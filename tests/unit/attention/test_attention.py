@@ -244,6 +244,55 @@ def test_a_backend_of_ones_own_is_chosen_by_its_name_and_never_by_itself(monkeyp
     assert type(BackendChoice()(*given)) is BACKENDS["sdpa"]
 
 
+def test_a_backend_is_named_by_its_import_path(monkeypatch):
+    monkeypatch.setattr("unified.attention.BACKENDS", dict(BACKENDS))
+    path = "docs.examples.precise_attention:PreciseAttention"
+    given = batch("seq2seq"), torch.float32, torch.device("cpu")
+    own = BackendChoice(path)
+    assert type(own(*given)).__name__ == "PreciseAttention"
+    assert type(own(*given, shapes_differ=True)).__name__ == "PreciseAttention"
+    assert type(BackendChoice("precise")(*given)) is type(own(*given))  # it is known by its name from now on
+    mask = batch("without self")
+    query, key, value, _ = tensors(mask)
+    made = [attend(query, key, value, prepare(mask, *given[1:], backend=name)) for name in (path, "dense")]
+    torch.testing.assert_close(*made)
+
+
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [
+        ("no.such.module:Mine", "attention backend 'no.such.module:Mine': module no.such.module cannot be imported"),
+        ("docs.examples.precise_attention:Mine", "the module has no subclass of unified.attention.Backend of that"),
+        ("docs.examples.precise_attention:functional", "the module has no subclass of unified.attention.Backend"),
+    ],
+)
+def test_what_is_no_backend_is_refused(backend, says):
+    with pytest.raises(UnifiedError, match=says):
+        BackendChoice(backend)
+
+
+def test_two_backends_of_one_name_are_refused(monkeypatch):
+    class Mine(DenseAttention):
+        pass
+
+    monkeypatch.setattr("unified.attention.BACKENDS", dict(BACKENDS))
+    with pytest.raises(UnifiedError, match="Mine: another attention backend is called 'dense'; change its name"):
+        register(Mine)
+    register(DenseAttention)
+
+
+def test_where_no_automatic_backend_serves_the_message_says_why():
+    given = batch("seq2seq"), torch.float32, torch.device("cpu")
+
+    class SdpaAlone(BackendChoice):
+        automatic = ("sdpa",)
+
+    with pytest.raises(UnifiedError, match=r"no attention backend of sdpa can serve this on cpu \(sdpa: .*weights"):
+        SdpaAlone()(*given, needs="weights")
+    with pytest.raises(UnifiedError, match="no attention backend of sdpa can serve masks of ever new shapes on cpu"):
+        SdpaAlone()(*given, needs="weights", shapes_differ=True)
+
+
 def test_for_shapes_that_differ_backends_of_any_shape_are_taken():
     """Decoding prepares the mask of a source that is never of the same length."""
     cpu, kinds = (

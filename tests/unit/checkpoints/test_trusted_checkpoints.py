@@ -76,6 +76,27 @@ def test_the_command_line_names_own_objectives(trained, own, tmp_path):
     assert own.exists()
 
 
+def name_own_backend(content: dict) -> None:
+    content["cfg"]["model"]["attention_backend"] = "own_objectives:Own"
+
+
+def test_no_attention_backend_of_a_checkpoint_is_imported(trained, own, tmp_path):
+    checkpoint = changed(trained, tmp_path / "hostile.pt", name_own_backend)
+    refused = "the attention backend own_objectives:Own of another library, and no checkpoint chooses what is imported"
+    with pytest.raises(SystemExit, match=refused):
+        validate(trained, checkpoint)
+    with pytest.raises(SystemExit, match=refused):
+        fairseq.in_this_process("generate", trained / "bin", *fairseq.PLUGINS, "--path", checkpoint, "--batch-size", 4)
+    UnifiedLM.from_pretrained(checkpoint, trained / "bin")
+    assert not own.exists()
+
+
+def test_the_command_line_names_own_backends(trained, tmp_path):
+    checkpoint = changed(trained, tmp_path / "own.pt", name_own_backend)
+    named = {"attention_backend": "docs.examples.precise_attention:PreciseAttention"}
+    validate(trained, checkpoint, "--model-overrides", repr(named))
+
+
 def test_generation_import_and_training_read_no_objectives(trained, own, tmp_path, capsys):
     checkpoint = changed(trained, tmp_path / "hostile.pt", name_own_objective)
     fairseq.in_this_process(

@@ -10,13 +10,12 @@ unified masks show my_module:my_builder 6
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 from collections.abc import Callable
 
 from unified import masks
 from unified.errors import UnifiedError
-from unified.notation import nearest
+from unified.notation import imported, is_import_path, nearest
 
 HELP = "show or plot an attention mask"
 
@@ -109,17 +108,13 @@ def _document(text: str) -> masks.AttentionMask:
 def _builder(name: str) -> Builder:
     if name in BUILDERS:
         return BUILDERS[name]
-    module_name, colon, function = name.partition(":")
-    if not colon:
+    if not is_import_path(name):
         raise UnifiedError(f"no mask {name!r}{nearest(name, BUILDERS)}; known are {', '.join(BUILDERS)}, pack, and any "
                            "package.module:function")  # fmt: skip
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UnifiedError(f"{name}: module {module_name} cannot be imported ({error})") from None
-    if function not in vars(module) or not callable(vars(module)[function]):
+    builder: Builder | None = imported(name, lambda problem: UnifiedError(f"{name}: {problem}"))
+    if not callable(builder):
+        module_name, _, function = name.partition(":")
         raise UnifiedError(f"{name}: module {module_name} has no function {function!r}")
-    builder: Builder = vars(module)[function]
     return builder
 
 
