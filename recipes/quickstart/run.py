@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from report import SHOWN_SAMPLES, Sample, Task, environment_facts, make_report, score_table
+from report import METRICS, SHOWN_SAMPLES, Metric, Sample, Task, environment_facts, make_report, score_table
 from steps import ROOT, Run, Step
-from training_log import loss_curves, read_training_log
+from training_log import loss_curves, next_sentence_note, read_training_log
 
 from unified import masks
 from unified.masks.pictures import svg
@@ -31,8 +32,11 @@ HERE = Path(__file__).resolve().parent
 TOOLS = Path(sys.executable).parent
 DEVICE = () if torch.cuda.is_available() else ("--cpu",)
 PRETRAINED, SCRATCH = "with pre-training", "without pre-training"
-INTRODUCTION = """A Transformer was pre-trained on documentation strings with UniLM's four objectives and fine-tuned;
-beside it stand the same model fine-tuned without pre-training, and a rule that needs no model."""
+SEED = 1  # of training, and of the samples that are shown
+INTRODUCTION = (
+    "A Transformer was pre-trained on documentation strings with UniLM's four objectives and fine-tuned; beside it "
+    "stand the same model fine-tuned without pre-training, and a rule that needs no model."
+)
 
 
 @dataclass(frozen=True)
@@ -89,13 +93,20 @@ SMALL = Size(
 
 @dataclass(frozen=True)
 class Experiment:
-    """A generation task: its pairs in ``corpus/<name>``, the model that learns it and the rule to compare with."""
+    """A generation task: its pairs in ``corpus/<name>``, the model that learns it and the rule to compare with.
+
+    Attributes:
+        why: why the report's first column is the one to read.
+        metrics: the report's columns.
+    """
 
     name: str
     title: str
     description: str
+    why: str
     rule: str
     size: Size
+    metrics: tuple[Metric, ...] = METRICS
 
 
 RESTORE = Experiment(
@@ -103,6 +114,10 @@ RESTORE = Experiment(
     "Restoring capitals and punctuation",
     "Source: a sentence lower-cased, its punctuation removed. Target: the sentence. From modules unseen in training. "
     "The rule: capital first, full stop last.",
+    "Exact sentences are the point: the task is to bring back every capital and mark, and a sentence with one of them "
+    "wrong still has to be read and corrected. The other columns mostly count words, which the source has already. The "
+    "rule copies them and never misspells one; a model writes the sentence anew, and a slip in copying costs it there. "
+    "A third of the sentences hold no other capital or mark, and these are all that the rule can get right.",
     "rule",
     TINY,
 )
@@ -110,8 +125,11 @@ SUMMARIZE = Experiment(
     "summarize",
     "First lines of documentation",
     "Source: qualified name and body of a documentation string. Target: its first line. The rule: the lead sentence.",
+    "A first line can be said in many ways, so exact sentences are rare. BLEU and ROUGE count the words and phrases "
+    "in common.",
     "lead",
     SMALL,
+    METRICS[2:] + METRICS[:2],
 )
 
 
@@ -127,7 +145,7 @@ def training_command(data: Path, save: Path, size: Size, phase: Phase) -> list:
         "--lr", phase.rate, "--lr-scheduler", "polynomial_decay", "--warmup-updates", updates // 10,
         "--total-num-update", updates, "--max-update", updates, "--save-dir", save, "--no-epoch-checkpoints",
         "--validate-interval-updates", updates // 4, "--save-interval-updates", updates, "--validate-interval", 1000,
-        "--log-format", "json", "--log-interval", max(1, updates // 40), "--num-workers", 0, "--seed", 1, *DEVICE,
+        "--log-format", "json", "--log-interval", max(1, updates // 40), "--num-workers", 0, "--seed", SEED, *DEVICE,
     ]  # fmt: skip
 
 
@@ -135,6 +153,23 @@ def pretraining_objectives(size: Size) -> str:
     """UniLM's mixture [UniLM, sec. 2.4] with this size's share of hidden tokens."""
     shares = {"bidirectional": 2, "seq2seq": 2, "left_to_right": 1, "right_to_left": 1}
     return ",".join(f"{name}(mask_share={size.mask_share}):{weight}" for name, weight in shares.items())
+
+
+def settings_shown(size: Size) -> dict[str, object]:
+    """The settings of a size by plain names, for the report."""
+    shown: dict[str, object] = {
+        "architecture": " ".join(size.arch),
+        "pieces in the vocabulary": f"{size.vocabulary:,}",
+        "dropout": size.dropout,
+        "hidden tokens in pre-training": f"{size.mask_share:.0%}",
+        "seed": SEED,
+    }
+    for name, phase in {"pre-training": size.pretraining, "fine-tuning": size.finetuning}.items():
+        shown[name] = (
+            f"{phase.updates:,} updates of {phase.rows} rows with {phase.row} tokens; "
+            f"the learning rate rises to {phase.rate}"
+        )
+    return shown
 
 
 class Trial:
@@ -228,27 +263,39 @@ class Trial:
             "--results-path", self.model(system), *DEVICE,
         ], self.outputs(system))  # fmt: skip
 
-    def samples(self) -> list[Sample]:
-        """The first test sentences with what each system made of them."""
+    def report(self, scores: dict[str, dict]) -> Task:
+        """What the report shows of this experiment; its samples are test sentences drawn at random."""
         texts = {system: read_generate_output([self.outputs(system)])[0] for system in (PRETRAINED, SCRATCH)}
         texts[self.experiment.rule] = read_lines(self.rule)
         _, sources, references = self.test_part()
-        return [
-            Sample(sources[i], references[i], {system: texts[system][i] for system in self.systems})
-            for i in range(SHOWN_SAMPLES)
-        ]
+        drawn = sorted(random.Random(SEED).sample(range(len(sources)), min(SHOWN_SAMPLES, len(sources))))
+        return Task(
+            self.experiment.title,
+            self.experiment.description,
+            scores,
+            self.experiment.why,
+            [Sample(sources[i], references[i], {system: texts[system][i] for system in self.systems}) for i in drawn],
+            f"{len(drawn)} of {len(sources):,} sentences, drawn at random (seed {SEED}).",
+            settings_shown(self.size),
+            self.experiment.metrics,
+        )
 
     def charts(self) -> list[Chart]:
         """Learning curves of pre-training by objective, and of both fine-tunings."""
         name = self.experiment.name
-        curves = loss_curves(read_training_log(self.run.log(f"{name} pre-train")))
+        pretraining = read_training_log(self.run.log(f"{name} pre-train"))
+        curves = loss_curves(pretraining)
         levels = {"unigram entropy": folder_unigram_entropy(self.documents).bits}
         fine = {}
         for system in (PRETRAINED, SCRATCH):
             log = read_training_log(self.run.log(f"{name} train {system}"))
             for curve, points in loss_curves(log, ["target_next"]).items():
                 fine[curve.replace("target_next", system)] = points
-        return [Chart(f"{name}: pre-training, by objective", curves, levels), Chart(f"{name}: fine-tuning", fine, {})]
+        note = next_sentence_note(pretraining)
+        return [
+            Chart(f"{name}: pre-training, by objective", curves, levels, note=note),
+            Chart(f"{name}: fine-tuning", fine, {}),
+        ]
 
 
 def mask_pictures() -> dict[str, str]:
@@ -275,8 +322,7 @@ def main() -> None:
     for trial in (Trial(run, experiment) for experiment in experiments):
         trial.prepare()
         trial.train()
-        scores, shown = trial.score(), trial.samples()
-        tasks.append(Task(trial.experiment.title, trial.experiment.description, scores, shown))
+        tasks.append(trial.report(trial.score()))
         charts += trial.charts()
     report = run.folder / "report.html"
     facts = environment_facts() | {f"seconds: {name}": str(seconds) for name, seconds in run.seconds.items()}
@@ -290,7 +336,7 @@ def main() -> None:
             print(f"\n  {'source':<22} {sample.source[:200]}\n  {'reference':<22} {sample.reference}")
             for system, text in sample.outputs.items():
                 print(f"  {system:<22} {text}")
-        print(f"\n{score_table(task.scores)}")
+        print(f"\n{score_table(task)}")
     print(f"\n{time.time() - start:.0f} s in all; the report is {report}")
 
 

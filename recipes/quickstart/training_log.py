@@ -11,6 +11,9 @@ from pathlib import Path
 from unified.reports.charts import HELD_OUT, Point
 
 _UPDATES = "num_updates"
+_NEXT_SENTENCE = "_next_sentence"
+#: Bits of a loss with two answers above which a model does no better than guessing.
+_CHANCE = 0.95
 
 
 def read_training_log(path: str | Path) -> dict[str, list[Point]]:
@@ -43,16 +46,37 @@ def loss_curves(log: dict[str, list[Point]], names: Iterable[str] | None = None)
     """Training and validation losses by objective, named as :class:`unified.reports.charts.Chart` wants, in bits.
 
     Args:
-        names: objectives to show; all that were logged by default.
+        names: objectives to show; by default all that were logged, but for next-sentence prediction: its bits are
+            those of one question a row, not of a token (see :func:`next_sentence_note`).
     """
     if names is None:
-        names = [key.removesuffix("_loss") for key in log if key.endswith("_loss") and f"valid_{key}" in log]
+        logged = [key.removesuffix("_loss") for key in log if key.endswith("_loss") and f"valid_{key}" in log]
+        names = [name for name in logged if not name.endswith(_NEXT_SENTENCE)]
     curves = {}
     for name in names:
         for label, key in ((name, f"{name}_loss"), (name + HELD_OUT, f"valid_{name}_loss")):
             if key in log:
                 curves[label] = log[key]
     return curves
+
+
+def next_sentence_note(log: dict[str, list[Point]]) -> str:
+    """Says how next-sentence prediction ended in validation, which no chart shows; "" where it was not trained."""
+    ending = f"{_NEXT_SENTENCE}_loss"
+    key = next((key for key in log if key.startswith("valid_") and key.endswith(ending)), None)
+    if key is None:
+        return ""
+    bits, right = log[key][-1][1], log[key.removesuffix("_loss") + "_accuracy"][-1][1]
+    text = (
+        "Not drawn: next-sentence prediction, one question a row (does the second segment follow the first?) instead "
+        f"of one a token. It ended at {bits:.2f} bits, {right:.1f} % right; guessing has 1 bit and 50 %."
+    )
+    if bits < _CHANCE:
+        return text
+    return (
+        f"{text} So it has not been learnt: rows as short as these tell too little. It stays in because it is part of "
+        "UniLM's bidirectional objective, and it costs one prediction a row."
+    )
 
 
 def seconds_per_update(log: dict[str, list[Point]]) -> float | None:

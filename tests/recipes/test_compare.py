@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -134,22 +135,27 @@ def test_an_unknown_name_is_refused_with_those_there_are(work, compare, monkeypa
 def test_the_picture_has_a_curve_per_loss(work):
     root = ElementTree.parse(work / "output" / "curves.svg").getroot()
     svg = "{http://www.w3.org/2000/svg}"
-    curves = {line.find(f"{svg}title").text: line for line in root.iter(f"{svg}polyline") if line.get("class")}
+    groups = {group.get("id"): group for group in root.iter(f"{svg}g") if ": " in (group.get("id") or "")}
     mixed = ("bidirectional", "seq2seq", "left_to_right", "right_to_left")
-    assert set(curves) == {"xlnet, memory: xlnet", *(f"unilm mixture: {name}" for name in mixed)}
+    assert set(groups) == {"xlnet, memory: xlnet", *(f"unilm mixture: {name}" for name in mixed)}
+    curves = {
+        title: [
+            tuple(map(float, point)) for point in re.findall(r"[ML] (\S+) (\S+)", group.find(f"{svg}path").get("d"))
+        ]
+        for title, group in groups.items()
+    }
     # Heights follow from the logged bits by the straight line of the panel, which all its curves share.
     for panel in ("unilm mixture", "xlnet, memory"):
         bits, heights = [], []
-        for title, line in curves.items():
+        for title, points in curves.items():
             name, loss = title.split(": ")
             if name == panel:
                 bits += [float(entry[f"valid_{loss}_loss"]) for entry in log(work, name, "valid")]
-                heights += [float(point.split(",")[1]) for point in line.get("points").split()]
+                heights += [y for _, y in points]
         slope, offset = np.polyfit(bits, heights, 1)
         assert slope < 0 and np.abs(np.polyval([slope, offset], bits) - heights).max() < 0.11
     width, height = (float(x) for x in root.get("viewBox").split()[2:])
-    for circle in root.iter(f"{svg}circle"):
-        assert 0 < float(circle.get("cx")) < width and 0 < float(circle.get("cy")) < height
+    assert all(0 < x < width and 0 < y < height for points in curves.values() for x, y in points)
 
 
 def test_shares_of_rows(work):

@@ -2,17 +2,17 @@
 
 import json
 import logging
-import math
+import re
 from html.parser import HTMLParser
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 import report
 import training_log
 
+from tests.support.browser import chromium, open_on_phone
 from unified import masks
-from unified.reports import charts
+from unified.reports.charts import Chart
 
 # --------------------------------------------------------------------- log
 
@@ -73,38 +73,20 @@ def test_a_log_without_statistics_is_refused(tmp_path):
         training_log.read_training_log(tmp_path / "log")
 
 
-# ------------------------------------------------------------------ charts
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 1200), (2.3, 8.1), (-3, 0.02), (5, 5), (0, 0), (1e-4, 3e-4)])
-def test_ticks_are_round_and_enclose_the_values(low, high):
-    values = charts.ticks(low, high)
-    steps = {round(b - a, 9) for a, b in zip(values, values[1:], strict=False)}
-    assert values[0] <= low + 1e-12 and values[-1] >= high - 1e-12 and 2 <= len(values) <= 9
-    assert len(steps) == 1
-    step = steps.pop()
-    assert round(step / 10 ** math.floor(math.log10(step) + 1e-9), 6) in (1, 2, 5)
-
-
-def test_a_curve_is_drawn_where_its_values_are():
-    chart = charts.Chart("T", {"a": [(0, 2.0), (100, 4.0)], "a (valid)": [(50, 3.0), (100, math.nan)]}, {"level": 3.0})
-    root = ElementTree.fromstring(charts.svg(chart))
-    space = "{http://www.w3.org/2000/svg}"
-    train, valid = (
-        [tuple(map(float, p.split(","))) for p in e.get("points").split()] for e in root.iter(f"{space}polyline")
-    )
-    colours = {e.get("stroke") for e in root.iter(f"{space}polyline")}
-    (level,) = (e for e in root.iter(f"{space}line") if e.get("stroke-dasharray"))
-    (x0, y0), (x1, y1) = train
-    assert x0 < x1 and y0 > y1  # a larger value is further up
-    assert valid == [(pytest.approx((x0 + x1) / 2, abs=0.1), pytest.approx((y0 + y1) / 2, abs=0.1))]
-    assert float(level.get("y1")) == pytest.approx((y0 + y1) / 2, abs=0.1)
-    assert len(colours) == 1
-    assert "level (3.00)" in [e.text for e in root.iter(f"{space}text")]
-
-
-def test_a_chart_of_nothing_says_so():
-    assert "nothing was logged" in charts.svg(charts.Chart("T", {"a": [(1, math.nan)], "b": []}))
+def test_next_sentence_prediction_is_told_but_not_drawn():
+    log = {
+        "bidirectional_loss": [(1, 5.0)],
+        "valid_bidirectional_loss": [(1, 5.5)],
+        "bidirectional_next_sentence_loss": [(1, 1.0)],
+        "valid_bidirectional_next_sentence_loss": [(1, 1.1), (2, 0.999)],
+        "valid_bidirectional_next_sentence_accuracy": [(1, 48.0), (2, 51.62)],
+    }
+    assert set(training_log.loss_curves(log)) == {"bidirectional", "bidirectional (valid)"}
+    note = training_log.next_sentence_note(log)
+    assert "ended at 1.00 bits, 51.6 % right; guessing has 1 bit and 50 %." in note and "not been learnt" in note
+    learnt = log | {"valid_bidirectional_next_sentence_loss": [(2, 0.5)]}
+    assert "not been learnt" not in training_log.next_sentence_note(learnt)
+    assert training_log.next_sentence_note({"bidirectional_loss": [(1, 5.0)]}) == ""
 
 
 # ------------------------------------------------------------------ report
@@ -134,23 +116,36 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as driver:
+        yield driver
+
+
 SCORES = {
     "ours": {"exact_match": 61.25, "bleu": 90.0, "bleu_signature": "nrefs:1"},
     "rule": {"exact_match": 40.0, "bleu": 91.0, "bleu_signature": "nrefs:1", "rouge1": 99.0},
 }
 
 
+ALL_METRICS = [metric.key for metric in report.METRICS]
+
+
 def make(path, tmp_path, **changes) -> Reader:
     masks.plot(masks.seq2seq(2, 2), tmp_path / "mask.svg")
     samples = [
         report.Sample(f"source {i}", "The <b> cat sat.", {"ours": "The <b> cat sat.", "rule": "The <b> dog sat. & so"})
-        for i in range(12)
+        for i in range(10)
     ]
     settings = {
         "introduction": "One & two.\nThree.",
-        "charts": [charts.Chart("Curves", {"seq2seq": [(1, 2.0), (2, 1.0)]}, {"unigram entropy": 3.0})],
+        "charts": [
+            Chart("Curves", {"seq2seq": [(1, 2.0), (2, 1.0)]}, {"unigram entropy": 3.0}, note="a sentence below")
+        ],
         "masks": {"seq2seq": (tmp_path / "mask.svg").read_text()},
-        "tasks": [report.Task("Restoring", "What it is.", SCORES, samples)],
+        "tasks": [
+            report.Task("Restoring", "What it is.", SCORES, "Exact ones count.", samples, "Drawn so.", {"dropout": 0.1})
+        ],
         "commands": ["fairseq-train --arch 'x' > log"],
         "environment": report.environment_facts(),
     }
@@ -164,14 +159,17 @@ def make(path, tmp_path, **changes) -> Reader:
 def test_the_report_is_one_file_that_needs_nothing_else(tmp_path):
     reader = make(tmp_path / "report.html", tmp_path)
     assert not {"script", "link", "img", "iframe", "object"} & set(reader.tags)
-    assert not [name for name, _ in reader.attributes if name in ("src", "href", "xlink:href") or name.startswith("on")]
-    assert "url(" not in (tmp_path / "report.html").read_text() and "@import" not in report._STYLE
+    addresses = [value for name, value in reader.attributes if name in ("src", "href", "xlink:href")]
+    assert all(address.startswith("#") for address in addresses)
+    assert not [name for name, _ in reader.attributes if name.startswith("on")]
+    text = (tmp_path / "report.html").read_text()
+    assert "@import" not in text and not re.search(r"url\((?!#)", text)
     assert reader.tags.count("svg") == 2
 
 
 def test_the_report_tells_what_was_given(tmp_path):
     reader = make(tmp_path / "report.html", tmp_path)
-    text = " ".join(reader.text)
+    text = re.sub(r"\s+", " ", " ".join(reader.text))
     for shown in (
         "A <title>",
         "One & two.",
@@ -181,9 +179,12 @@ def test_the_report_tells_what_was_given(tmp_path):
         "fairseq-train --arch 'x' > log",
         "torch",
         "source 9",
+        "which is 21.2 more than the rule. The rule has the best score in: BLEU. Exact ones count.",
+        "Drawn so.",
+        "dropout 0.1",
+        "a sentence below",
     ):
         assert shown in text, shown
-    assert "source 10" not in text  # ten samples
     assert "ROUGE-1" not in text  # only metrics that every system has
     assert text.count("The <b> cat sat.") == 20  # reference and the right output
     assert reader.tags.count("mark") == 20  # "dog" and "& so" of every wrong one
@@ -191,9 +192,24 @@ def test_the_report_tells_what_was_given(tmp_path):
     assert reader.attributes.count(("class", "right")) == 10
 
 
+def test_the_report_is_readable_on_a_phone(browser, tmp_path):
+    """Nothing but tables and code is wider than the screen, and every picture has a size."""
+    long = {"scores": {f"a system with a long name {i}": dict.fromkeys(ALL_METRICS, 50.0) for i in range(3)}}
+    make(tmp_path / "report.html", tmp_path, tasks=[report.Task("Long", "w" * 200, **long)], commands=["c" * 500])
+    open_on_phone(browser, tmp_path / "report.html")
+    width, pictures, tables = browser.execute_script(
+        "const sizes = (name) => [...document.querySelectorAll(name)].map((one) => one.getBoundingClientRect());"
+        "return [document.documentElement.scrollWidth, sizes('svg').map((b) => [b.width, b.height]),"
+        " [...document.querySelectorAll('.scroll')].some((box) => box.scrollWidth > box.clientWidth)];"
+    )
+    assert width <= 360 and tables
+    assert len(pictures) == 2 and all(100 < width <= 360 and height > 100 for width, height in pictures)
+    assert [entry["message"] for entry in browser.get_log("browser")] == []
+
+
 def test_a_report_of_nothing_has_no_empty_sections(tmp_path):
     report.make_report(tmp_path / "report.html")
-    assert "<section>" not in (tmp_path / "report.html").read_text()
+    assert "<section" not in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("picture", ["not a picture", "<svg><script>x</script></svg>", '<svg onload="x"></svg>'])
@@ -204,7 +220,7 @@ def test_pictures_with_anything_but_drawing_are_refused(tmp_path, picture):
 
 
 def test_the_table_for_the_terminal():
-    lines = report.score_table(SCORES).splitlines()
+    lines = report.score_table(report.Task("t", "d", SCORES)).splitlines()
     assert lines[0].split() == ["system", "exact", "sentences,", "%", "BLEU"]
     assert [line.split() for line in lines[1:]] == [["ours", "61.2", "90.0"], ["rule", "40.0", "91.0"]]
     assert len({len(line) for line in lines}) == 1
@@ -212,5 +228,5 @@ def test_the_table_for_the_terminal():
 
 def test_the_environment_names_what_scores_depend_on():
     facts = report.environment_facts()
-    assert {"Python", "torch", "numpy", "sacrebleu", "processors"} <= set(facts)
+    assert {"Python", "torch", "numpy", "sacrebleu", "processor", "cores"} <= set(facts)
     assert json.dumps(facts)

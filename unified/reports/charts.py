@@ -1,22 +1,47 @@
-"""Line charts and bars as inline SVG, drawn without a library."""
+"""Line charts and bars as inline SVG, drawn by matplotlib.
+
+A picture is about as wide as a phone, so that its text is readable there, and keeps its text as text. It refers to
+nothing outside itself.
+"""
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import TYPE_CHECKING, Any
+
+from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Point = tuple[int, float]
 
 COLOURS = ("#3366cc", "#d9822b", "#2a9d5c", "#b0457b", "#6b5bd2", "#148f9c", "#8a6d3b", "#c0392b")
 #: Curves of the same objective share a colour; on held-out text they are drawn as points on a dashed line.
 HELD_OUT = " (valid)"
+TEXT, LINES = "#465063", "#e3e6eb"
 
-_WIDTH, _HEIGHT = 720, 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 24, 16, 44
-_BARS_WIDTH = 960
 _BAR_COLOURS = {True: "#2a9d5c", False: "#c0392b", None: "#9aa5b5"}
+_WIDTH, _HEIGHT = 4.6, 3.2  # inches
+_LABEL_CHARACTERS = 64  # of 8 points, in a picture of this width
+_STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "unified",  # equal charts are equal files
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": TEXT,
+    "axes.labelcolor": TEXT,
+    "axes.edgecolor": LINES,
+    "xtick.color": TEXT,
+    "ytick.color": TEXT,
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +52,7 @@ class Chart:
         curves: name -> (update, value) pairs; a name that ends in ``" (valid)"`` shares the colour of its name without.
         levels: name -> value of a horizontal line to compare with.
         measured: the points are single measurements: dots on the curves, and the vertical axis begins at 0.
+        note: a sentence that is printed below the picture.
     """
 
     title: str
@@ -35,160 +61,158 @@ class Chart:
     x_label: str = "updates"
     y_label: str = "bits per predicted token"
     measured: bool = False
+    note: str = ""
+
+    def drawn(self) -> dict[str, list[Point]]:
+        """The curves that have points, sorted, without values that are not finite."""
+        finite = {name: sorted((x, y) for x, y in points if math.isfinite(y)) for name, points in self.curves.items()}
+        return {name: points for name, points in finite.items() if points}
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A figure that is drawn as a bar.
+    """A ratio that is drawn as a bar, which begins at 1.
 
     Attributes:
-        mark: what it is compared with, None where there is nothing.
-        holds: whether it is as it should be, None where nothing is promised.
+        settings: under which it was measured, printed in small letters below the name.
+        target: the value that is wanted, None where there is none.
+        holds: whether the target is reached, None where there is none.
     """
 
     name: str
     value: float
-    mark: float | None = None
+    settings: str = ""
+    target: float | None = None
     holds: bool | None = None
+
+    def label(self) -> list[str]:
+        """The lines of text above the bar."""
+        return [line for text in (self.name, self.settings) for line in textwrap.wrap(text, _LABEL_CHARACTERS)]
+
+
+def new_figure(height: float, width: float = _WIDTH) -> Figure:
+    """An empty figure of this size in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def svg(chart: Chart) -> str:
-    """The chart as one ``<svg>`` element with its own legend below; values that are not finite are left out."""
-    curves = {name: _finite(points) for name, points in chart.curves.items()}
-    curves = {name: points for name, points in curves.items() if points}
-    if not curves:
+    """The chart as one ``<svg>`` element, or a paragraph that says so where nothing can be drawn."""
+    if not chart.drawn():
         return f'<p class="empty">{escape(chart.title)}: nothing was logged.</p>'
-    x_high = max(x for points in curves.values() for x, _ in points)
-    values = [y for points in curves.values() for _, y in points] + list(chart.levels.values())
-    y_ticks = ticks(0.0 if chart.measured else min(values), max(values))
-    frame = _Frame(0, max(x_high, 1), y_ticks[0], y_ticks[-1])
+    return svg_text(lambda: chart_figure(chart), chart.title)
+
+
+def chart_figure(chart: Chart) -> Figure:
+    """The curves and levels of a chart, with a legend below."""
+    curves = chart.drawn()
     names = list(dict.fromkeys(name.removesuffix(HELD_OUT) for name in curves))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
-    parts = [*_grid(frame, ticks(0, frame.x_high), y_ticks), *_labels(chart)]
-    parts += [_level(frame, name, value) for name, value in chart.levels.items()]
+    rows = -(-len(names) // 2)
+    figure = new_figure(_HEIGHT + 0.17 * rows)
+    axes = figure.add_subplot()
     for name, points in curves.items():
         held_out = name.endswith(HELD_OUT)
-        parts.append(_curve(frame, points, colours[name.removesuffix(HELD_OUT)], held_out, held_out or chart.measured))
-    legend, height = _legend(names, colours, any(name.endswith(HELD_OUT) for name in curves))
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + height}" role="img" aria-label="{escape(chart.title)}" '
-        f'xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" font-size="12" fill="#465063">'
-        f"{''.join(parts)}{legend}</svg>"
-    )
+        dotted = held_out or chart.measured or len(points) == 1
+        axes.plot(
+            *zip(*points, strict=True),
+            color=colours[name.removesuffix(HELD_OUT)],
+            linestyle="--" if held_out else "-",
+            linewidth=1.4,
+            marker="o" if dotted else "",
+            markersize=3.5,
+            label=f"_{name}" if held_out and name.removesuffix(HELD_OUT) in curves else name.replace("_", " "),
+        )
+    for name, value in chart.levels.items():
+        axes.axhline(value, color=TEXT, linewidth=1, linestyle=":")
+        right_edge = axes.get_yaxis_transform()
+        axes.text(0.99, value, f"{name} ({value:.2f})", transform=right_edge, ha="right", va="bottom", fontsize=8)
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylabel(chart.y_label)
+    axes.set_xlim(left=0)
+    if chart.measured:
+        axes.set_ylim(bottom=0)
+    axes.margins(y=0.08)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    plain(axes)
+    held_out_is_drawn = any(name.endswith(HELD_OUT) for name in curves)
+    note = "line: training; dots on a dashed line: validation" if held_out_is_drawn else None
+    figure.legend(loc="outside lower left", ncols=2 if max(map(len, names)) < 28 else 1, frameon=False, title=note)
+    return figure
 
 
-def bars_svg(title: str, bars: Sequence[Bar], longest: float) -> str:
-    """Horizontal bars with their figures as one ``<svg>`` element; a stroke stands at what each is compared with.
+def bars_svg(title: str, bars: Sequence[Bar]) -> str:
+    """Horizontal bars with their figures as one ``<svg>`` element."""
+    return svg_text(lambda: bars_figure(bars), title)
 
-    Args:
-        longest: value that fills the width; a longer bar is cut there, and its figure tells.
+
+def bars_figure(bars: Sequence[Bar]) -> Figure:
+    """Ratios on a logarithmic axis: bars begin at 1, and a stroke stands at the value that is wanted of each."""
+    from matplotlib.ticker import LogLocator
+
+    line = 0.155  # inches
+    label: dict[str, Any] = {"va": "center", "fontsize": 8, "bbox": {"facecolor": "white", "linewidth": 0, "pad": 0.5}}
+    tops, height = [], 0.0
+    for bar in bars:
+        tops.append(height)
+        height += len(bar.label()) + 1.6
+    figure = new_figure(line * height + 0.35)
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    for bar, top in zip(bars, tops, strict=True):
+        colour, middle = _BAR_COLOURS[bar.holds], top + len(bar.label()) + 0.5
+        axes.barh(middle, bar.value - 1, left=1, height=0.8, color=colour)
+        for number, text in enumerate(bar.label()):
+            axes.text(0, top + number + 0.5, text, transform=axes.get_yaxis_transform(), **label)
+        # The figure stands at the bar's end, or behind the stroke where that would cross it.
+        end = bar.target if bar.target and bar.value < bar.target < 2 * bar.value else bar.value
+        side, gap = ("left", 4) if end >= 1 else ("right", -4)
+        axes.annotate(
+            f"{bar.value:.2f}", (end, middle), (gap, 0), textcoords="offset points", ha=side, va="center", fontsize=8
+        )
+        if bar.target is not None:
+            axes.plot([bar.target] * 2, [middle - 0.6, middle + 0.6], color="#1f2733", linewidth=1.4)
+    reached = [1.0, *(bar.value for bar in bars), *(bar.target for bar in bars if bar.target is not None)]
+    axes.set_xlim(min(reached) / 1.5, max(reached) * 1.5)
+    axes.set_ylim(height, -0.3)
+    axes.set_yticks([])
+    axes.axvline(1, color=TEXT, linewidth=0.8)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(lambda value, _: "")
+    plain(axes)
+    return figure
+
+
+def plain(axes: Axes) -> None:
+    """A light grid, and no frame."""
+    axes.grid(color=LINES, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def svg_text(draw: Callable[[], Figure], title: str) -> str:
+    """What ``draw`` draws as one ``<svg>`` element without metadata; its ids may stand beside other pictures'.
+
+    Raises:
+        UnifiedError: matplotlib is not installed.
     """
-    left, right, line = 430, 60, 20
-    height = line * len(bars) + 12
-
-    def x(value: float) -> float:
-        return left + min(value, longest) / longest * (_BARS_WIDTH - left - right)
-
-    parts = []
-    for i, bar in enumerate(bars):
-        y = line * i + 4
-        colour = _BAR_COLOURS[bar.holds]
-        parts.append(_text(left - 8, y + 12, bar.name, "end"))
-        parts.append(
-            f'<rect x="{left}" y="{y}" width="{x(bar.value) - left:.1f}" height="{line - 5}" fill="{colour}"/>'
-        )
-        if bar.mark is not None:
-            at = x(bar.mark)
-            parts.append(f'<line x1="{at:.1f}" y1="{y - 2}" x2="{at:.1f}" y2="{y + line - 3}" stroke="#1f2733"/>')
-        parts.append(_text(x(bar.value) + 6, y + 12, f"{bar.value:.2f}", "start"))
-    return (
-        f'<svg viewBox="0 0 {_BARS_WIDTH} {height}" role="img" aria-label="{escape(title)}" '
-        f'xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" font-size="12" fill="#465063">'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-def ticks(low: float, high: float, about: int = 6) -> list[float]:
-    """Round numbers at equal steps of 1, 2 or 5 times a power of ten, from below ``low`` to above ``high``."""
-    span = (high - low) or abs(high) or 1.0
-    power = 10.0 ** math.floor(math.log10(span / about))
-    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= about)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(i * step, 10) for i in range(first, max(last, first + 1) + 1)]
-
-
-@dataclass(frozen=True)
-class _Frame:
-    x_low: float
-    x_high: float
-    y_low: float
-    y_high: float
-
-    def x(self, value: float) -> float:
-        return _LEFT + (value - self.x_low) / (self.x_high - self.x_low) * (_WIDTH - _LEFT - _RIGHT)
-
-    def y(self, value: float) -> float:
-        return _HEIGHT - _BOTTOM - (value - self.y_low) / (self.y_high - self.y_low) * (_HEIGHT - _TOP - _BOTTOM)
-
-
-def _finite(points: Sequence[Point]) -> list[Point]:
-    return sorted((x, y) for x, y in points if math.isfinite(y))
-
-
-def _grid(frame: _Frame, x_ticks: list[float], y_ticks: list[float]) -> list[str]:
-    parts = []
-    for value in y_ticks:
-        y = frame.y(value)
-        parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#e3e6eb"/>')
-        parts.append(_text(_LEFT - 8, y + 4, f"{value:g}", "end"))
-    for value in x_ticks:
-        if value <= frame.x_high:
-            parts.append(_text(frame.x(value), _HEIGHT - _BOTTOM + 18, f"{value:,g}", "middle"))
-    return parts
-
-
-def _labels(chart: Chart) -> list[str]:
-    middle = (_HEIGHT - _BOTTOM + _TOP) / 2
-    turned = f' transform="rotate(-90 14 {middle:.0f})"'
-    return [
-        _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, chart.x_label, "middle"),
-        _text(14, middle, chart.y_label, "middle", turned),
-    ]
-
-
-def _level(frame: _Frame, name: str, value: float) -> str:
-    y = frame.y(value)
-    line = f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#555" stroke-dasharray="2 3"/>'
-    return line + _text(_WIDTH - _RIGHT - 4, y - 5, f"{name} ({value:.2f})", "end")
-
-
-def _curve(frame: _Frame, points: list[Point], colour: str, held_out: bool, dotted: bool) -> str:
-    path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in points)
-    style = ' stroke-dasharray="5 4"' if held_out else ""
-    line = f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{style}/>'
-    dots = points if dotted or len(points) == 1 else []
-    circles = (f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="3.2" fill="{colour}"/>' for x, y in dots)
-    return line + "".join(circles)
-
-
-def _legend(names: list[str], colours: dict[str, str], held_out: bool) -> tuple[str, int]:
-    """The legend's elements, in as many lines as their lengths need, and its height."""
-    parts = []
-    x, y = _LEFT, _HEIGHT + 14
-    for name in names:
-        width = 46 + 7 * len(name)  # of the sample of the line, the text in 12 pixels, and the space behind it
-        if x > _LEFT and x + width > _WIDTH - _RIGHT:
-            x, y = _LEFT, y + 20
-        parts.append(
-            f'<line x1="{x}" y1="{y - 4}" x2="{x + 20}" y2="{y - 4}" stroke="{colours[name]}" stroke-width="3"/>'
-        )
-        parts.append(_text(x + 26, y, name.replace("_", " "), "start"))
-        x += width
-    if held_out:
-        y += 20
-        parts.append(_text(_LEFT, y, "lines: training; dots: validation", "start"))
-    return "".join(parts), y - _HEIGHT + 10
-
-
-def _text(x: float, y: float, text: str, anchor: str, more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(text)}</text>'
+    try:
+        import matplotlib
+    except ImportError:
+        raise UnifiedError(
+            "drawing needs the library matplotlib; install it with: pip install '.[plot]' in the library's folder"
+        ) from None
+    text = io.StringIO()
+    with matplotlib.rc_context(_STYLE):
+        figure = draw()
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    drawn = text.getvalue()
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r'<g id="[\w.]+_\d+">', "<g>", drawn)  # figure_1, axes_1: the same in all pictures
+    drawn = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL)  # would style the page
+    drawn = re.sub(r"font-family: [^;\"]*;", "font-family: system-ui, sans-serif;", drawn)
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1).strip()

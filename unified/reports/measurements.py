@@ -1,22 +1,24 @@
-"""What `make bench` measured: lines of JSON, as a table, and as a page of bars beside peers and curves of growth."""
+"""What `make bench` measured: lines of JSON, and Markdown tables of them, one for each machine.
+
+The tables are written by hand rather than by a library for terminals: what is printed is what a page of results keeps.
+:mod:`unified.reports.measurement_page` draws the same lines.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
-from unified.reports.charts import Bar, Chart, bars_svg, svg
 from unified.reports.differences import canonical, described, differing, flat, short_paths
 
 #: What every line says.
 _FIELDS = ("benchmark", "configuration", "kind", "spread", "bar", "holds")
-#: Ratio at which bars are cut.
-LONGEST_BAR = 5.0
+#: Names of the values that make one machine.
+_MACHINE = ("gpu", "processor", "cores")
 
 Line = Mapping[str, Any]
 
@@ -32,15 +34,16 @@ def measurement_files(paths: Iterable[str | Path]) -> list[Path]:
 def read_measurements(paths: Iterable[str | Path]) -> list[Line]:
     """The lines of files; of lines that measure the same in a file, on one machine with one set of versions, the last.
 
-    Each line gets ``source``, what to call it by beside others: its file, where there are several, and in what its
-    machine and versions differ from those of the same benchmark elsewhere in the file. "" where nothing has to be told
-    apart.
+    Each line gets ``source``, what to call it by beside others of its machine: its file, where there are several, and
+    in what its threads and versions differ from those of the same benchmark elsewhere in the file. "" where nothing has
+    to be told apart.
 
     Raises:
         UnifiedError: a line is something else.
     """
     files = {str(path): list(_read(Path(path)).values()) for path in paths}
     names = short_paths(files)
+    machine_names = {f"machine {name}" for name in _MACHINE}
     found: list[Line] = []
     for path, lines in files.items():
         made_on: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -48,64 +51,75 @@ def read_measurements(paths: Iterable[str | Path]) -> list[Line]:
             made_on[line["benchmark"]].append(_made_on(line))
         name = names[path].removesuffix(".json") if len(files) > 1 else ""
         for line in lines:
-            differs_in = described(_made_on(line), differing(made_on[line["benchmark"]]))
+            names_of_values = [one for one in differing(made_on[line["benchmark"]]) if one not in machine_names]
+            differs_in = described(_made_on(line), names_of_values)
             found.append({**line, "source": ", ".join(filter(None, (name, differs_in)))})
     return found
 
 
+def by_machine(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    """The lines of each machine, by what it is called: "AMD EPYC, 2 cores"."""
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[_machine(line)].append(line)
+    return dict(found)
+
+
 def table(lines: Sequence[Line]) -> str:
-    """Markdown: a row for each measurement, with its spread and whether its bar holds."""
-    rows = ["| measurement | of | median (spread) | bar |", "|---|---|---|---|"]
-    for line in lines:
-        low, high = (_number(value) for value in line["spread"])
-        spread = "" if low == high else f" ({low}-{high})"
-        unit = "" if line["kind"] == "ratio" else f" {line['kind'].replace('_', ' ')}"
-        at = [f"{line['at']['value']:,} {line['at']['axis']}"] if "at" in line else []
-        of = ", ".join([*at, *filter(None, [_details(line)])])
-        rows.append(f"| {line['benchmark']} | {of} | {_number(_value(line))}{spread}{unit} | {_bar(line)} |")
-    return "\n".join(rows)
+    """Markdown: for each machine a table with a row for each measurement, its spread and whether its target holds."""
+    tables = []
+    for machine, own in by_machine(lines).items():
+        rows = [f"### {machine}", "", "| measurement | settings | median (spread) | wanted |", "|---|---|---|---|"]
+        for line in own:
+            unit = f" {unit_of(line)}" if unit_of(line) else ""
+            spread = f" ({spread_of(line)})" if spread_of(line) else ""
+            median = f"{number(value_of(line))}{spread}{unit}"
+            wanted = wanted_of(line) + {True: ": holds", False: ": **missed**", None: ""}[line["holds"]]
+            rows.append(f"| {line['benchmark']} | {settings_of(line)} | {median} | {wanted} |")
+        tables.append("\n".join(rows))
+    return "\n\n".join(tables)
 
 
-def page(lines: Sequence[Line]) -> str:
-    """The same lines as one HTML page without scripts: ratios as bars, curves of what has an ``at``."""
-    ratios = [line for line in lines if line["kind"] == "ratio" and "at" not in line]
-    bars: dict[str, list[Bar]] = defaultdict(list)
-    for line in ratios:
-        bars[line["source"]].append(Bar(_short(line), _value(line), line["bar"], line["holds"]))
-    missed = sum(line["holds"] is False for line in lines)
-    promised = sum(line["holds"] is not None for line in lines)
-    figures = [
-        f"<h2>Ratios</h2><p>A stroke is what we want, green where it holds; bars end at {LONGEST_BAR:g}. Between us "
-        "and a peer a ratio above 1 says that ours is faster; of growth and memory less is better.</p>",
-        *(_figure(source, bars_svg(f"ratios {source}".strip(), own, LONGEST_BAR)) for source, own in bars.items()),
-        "<h2>Growth</h2>",
-        *(_figure(chart.title, svg(chart)) for chart in curves(lines)),
-    ]
-    machines = "; ".join(dict.fromkeys(_machine(line) for line in lines))
-    return (
-        '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Measurements</title>'
-        "<style>body{font-family:system-ui,sans-serif;max-width:1000px;margin:2em auto;color:#1f2733}"
-        "figure{margin:1em 0}figcaption{font-weight:600}</style>"
-        f"<h1>Measurements</h1><p>{escape(machines)}. {promised - missed} of {promised} bars hold.</p>"
-        f"{''.join(figures)}</html>\n"
-    )
+def value_of(line: Line) -> float:
+    """The median of the rounds."""
+    return float(line[line["kind"]])
 
 
-def curves(lines: Sequence[Line]) -> list[Chart]:
-    """A chart for each measurement that was made at several sizes.
+def unit_of(line: Line) -> str:
+    """What the value counts, such as "per second"; "" of a ratio."""
+    return "" if line["kind"] == "ratio" else str(line["kind"]).replace("_", " ")
 
-    A curve holds points of one configuration and one source; those of others stand beside it.
-    """
-    points: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
-    for line in lines:
-        if "at" in line:
-            of = points[line["benchmark"], line["at"]["axis"]]
-            of[_details(line)].append((int(line["at"]["value"]), _value(line)))
-    units = {line["benchmark"]: line["kind"].replace("_", " ") for line in lines}
-    return [
-        Chart(name, dict(found), x_label=axis, y_label=units[name], measured=True)
-        for (name, axis), found in points.items()
-    ]
+
+def spread_of(line: Line) -> str:
+    """The least and the greatest value; "" where they are the same."""
+    low, high = (number(value) for value in line["spread"])
+    return "" if low == high else f"{low}-{high}"
+
+
+def wanted_of(line: Line) -> str:
+    """The target in words, such as "at least 1.5"; "" where there is none."""
+    if line["bar"] is None:
+        return ""
+    # A line does not say whether its target is a floor or a ceiling, but whether it holds: the side follows.
+    above = value_of(line) >= line["bar"]
+    return f"at {'least' if above == line['holds'] else 'most'} {line['bar']:g}"
+
+
+def settings_of(line: Line) -> str:
+    """At which size, under which settings and in which run it was measured: names with their values."""
+    at = [f"{line['at']['value']:,} {line['at']['axis']}"] if "at" in line else []
+    return ", ".join([*at, *filter(None, [details_of(line)])])
+
+
+def details_of(line: Line) -> str:
+    """Settings and source, which the points of a curve share."""
+    settings = (_setting(name, value) for name, value in line["configuration"].items())
+    return ", ".join(filter(None, (*settings, line["source"])))
+
+
+def number(value: float) -> str:
+    """Two digits after the point, none from a thousand on."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
 
 
 def _begins(path: Path) -> bool:
@@ -134,43 +148,19 @@ def _read(path: Path) -> dict[str, Line]:
     return found
 
 
-def _value(line: Line) -> float:
-    return float(line[line["kind"]])
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
-
-
 def _made_on(line: Line) -> dict[str, Any]:
     """Machine and versions."""
     return flat({name: line.get(name, {}) for name in ("machine", "versions")})
 
 
-def _details(line: Line) -> str:
-    """Configuration and source."""
-    settings = (f"{name} {value}" for name, value in line["configuration"].items())
-    return ", ".join(filter(None, (*settings, line["source"])))
-
-
-def _figure(caption: str, picture: str) -> str:
-    above = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f"<figure>{above}{picture}</figure>"
-
-
-def _short(line: Line) -> str:
-    """Name and configuration, as much as stands before a bar."""
-    whole = f"{line['benchmark']} ({', '.join(map(str, line['configuration'].values()))})"
-    return whole if len(whole) <= 64 else whole[:63] + "…"
-
-
-def _bar(line: Line) -> str:
-    if line["bar"] is None:
-        return ""
-    return f"{line['bar']:g} {'holds' if line['holds'] else '**missed**'}"
+def _setting(name: str, value: object) -> str:
+    plain = name.replace("_", " ")
+    if isinstance(value, bool):
+        return plain if value else f"no {plain}"
+    return f"{plain} {value}"
 
 
 def _machine(line: Line) -> str:
     machine = line.get("machine", {})
-    names = [machine.get("gpu"), machine.get("processor"), f"{machine.get('threads')} threads"]
-    return ", ".join(filter(None, names))
+    names = [machine.get("gpu"), machine.get("processor"), f"{machine['cores']} cores" if "cores" in machine else None]
+    return ", ".join(filter(None, names)) or "a machine without a name"

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from docs.interactive import build, record
+from tests.support.browser import chromium, open_on_phone
 from tests.support.page_masks import ANSWER, BUILDERS, random_cases, random_values
 from unified import masks
 from unified.masks.blocks import visible_blocks
@@ -31,31 +32,10 @@ def samples() -> dict[str, tuple[list[dict], list[dict]]]:
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium, driven by selenium, with the page open."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: no browser test")
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (binary and driver):
-        pytest.skip("no chromium and chromedriver on the path; on Debian: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-dev-shm-usage",
-        "--disable-gpu",
-        "--window-size=1200,900",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    from selenium.common.exceptions import WebDriverException
-
-    try:
-        driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    except WebDriverException as error:
-        pytest.skip(f"Chromium is installed but does not start: {(error.msg or '').splitlines()[:1]}")
-    driven.get(PAGE.as_uri())
-    yield driven
-    driven.quit()
+    """Chromium with the page open."""
+    with chromium() as driver:
+        driver.get(PAGE.as_uri())
+        yield driver
 
 
 def in_browser(driver, cases: list[dict]) -> list[dict]:
@@ -301,9 +281,7 @@ def test_the_page_is_readable_on_a_phone(browser, scheme):
     """Nothing but pictures, tables and code is wider than the screen, which can be scrolled by themselves."""
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    browser.get(PAGE.as_uri())
+    open_on_phone(browser, PAGE)
     wide, background, colour = browser.execute_script(
         "const style = getComputedStyle(document.body);"
         "return [document.documentElement.scrollWidth, style.backgroundColor, style.color];"

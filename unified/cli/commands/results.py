@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.reports.measurements import measurement_files, page, read_measurements, table
+from unified.reports.measurement_page import page
+from unified.reports.measurements import measurement_files, read_measurements, table
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="of results: say for all runs of a table in what they differ, not only for runs of the same name",
     )
-    parser.add_argument("--draw", metavar="FILE.html", help="of measurements: draw bars and curves of growth too")
+    parser.add_argument("--draw", metavar="FILE.html", help="of measurements: write a page of bars, curves and tables")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         print(tables(read_results(args.paths), args.measures, args.differences))
         return 0
     lines = read_measurements(files)
-    print(table(lines))
     if args.draw:
         Path(args.draw).write_text(page(lines), encoding="utf-8")
+    print(table(lines))
     return 0

@@ -1,0 +1,96 @@
+"""What `make bench` measured as one page: for each machine, bars beside peers, curves of growth and a table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from unified.reports.charts import Bar, Chart, bars_svg, svg
+from unified.reports.measurements import (
+    Line,
+    by_machine,
+    details_of,
+    number,
+    settings_of,
+    spread_of,
+    unit_of,
+    value_of,
+    wanted_of,
+)
+from unified.reports.pages import TEMPLATES, render
+
+_STATES = {True: "holds", False: "missed", None: ""}
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The lines of :func:`unified.reports.measurements.read_measurements` as one HTML file.
+
+    Raises:
+        UnifiedError: the libraries of the extra ``plot`` are not installed.
+    """
+    return render(
+        TEMPLATES / "measurements.html.j2",
+        title="Measurements",
+        held=sum(line["holds"] is True for line in lines),
+        promised=sum(line["holds"] is not None for line in lines),
+        machines=[_section(name, own) for name, own in by_machine(lines).items()],
+    )
+
+
+def curves(lines: Sequence[Line]) -> list[Chart]:
+    """A chart for each measurement of one machine that was made at several sizes.
+
+    A curve holds points of one configuration and one source; those of others stand beside it.
+    """
+    points: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        if "at" in line:
+            of = points[line["benchmark"], line["at"]["axis"]]
+            of[details_of(line)].append((int(line["at"]["value"]), value_of(line)))
+    units = {line["benchmark"]: unit_of(line) for line in lines}
+    return [
+        Chart(name, dict(found), x_label=axis, y_label=units[name], measured=True)
+        for (name, axis), found in points.items()
+    ]
+
+
+def ratios(lines: Sequence[Line]) -> dict[str, list[Bar]]:
+    """The ratios of one machine as bars, by source."""
+    found: dict[str, list[Bar]] = defaultdict(list)
+    for line in lines:
+        if line["kind"] == "ratio" and "at" not in line and value_of(line) > 0:
+            settings = settings_of({**line, "source": ""})
+            found[line["source"]].append(Bar(line["benchmark"], value_of(line), settings, line["bar"], line["holds"]))
+    return dict(found)
+
+
+def _section(name: str, lines: Sequence[Line]) -> dict[str, Any]:
+    """What the template shows of a machine."""
+    return {
+        "name": name,
+        "versions": _versions(lines),
+        "bars": [(source, bars_svg(f"ratios {source}".strip(), bars)) for source, bars in ratios(lines).items()],
+        "curves": [(chart, svg(chart)) for chart in curves(lines)],
+        "rows": [_row(line) for line in lines],
+    }
+
+
+def _row(line: Line) -> dict[str, str]:
+    return {
+        "name": line["benchmark"],
+        "settings": settings_of(line),
+        "median": f"{number(value_of(line))} {unit_of(line)}".strip(),
+        "spread": spread_of(line),
+        "wanted": wanted_of(line),
+        "state": _STATES[line["holds"]],
+    }
+
+
+def _versions(lines: Sequence[Line]) -> str:
+    """Packages with the versions that occur, such as "torch 2.12 and 2.13"."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for line in lines:
+        for package, version in line.get("versions", {}).items():
+            found[package][version] = None
+    return ", ".join(f"{package} {' and '.join(versions)}" for package, versions in found.items())
