@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.files.text_files import Block, LineReader, without_compression
+from unified.files.text_files import Chunk, LineReader, without_compression
 
 _TABLES = (".csv", ".tsv", ".tab", ".psv", ".xls", ".xlsx", ".ods", ".parquet", ".feather", ".arrow", ".orc", ".avro")
 _OTHERS = (".pdf", ".doc", ".docx", ".odt", ".epub", ".zip", ".tar", ".tgz", ".bz2", ".7z", ".npy", ".npz", ".db")
@@ -46,10 +46,10 @@ class RawTextReader(LineReader):
         require_text_name(path)
         super().__init__(path)
 
-    def _block(self, data: bytes) -> Block | None:
+    def _chunk(self, data: bytes) -> Chunk | None:
         if self._next_line == 1:
             require_text(self.path, data)
-        return super()._block(data)
+        return super()._chunk(data)
 
 
 def require_text_name(path: str | Path) -> None:

@@ -15,7 +15,7 @@ from unified.corpus.raw_text import RawTextReader
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.json_files import LONE_SURROGATE
-from unified.files.text_files import Block, LineReader, without_compression
+from unified.files.text_files import Chunk, LineReader, without_compression
 
 #: Where documents are read whole, a longer one is a mistake (no blank lines) and would fill the memory.
 LONGEST_DOCUMENT_BYTES = 1 << 28
@@ -48,13 +48,13 @@ class TextChunk:
     ``first_document`` is the number of the document that the first paragraph belongs to.
     """
 
-    block: Block
+    raw: Chunk
     first_document: int
 
     def documents(self) -> Iterator[tuple[int, list[str]]]:
         """(number, paragraphs) of each document that has a paragraph here."""
         document, paragraphs = self.first_document, []
-        for line in self.block.lines:
+        for line in self.raw.lines:
             if not _is_blank(line):
                 paragraphs.append(line)
             elif paragraphs:
@@ -66,35 +66,35 @@ class TextChunk:
     @property
     def size(self) -> int:
         """Bytes of text."""
-        return self.block.size
+        return self.raw.size
 
 
 @dataclass(frozen=True)
 class JsonChunk:
     """JSON lines, one document each, whose paragraphs are the lines of its text; a document's number counts lines."""
 
-    block: Block
+    raw: Chunk
     first_document: int
     text_field: str
 
     def documents(self) -> Iterator[tuple[int, list[str]]]:
         """As :meth:`TextChunk.documents`."""
-        for offset, text in _records(self.block, lambda line, record: _text_field(line, record, self.text_field)):
+        for offset, text in _records(self.raw, lambda line, record: _text_field(line, record, self.text_field)):
             paragraphs = [line for line in text.split("\n") if not _is_blank(line)]
             if paragraphs:
                 yield self.first_document + offset, paragraphs
 
     @property
     def size(self) -> int:
-        return self.block.size
+        return self.raw.size
 
 
 @dataclass(frozen=True)
 class PairChunk:
-    """Two blocks with the same number of lines; a pair is the same line of both."""
+    """Two chunks with the same number of lines; a pair is the same line of both."""
 
-    source: Block
-    target: Block
+    source: Chunk
+    target: Chunk
     first_pair: int
 
     def pairs(self) -> Iterator[tuple[int, str, str]]:
@@ -115,19 +115,19 @@ class PairChunk:
 class JsonPairChunk:
     """JSON lines with one pair each, whose source may be a list of parts; a pair's number counts lines."""
 
-    block: Block
+    raw: Chunk
     first_pair: int
     source_field: str
     target_field: str
 
     def pairs(self) -> Iterator[Pair]:
         """As :meth:`PairChunk.pairs`."""
-        for offset, (source, target) in _records(self.block, self._pair):
+        for offset, (source, target) in _records(self.raw, self._pair):
             yield self.first_pair + offset, source, target
 
     def pairs_with_spans(self) -> Iterator[tuple[int, str, str, SourceSpans]]:
         """As :meth:`pairs`, and the spans of each source, see :func:`unified.data.annotations.source_spans`."""
-        for offset, (source, target, spans) in _records(self.block, self._pair_with_spans):
+        for offset, (source, target, spans) in _records(self.raw, self._pair_with_spans):
             yield self.first_pair + offset, source, target, spans
 
     def _pair(self, line: str, record: dict[str, Any]) -> tuple[str | list[str], str]:
@@ -146,11 +146,11 @@ class JsonPairChunk:
     def place(self, number: int, side: str) -> str:
         """As :meth:`PairChunk.place`."""
         field = self.source_field if side == "source" else self.target_field
-        return f"{_place(self.block, number - self.first_pair)}, field {field!r}"
+        return f"{_place(self.raw, number - self.first_pair)}, field {field!r}"
 
     @property
     def size(self) -> int:
-        return self.block.size
+        return self.raw.size
 
 
 @dataclass(frozen=True)
@@ -169,16 +169,16 @@ class DocumentCorpus:
         document = 0
         for path in self.paths:
             inside = False  # does the last line read belong to document number `document`?
-            blocks = (LineReader if is_json(path) else RawTextReader)(path).blocks()
-            for block in _at_blank_lines(blocks) if whole_documents and not is_json(path) else blocks:
+            chunks = (LineReader if is_json(path) else RawTextReader)(path).chunks()
+            for chunk in _at_blank_lines(chunks) if whole_documents and not is_json(path) else chunks:
                 if is_json(path):
-                    yield JsonChunk(block, document, self.text_field)
-                    document += block.count
+                    yield JsonChunk(chunk, document, self.text_field)
+                    document += chunk.count
                     continue
-                if inside and _is_blank(block.lines[0]):
+                if inside and _is_blank(chunk.lines[0]):
                     document, inside = document + 1, False
-                yield TextChunk(block, document)
-                document, inside = _last_document(block.lines, document, inside)
+                yield TextChunk(chunk, document)
+                document, inside = _last_document(chunk.lines, document, inside)
             document += inside
 
 
@@ -202,7 +202,7 @@ class ParallelCorpus:
         for source_path, target_path in zip(self.sources, self.targets, strict=True):
             targets = RawTextReader(target_path)
             lines = 0
-            for source in RawTextReader(source_path).blocks():
+            for source in RawTextReader(source_path).chunks():
                 target = targets.take(source.count)
                 found = target.count if target else 0
                 if target is None or found < source.count:
@@ -231,9 +231,9 @@ class JsonPairCorpus:
     def chunks(self) -> Iterator[JsonPairChunk]:
         pair = 0
         for path in self.paths:
-            for block in LineReader(path).blocks():
-                yield JsonPairChunk(block, pair, self.source_field, self.target_field)
-                pair += block.count
+            for chunk in LineReader(path).chunks():
+                yield JsonPairChunk(chunk, pair, self.source_field, self.target_field)
+                pair += chunk.count
 
 
 def is_json(path: str) -> bool:
@@ -245,30 +245,30 @@ def _is_blank(line: str) -> bool:
     return not line or line.isspace()
 
 
-def _at_blank_lines(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks of a file cut anew, so that a blank line ends each but the last."""
-    held: list[Block] = []
+def _at_blank_lines(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """The chunks of a file cut anew, so that a blank line ends each but the last."""
+    held: list[Chunk] = []
     held_bytes = 0
-    for block in blocks:
-        stop = next((i + 1 for i in reversed(range(len(block.lines))) if _is_blank(block.lines[i])), 0)
+    for chunk in chunks:
+        stop = next((i + 1 for i in reversed(range(len(chunk.lines))) if _is_blank(chunk.lines[i])), 0)
         if stop:
-            whole, block = block.divided(stop)
+            whole, chunk = chunk.divided(stop)
             yield _joined([*held, whole])
             held, held_bytes = [], 0
-        if block.data:
-            held.append(block)
-            held_bytes += block.size
+        if chunk.data:
+            held.append(chunk)
+            held_bytes += chunk.size
         if held_bytes > LONGEST_DOCUMENT_BYTES:
             raise UnifiedError(
-                f"{block.path}: the document at line {held[0].first_line} is longer than "
+                f"{chunk.path}: the document at line {held[0].first_line} is longer than "
                 f"{LONGEST_DOCUMENT_BYTES >> 20} MiB; cleaning looks at whole documents, which blank lines divide"
             )
     if held:
         yield _joined(held)
 
 
-def _joined(blocks: list[Block]) -> Block:
-    return replace(blocks[0], data=b"".join(block.data for block in blocks))
+def _joined(chunks: list[Chunk]) -> Chunk:
+    return replace(chunks[0], data=b"".join(chunk.data for chunk in chunks))
 
 
 def _last_document(lines: list[str], document: int, inside: bool) -> tuple[int, bool]:
@@ -281,28 +281,28 @@ def _last_document(lines: list[str], document: int, inside: bool) -> tuple[int, 
     return document, inside
 
 
-def _place(block: Block, offset: int) -> str:
-    return f"{block.path}, line {block.first_line + offset}"
+def _place(chunk: Chunk, offset: int) -> str:
+    return f"{chunk.path}, line {chunk.first_line + offset}"
 
 
-def _records(block: Block, read: Callable[[str, dict[str, Any]], _Read]) -> Iterator[tuple[int, _Read]]:
+def _records(chunk: Chunk, read: Callable[[str, dict[str, Any]], _Read]) -> Iterator[tuple[int, _Read]]:
     """(offset of the line, what is read of its object) of each line that is not blank.
 
     Args:
         read: of a line and its object; raises UnifiedError with the reason.
 
     Raises:
-        UnifiedError: lines are wrong; after the last line of the block, whose wrong lines are named together.
+        UnifiedError: lines are wrong; after the last line of the chunk, whose wrong lines are named together.
     """
     problems = Problems()
-    for offset, line in enumerate(block.lines):
+    for offset, line in enumerate(chunk.lines):
         if _is_blank(line):
             continue
         try:
             yield offset, read(line, _record(line))
         except UnifiedError as problem:
-            problems.add(_place(block, offset), problem)
-    behind = f"; nothing behind line {block.first_line + block.count - 1} was read" if len(problems) > 1 else ""
+            problems.add(_place(chunk, offset), problem)
+    behind = f"; nothing behind line {chunk.first_line + chunk.count - 1} was read" if len(problems) > 1 else ""
     if problems:
         raise UnifiedError(f"{problems}{behind}")
 

@@ -1,4 +1,4 @@
-"""Text files, compressed or not, as blocks of whole lines."""
+"""Text files, compressed or not, as chunks of whole lines."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from unified.errors import UnifiedError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-BLOCK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 #: A longer line is a mistake (another kind of file, a missing newline) and would fill the memory.
 LONGEST_LINE_BYTES = 1 << 28
 _BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
-class Block:
+class Chunk:
     """Consecutive lines of a file.
 
     It goes to other processes as bytes, and is decoded where it is used.
@@ -65,11 +65,11 @@ class Block:
         # Not splitlines(): that would cut at form feeds and Unicode line separators too.
         return text.removesuffix("\n").split("\n")
 
-    def divided(self, line: int) -> tuple[Block, Block]:
+    def divided(self, line: int) -> tuple[Chunk, Chunk]:
         """The lines before one of its lines, counted from 0, and those from there on."""
         rest = sum(len(text.encode()) + 1 for text in self.lines[line:]) - (not self.data.endswith(b"\n"))
         cut = len(self.data) - rest
-        return replace(self, data=self.data[:cut]), Block(self.path, self.first_line + line, self.data[cut:])
+        return replace(self, data=self.data[:cut]), Chunk(self.path, self.first_line + line, self.data[cut:])
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "lines"}
@@ -87,7 +87,7 @@ class Block:
 
 
 class LineReader:
-    """Reads blocks of lines from one file, never the whole of it.
+    """Reads chunks of lines from one file, never the whole of it.
 
     Args:
         path: a file of UTF-8 text, plain or ``.gz``, ``.xz``, ``.zst``.
@@ -103,24 +103,24 @@ class LineReader:
         self._stream = _open(path)
         self._next_line = 1
 
-    def blocks(self) -> Iterator[Block]:
-        """The rest of the file in blocks of about a MiB, cut at line ends; the cuts depend on the file alone."""
-        while block := self._block(self._read_block()):
-            yield block
+    def chunks(self) -> Iterator[Chunk]:
+        """The rest of the file in chunks of about a MiB, cut at line ends; the cuts depend on the file alone."""
+        while chunk := self._chunk(self._read_chunk()):
+            yield chunk
 
-    def take(self, count: int) -> Block | None:
+    def take(self, count: int) -> Chunk | None:
         """The next ``count`` lines, fewer at the end of the file, None there."""
-        return self._block(self._read(lambda: b"".join(islice(iter(self._read_line, b""), count))))
+        return self._chunk(self._read(lambda: b"".join(islice(iter(self._read_line, b""), count))))
 
-    def _block(self, data: bytes) -> Block | None:
+    def _chunk(self, data: bytes) -> Chunk | None:
         if not data:
             return None
-        block = Block(self.path, self._next_line, data)
-        self._next_line += block.count
-        return block
+        chunk = Chunk(self.path, self._next_line, data)
+        self._next_line += chunk.count
+        return chunk
 
-    def _read_block(self) -> bytes:
-        data = self._read(lambda: self._stream.read(BLOCK_BYTES))
+    def _read_chunk(self) -> bytes:
+        data = self._read(lambda: self._stream.read(CHUNK_BYTES))
         if data and not data.endswith(b"\n"):
             data += self._read(self._read_line)
         return data
@@ -148,8 +148,8 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     Raises:
         UnifiedError: there is no such file, or it is not UTF-8.
     """
-    for block in LineReader(str(path)).blocks():
-        for number, line in enumerate(block.lines, block.first_line):
+    for chunk in LineReader(str(path)).chunks():
+        for number, line in enumerate(chunk.lines, chunk.first_line):
             yield number, line.rstrip("\r")
 
 
@@ -173,7 +173,7 @@ def _open(path: str) -> io.BufferedIOBase:
     if path.endswith(".xz"):
         return lzma.open(path, "rb")
     if path.endswith(".zst"):
-        return io.BufferedReader(_ZstdStream(open(path, "rb")), BLOCK_BYTES)
+        return io.BufferedReader(_ZstdStream(open(path, "rb")), CHUNK_BYTES)
     return open(path, "rb")
 
 

@@ -45,7 +45,7 @@ class FileSentences:
 
     def __init__(self, path: Path):
         self.files = [path]
-        self.lines = [line for block in RawTextReader(str(path)).blocks() for line in block.lines]
+        self.lines = [line for chunk in RawTextReader(str(path)).chunks() for line in chunk.lines]
 
     def __len__(self) -> int:
         return len(self.lines)

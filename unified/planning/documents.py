@@ -22,9 +22,9 @@ from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.planning.instances import RANDOM_SECOND_SHARE
-from unified.planning.rows import Room, RowPlan, Share, plan_documents, plan_single_blocks
+from unified.planning.rows import DealtDocuments, Room, RowPlan, plan_documents, plan_single_blocks
 from unified.planning.second_segments import BETWEEN, OUTSIDE, with_random_seconds
-from unified.planning.segments import Blocks, Segments
+from unified.planning.segments import BlocksToCut, Segments
 from unified.planning.sources import require_final_separators, word_starts_of
 from unified.planning.text_request import TextRequest
 
@@ -87,14 +87,14 @@ class DocumentTexts:
         """The sentence that holds ``place``."""
         return int(self.bounds.searchsorted(place, side="right")) - 1
 
-    def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
-        """Blocks whose examples fit into ``room``; the same ones in every epoch, except of a ``share``."""
-        starts, wanted = (self.document_starts, None) if share is None else (share.document_starts, share.wanted)
+    def blocks(self, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
+        """Blocks whose examples fit into ``room``; the same ones in every epoch but where documents are ``dealt``."""
+        starts, wanted = (self.document_starts, None) if dealt is None else (dealt.document_starts, dealt.wanted)
         slope = room.slope
         assert room.overhead is not None  # where it is unknown, planning.Blocks asks for blocks without any
         bounds = self.bounds if slope == 1 else np.floor(self.bounds * slope).astype(np.int64)
         if room.packed:
-            rng = randomness.generator(seed, 0 if share is None else epoch, randomness.PLAN)
+            rng = randomness.generator(seed, 0 if dealt is None else epoch, randomness.PLAN)
             plan = plan_documents(bounds, starts, room.row_length, room.overhead, rng, wanted)
         else:
             plan = plan_single_blocks(bounds, starts, room.row_length, room.overhead, wanted)
@@ -124,7 +124,7 @@ class DocumentTexts:
         is_next = None
         segments = Segments(starts[None], lengths[None])
         if objective.segments == 2:
-            blocks = Blocks.of(self, starts, lengths, backward)
+            blocks = BlocksToCut.of(self, starts, lengths, backward)
             cuts = blocks.cuts(draws)
             if objective.wants_random_second:
                 segments, is_next = with_random_seconds(self, blocks, cuts, draws, RANDOM_SECOND_SHARE)

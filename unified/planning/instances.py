@@ -19,7 +19,7 @@ import numpy as np
 from unified.data import randomness
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
-from unified.planning.rows import Room, Share
+from unified.planning.rows import DealtDocuments, Room
 from unified.planning.segments import Segments
 from unified.planning.sentences import Sentences
 from unified.planning.text_request import TextRequest
@@ -51,10 +51,12 @@ class Instances:
     each_epoch: ClassVar[bool] = True
     shortest: ClassVar[int] = 2
 
-    def plan(self, texts: SentenceTexts, room: Room, seed: int, epoch: int, share: Share | None) -> PlannedInstances:
+    def plan(
+        self, texts: SentenceTexts, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None
+    ) -> PlannedInstances:
         """See the module; the choices depend on (seed, epoch) alone."""
         rng = randomness.generator(seed, epoch, randomness.INSTANCES)
-        first, stop, targets = self._sentences(texts, share, room.longest, rng)
+        first, stop, targets = self._sentences(texts, dealt, room.longest, rng)
         # Sentences first to stop - 1 are gathered, the first `cuts` of them for the first segment.
         stop = np.minimum(np.searchsorted(texts.bounds, texts.bounds[first] + targets), stop)
         counts = stop - first
@@ -75,11 +77,11 @@ class Instances:
         return PlannedInstances(texts, starts, lengths, ~random if self.next_sentence else None)
 
     def _sentences(
-        self, texts: SentenceTexts, share: Share | None, longest: int, rng: np.random.Generator
+        self, texts: SentenceTexts, dealt: DealtDocuments | None, longest: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All sentences that are planned, document after document; the end of the document and the target of each."""
-        document_starts = texts.document_starts if share is None else share.document_starts
-        documents = np.arange(len(document_starts) - 1) if share is None else np.flatnonzero(share.wanted)
+        document_starts = texts.document_starts if dealt is None else dealt.document_starts
+        documents = np.arange(len(document_starts) - 1) if dealt is None else np.flatnonzero(dealt.wanted)
         targets = np.full(len(documents), longest)
         short = np.flatnonzero(rng.random(len(documents)) < self.short_share)
         targets[short] = rng.integers(2, longest + 1, len(short))

@@ -12,7 +12,7 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.planning.rows import Room, RowPlan, Share, group_rows, pack_windows
+from unified.planning.rows import DealtDocuments, Room, RowPlan, group_rows, pack_windows
 from unified.planning.sources import require_final_separators, word_starts_of
 from unified.planning.text_request import TextRequest
 
@@ -87,7 +87,7 @@ class PairTexts:
             raise UnifiedError(f"{file.prefix}: item {int(lengths.argmin())} is empty; every item must end with </s>")
         return np.minimum(lengths, maximum) if maximum else lengths
 
-    def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
+    def blocks(self, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
         """Pairs packed best-fit decreasing within windows of a random order.
 
         Raises:

@@ -14,7 +14,7 @@ import numpy as np
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.planning.lanes import cut_stretches
-from unified.planning.rows import Room, Share
+from unified.planning.rows import DealtDocuments, Room
 from unified.planning.sources import TextSource
 from unified.planning.text_request import TextRequest
 
@@ -47,7 +47,7 @@ Source = TypeVar("Source", contravariant=True)
 
 
 class Planner(Protocol[Source]):
-    """A kind of planning: a frozen dataclass, so that equal ones can be told; it cuts texts of one kind of source."""
+    """Decides how texts are cut from one type of source: a frozen dataclass, so that equal ones can be told."""
 
     @property
     def each_epoch(self) -> bool:
@@ -59,25 +59,25 @@ class Planner(Protocol[Source]):
         """How many tokens rows must have room for, so that there is anything to plan."""
         ...
 
-    def plan(self, texts: Source, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
-        """The texts of ``epoch``, from the documents of ``share``, or from all of them."""
+    def plan(self, texts: Source, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
+        """The texts of ``epoch``, from the documents that are ``dealt`` to it, or from all of them."""
         ...
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """What the source cuts itself: blocks of whole sentences of a document, or pairs."""
+    """Blocks of whole sentences, which the source cuts and packs by :meth:`TextSource.blocks`; or its pairs."""
 
     each_epoch: ClassVar[bool] = False
     shortest: ClassVar[int] = 1
 
-    def plan(self, texts: TextSource, room: Room, seed: int, epoch: int, share: Share | None) -> TextPlan:
+    def plan(self, texts: TextSource, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
         """Blocks in rows; where texts of one length make examples of different ones, blocks that are not packed yet."""
         if room.overhead is None:
             alone = replace(room, row_length=room.longest, overhead=0, packed=False)
-            plan = texts.plan(alone, seed, epoch, share)
+            plan = texts.blocks(alone, seed, epoch, dealt)
             return PlannedBlocks(texts, plan.starts, plan.lengths, None)
-        plan = texts.plan(room, seed, epoch, share)
+        plan = texts.blocks(room, seed, epoch, dealt)
         return PlannedBlocks(texts, plan.starts, plan.lengths, (plan.members, plan.offsets))
 
 
@@ -104,21 +104,21 @@ def deal(
     weights: tuple[float, ...],
     row_length: int,
     rng: np.random.Generator,
-) -> list[Share]:
-    """Deal documents to kinds of planning, in proportion to their weights.
+) -> list[DealtDocuments]:
+    """Deal documents to planners, in proportion to their weights.
 
-    The documents stand in a random order on a circle, each as long as it has tokens, and the kinds divide the circle by
-    their weights from a random point on; the document's middle decides. So each kind gets each document with the
-    probability of its weight, and of all tokens its share up to about one document. So that a few long documents still
-    serve every kind, a document of more than 64 rows is dealt in parts of 64 to 128 rows; where there is little text, a
-    document of more than a 32nd of it in parts of about that size, but not below a row.
+    The documents stand in a random order on a circle, each as long as it has tokens, and the planners divide the circle
+    by their weights from a random point on; the document's middle decides. So each planner gets each document with the
+    probability of its weight, and of all tokens that fraction up to about one document. A few long documents still
+    serve every planner: a document of more than 64 rows is dealt in pieces of 64 to 128 rows; where there is little
+    text, a document of more than a 32nd of it in pieces of about that size, but not below a row.
 
     Args:
         bounds, document_starts: int64 (S + 1,) and (D + 1,), see :class:`unified.planning.documents.DocumentTexts`.
-        weights: one per kind, adding up to 1.
+        weights: one per planner, adding up to 1.
 
     Returns:
-        A share per kind; where documents are few, some may be without any.
+        Those of each planner; where documents are few, some may be without any.
     """
     limit = int(np.clip(bounds[-1] // _PARTS, row_length, _ROWS_PER_PART * row_length))
     firsts, _ = cut_stretches(bounds, document_starts[:-1], document_starts[1:], limit)
@@ -128,5 +128,5 @@ def deal(
     middles = np.empty(len(sizes))
     middles[order] = np.cumsum(sizes[order]) - sizes[order] / 2
     turned = (middles / sizes.sum() + rng.random()) % 1.0
-    kinds = np.searchsorted(np.cumsum(weights)[:-1], turned, side="right")
-    return [Share(starts, kinds == kind) for kind in range(len(weights))]
+    planner = np.searchsorted(np.cumsum(weights)[:-1], turned, side="right")
+    return [DealtDocuments(starts, planner == number) for number in range(len(weights))]

@@ -58,7 +58,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Share:
+class DealtDocuments:
     """The documents that are planned together in one epoch; a long document may be in parts, which count as documents.
 
     Attributes:

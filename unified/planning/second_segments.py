@@ -15,7 +15,7 @@ import numpy as np
 
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
-from unified.planning.segments import Blocks, Segments
+from unified.planning.segments import BlocksToCut, Segments
 from unified.planning.sentences import Sentences
 
 #: What there is at a place: the middle of a sentence, the border between two of a document, or of two documents.
@@ -44,7 +44,7 @@ class Shapes:
     places: np.ndarray
 
     @classmethod
-    def of(cls, texts: Sentences, blocks: Blocks, lengths: np.ndarray) -> Shapes:
+    def of(cls, texts: Sentences, blocks: BlocksToCut, lengths: np.ndarray) -> Shapes:
         """Those of the last ``lengths`` (int64 (n,)) places of blocks, as they are read."""
         far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
         joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
@@ -56,7 +56,7 @@ class Shapes:
 
 
 def with_random_seconds(
-    texts: Sentences, blocks: Blocks, cuts: np.ndarray, draws: Draws, share: float
+    texts: Sentences, blocks: BlocksToCut, cuts: np.ndarray, draws: Draws, share: float
 ) -> tuple[Segments, np.ndarray]:
     """Blocks cut in two, and with probability ``share`` the second segment replaced by one from another document.
 

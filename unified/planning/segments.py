@@ -25,7 +25,7 @@ class Segments:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlocksToCut:
     """n blocks of places, each of one document, that are to be cut in two.
 
     Attributes:
@@ -42,7 +42,7 @@ class Blocks:
     ends: np.ndarray
 
     @classmethod
-    def of(cls, texts: Sentences, starts: np.ndarray, lengths: np.ndarray, backward: np.ndarray) -> Blocks:
+    def of(cls, texts: Sentences, starts: np.ndarray, lengths: np.ndarray, backward: np.ndarray) -> BlocksToCut:
         first = texts.bounds.searchsorted(starts, side="right")
         inner = Extents(texts.bounds.searchsorted(starts + lengths) - first)
         ends = texts.bounds[runs(first, inner.lengths)] - starts.repeat(inner.lengths)

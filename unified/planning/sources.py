@@ -10,7 +10,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.planning.rows import Room, RowPlan, Share
+from unified.planning.rows import DealtDocuments, Room, RowPlan
 from unified.planning.text_request import TextRequest
 
 
@@ -44,10 +44,10 @@ class TextSource(Protocol):
         """Kinds of spans that are annotated."""
         ...
 
-    def plan(self, room: Room, seed: int, epoch: int, share: Share | None = None) -> RowPlan:
-        """Which texts exist, and which rows of ``room`` they share, or that each has one of its own.
+    def blocks(self, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
+        """Which blocks or pairs exist, and which rows of ``room`` they share, or that each has one of its own.
 
-        ``share`` are the documents to take; None for all, and always None for pairs.
+        ``dealt`` are the documents to take; None for all, and always None for pairs.
         """
         ...
 

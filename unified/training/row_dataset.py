@@ -18,18 +18,18 @@ from unified.objectives.contract import Objective, Supply
 from unified.objectives.mixture import Mixture
 from unified.planning.documents import DocumentTexts
 from unified.planning.planners import BLOCKS, Blocks, Planner, TextPlan, deal
-from unified.planning.rows import Room, Share, group_rows, pack_windows
+from unified.planning.rows import DealtDocuments, Room, group_rows, pack_windows
 from unified.planning.sources import TextSource
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _PlannedTogether:
     """The objectives of a mixture whose texts are planned together.
 
     Attributes:
         numbers: int64 (K,), which objectives of the whole mixture they are.
         mixture: those alone.
-        weight: their part of the whole mixture.
+        weight: of them all in the whole mixture.
     """
 
     planner: Planner[DocumentTexts]
@@ -41,7 +41,7 @@ class _Kind:
     @classmethod
     def of(
         cls, planner: Planner[DocumentTexts], mixture: Mixture, numbers: list[int], row_length: int, packed: bool
-    ) -> _Kind:
+    ) -> _PlannedTogether:
         own = Mixture(
             tuple(mixture.objectives[n] for n in numbers),
             tuple(mixture.ratios[n] for n in numbers),
@@ -65,10 +65,10 @@ class _Kind:
             if problem:
                 raise UnifiedError(f"objective {name}: {problem}")
 
-    def plan(self, texts: TextSource, seed: int, epoch: int, share: Share | None) -> TextPlan:
+    def plan(self, texts: TextSource, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
         if isinstance(self.planner, Blocks):
-            return self.planner.plan(texts, self.room, seed, epoch, share)
-        return self.planner.plan(_documents(texts), self.room, seed, epoch, share)
+            return self.planner.plan(texts, self.room, seed, epoch, dealt)
+        return self.planner.plan(_documents(texts), self.room, seed, epoch, dealt)
 
 
 class RowDataset:
@@ -90,11 +90,11 @@ class RowDataset:
 
     def __init__(self, texts: TextSource, mixture: Mixture, row_length: int, seed: int, packed: bool = True):
         self.texts, self.mixture, self.row_length, self.seed, self.packed = texts, mixture, row_length, seed, packed
-        self._kinds = _kinds_of(mixture, row_length, packed)
-        _check(texts, mixture, self._kinds, row_length, seed)
-        each_epoch = texts.plans_each_epoch or any(kind.planner.each_epoch for kind in self._kinds)
-        self._plans_each_epoch = each_epoch or len(self._kinds) > 1
-        self._plans: list[tuple[_Kind, TextPlan]] = []
+        self._planned = _planned_together(mixture, row_length, packed)
+        _check(texts, mixture, self._planned, row_length, seed)
+        each_epoch = texts.plans_each_epoch or any(one.planner.each_epoch for one in self._planned)
+        self._plans_each_epoch = each_epoch or len(self._planned) > 1
+        self._plans: list[tuple[_PlannedTogether, TextPlan]] = []
         self.epoch = -1
         self.set_epoch(1)
         self._check_first_examples()
@@ -104,9 +104,7 @@ class RowDataset:
         if epoch == self.epoch:
             return
         if not self._plans or self._plans_each_epoch:
-            self._plans = [
-                (kind, kind.plan(self.texts, self.seed, epoch, share)) for kind, share in self._shares(epoch)
-            ]
+            self._plans = [(one, one.plan(self.texts, self.seed, epoch, dealt)) for one, dealt in self._dealt(epoch)]
         lengths = [plan.lengths for _, plan in self._plans]
         #: int64 (K + 1,), number of the first text of each plan, and the end.
         self._firsts = np.cumsum([0, *map(len, lengths)])
@@ -116,21 +114,21 @@ class RowDataset:
         self._members, self._offsets = self._rows(epoch)
         self.epoch = epoch
 
-    def _shares(self, epoch: int) -> list[tuple[_Kind, Share | None]]:
-        """The kinds of planning that have documents in ``epoch``, and which; None for all."""
-        if len(self._kinds) == 1:
-            return [(self._kinds[0], None)]
+    def _dealt(self, epoch: int) -> list[tuple[_PlannedTogether, DealtDocuments | None]]:
+        """What is planned in ``epoch`` and of which documents; None for all of them."""
+        if len(self._planned) == 1:
+            return [(self._planned[0], None)]
         rng = randomness.generator(self.seed, epoch, randomness.DEAL)
-        weights = tuple(kind.weight for kind in self._kinds)
+        weights = tuple(one.weight for one in self._planned)
         documents = _documents(self.texts)
-        shares = deal(documents.bounds, documents.document_starts, weights, self.row_length, rng)
-        return [(kind, share) for kind, share in zip(self._kinds, shares, strict=True) if share.wanted.any()]
+        dealt = deal(documents.bounds, documents.document_starts, weights, self.row_length, rng)
+        return [(one, own) for one, own in zip(self._planned, dealt, strict=True) if own.wanted.any()]
 
     def _drawn_objectives(self, epoch: int) -> np.ndarray:
         """The objective of each text, int16 (texts,)."""
         uniforms = randomness.generator(self.seed, epoch, randomness.OBJECTIVE).random(self._firsts[-1])
         parts = np.split(uniforms, self._firsts[1:-1])
-        drawn = [kind.numbers[kind.mixture.choose(part)] for (kind, _), part in zip(self._plans, parts, strict=True)]
+        drawn = [one.numbers[one.mixture.choose(part)] for (one, _), part in zip(self._plans, parts, strict=True)]
         return np.concatenate(drawn).astype(np.int16)
 
     def _example_lengths(self, lengths: np.ndarray) -> np.ndarray:
@@ -258,12 +256,12 @@ def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) ->
     return float(slope), int(np.ceil((own - slope * tokens).max() + slope))
 
 
-def _kinds_of(mixture: Mixture, row_length: int, packed: bool) -> list[_Kind]:
-    """The objectives by how their texts are planned, kinds in the order in which they are met."""
+def _planned_together(mixture: Mixture, row_length: int, packed: bool) -> list[_PlannedTogether]:
+    """The objectives by their planners, in the order in which these are met."""
     numbers: dict[Planner[DocumentTexts], list[int]] = {}
     for number, objective in enumerate(mixture.objectives):
         numbers.setdefault(objective.planner or BLOCKS, []).append(number)
-    return [_Kind.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
+    return [_PlannedTogether.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
 
 
 def _documents(texts: TextSource) -> DocumentTexts:
@@ -272,7 +270,7 @@ def _documents(texts: TextSource) -> DocumentTexts:
     return texts
 
 
-def _check(texts: TextSource, mixture: Mixture, kinds: list[_Kind], row_length: int, seed: int) -> None:
+def _check(texts: TextSource, mixture: Mixture, planned: list[_PlannedTogether], row_length: int, seed: int) -> None:
     names = ", ".join(mixture.names)
     if mixture.paired and not texts.paired:
         raise UnifiedError(f"{texts.name}: holds documents, but {names} needs source/target pairs")
@@ -285,7 +283,7 @@ def _check(texts: TextSource, mixture: Mixture, kinds: list[_Kind], row_length: 
                     f"{texts.name}: holds one document, but {name} wants second segments from other ones; "
                     "separate documents by empty lines, or switch next-sentence prediction off"
                 )
-    for kind in kinds:
-        kind.check(texts)
+    for one in planned:
+        one.check(texts)
     if not 0 <= seed < 2**64:
         raise UnifiedError(f"the seed must be a whole number from 0 to 2^64 - 1, got {seed}")

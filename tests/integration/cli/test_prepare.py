@@ -181,7 +181,7 @@ def test_surrogate_pairs_in_json_are_characters(tmp_path):
 
 
 def test_any_number_of_workers_makes_the_same_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
     text = write(tmp_path / "a.txt", raw_text(random_documents(400)))
     options = ["--valid-share", "0.2", "--tokenizer", "unigram", "--vocabulary-size", 60]
     for workers in (1, 2, 3):
@@ -195,7 +195,7 @@ def test_valid_share_divides_by_document_and_keeps_the_order(tmp_path, monkeypat
         [f"{i} {line}" for line in document] for i, document in enumerate(random_documents(1500, paragraphs=2))
     ]
     text, name = (json_lines(documents), "a.jsonl") if as_json else (raw_text(documents), "a.txt")
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 5000)
     path, found = write(tmp_path / name, text), []
     for seed in (1, 1, 2):
         destination = tmp_path / f"{len(found)}"

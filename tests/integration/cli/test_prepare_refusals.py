@@ -51,7 +51,7 @@ def test_bad_documents(tmp_path, capsys, name, content, message, workers):
 
 
 def test_line_numbers_of_errors_count_from_the_beginning_of_the_file(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 40)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 40)
     path = write(tmp_path / "a.jsonl", '{"text": "good line"}\n' * 76 + "bad\n")
     assert "a.jsonl, line 77: not JSON" in refusal(tmp_path, capsys, path)
     path = write(tmp_path / "a.txt", b"good line\n" * 76 + b"\xff\n")

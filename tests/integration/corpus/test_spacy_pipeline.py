@@ -189,7 +189,7 @@ def test_options_are_checked(tmp_path, capsys, options, message):
 
 @pytest.mark.parametrize("tokenizer", ["unigram", "wordpiece"])
 def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, monkeypatch, tokenizer, capsys):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
     documents = random_documents(120)
     text = write(tmp_path / "a.txt", raw_text(documents))
     options = ["--annotate", ",".join(KINDS), "--spacy", pipeline, "--spacy-code", CODE]
@@ -204,7 +204,7 @@ def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, monkeypat
 
 
 def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_too(tmp_path, pipeline, monkeypatch):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
     documents = list(enumerate(random_documents(120)))
     text = write(tmp_path / "a.txt", raw_text([document for _, document in documents]))
     options = ["--spacy", pipeline, "--spacy-code", CODE, "--tokenizer", "anna", "--vocabulary-size", 90]
@@ -223,7 +223,7 @@ def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_t
 
 
 def test_a_trained_pipeline_finds_the_same_in_any_number_of_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
     rng = np.random.default_rng(1)
     words = ["Paris", "Rome", "Oslo", "house", "runs", "in", "the", "old", "river", "sees"]
     documents = [[" ".join(rng.choice(words, size=rng.integers(3, 15))) for _ in range(4)] for _ in range(60)]

@@ -153,7 +153,7 @@ def test_every_parameter_of_a_model_steps_by_the_formula(name, decay_all, positi
         give_gradients(list(model.parameters()), step)
         for key, parameter in model.named_parameters():
             part, *rest = key.split(".")
-            layer = int(rest[1]) if rest[0] == "blocks" else 0
+            layer = int(rest[1]) if rest[0] == "layers" else 0
             own = rate * 0.75 ** (4 - 1 - layer) if part == "transformer" else rate
             decay = 0.1
             if key.startswith("heads.task.") and head_lr:
@@ -170,7 +170,7 @@ def test_every_parameter_of_a_model_steps_by_the_formula(name, decay_all, positi
         assert parameter.detach().flatten().tolist() == pytest.approx(values[key], rel=1e-5, abs=1e-6), key
     decays = {0.1, 0.3 if head_lr else 0.1, *([] if decay_all else [0.0])}
     assert {decay for *_, decay in seen} == decays
-    assert {(part, first, layer) for part, first, layer, _ in seen} > {("transformer", "blocks", n) for n in range(4)}
+    assert {(part, first, layer) for part, first, layer, _ in seen} > {("transformer", "layers", n) for n in range(4)}
     assert {(part, rest) for part, rest, *_ in seen if part != "transformer"} == {("heads", "task"), ("heads", "token")}
 
 

@@ -147,7 +147,7 @@ def spans_in(prefix, kind):
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
 def test_files_hold_the_spans_of_each_item(tmp_path, monkeypatch, tokenizer):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
     documents = random_documents(150)
     documents[3][0] = "\u200b"  # WordPiece has no token for it, and the paragraph is left out
     text = write(tmp_path / "a.txt", raw_text(documents))
@@ -169,7 +169,7 @@ def test_files_hold_the_spans_of_each_item(tmp_path, monkeypatch, tokenizer):
 
 
 def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
     text = write(tmp_path / "a.txt", raw_text(random_documents(200)))
     for workers in (1, 2, 3):
         prepare(settings_of(text, share=0.2), tmp_path / str(workers), workers)
@@ -186,7 +186,7 @@ def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, mo
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys, workers):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
     text = write(tmp_path / "a.txt", raw_text(random_documents(350)))
     (tmp_path / "one").mkdir()
     prepare(settings_of(text, log=str(tmp_path / "all")), tmp_path / "one" / "data")
@@ -303,7 +303,7 @@ def test_spans_of_every_block_are_those_within_it(tmp_path):
 def test_spans_of_both_segments(tmp_path, objective):
     rng = np.random.default_rng(1)
     texts, _, spans = annotated_texts(tmp_path, rng)
-    plan = texts.plan(Room(64, 61, 3, True), 1, 1)
+    plan = texts.blocks(Room(64, 61, 3, True), 1, 1)
     seen = []
     for start, length in zip(plan.starts.tolist(), plan.lengths.tolist(), strict=True):
         for _ in range(5):

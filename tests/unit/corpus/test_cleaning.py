@@ -333,7 +333,7 @@ def cleaned_by(rules, documents):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, monkeypatch, as_json):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 900)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 900)
     rng = np.random.default_rng(4)
     lines = iter(random_lines(5000, seed=5))
     documents = [[*itertools.islice(lines, rng.integers(1, 9))] for _ in range(250)]
@@ -430,26 +430,26 @@ def test_pairs_wrong_numbers_and_a_missing_library_are_refused(tmp_path, capsys,
 # Chunks of whole documents
 
 
-def test_whole_documents_are_the_documents_wherever_blocks_are_cut(tmp_path, monkeypatch):
+def test_whole_documents_are_the_documents_wherever_chunks_are_cut(tmp_path, monkeypatch):
     for trial in range(40):
         rng = np.random.default_rng(trial)
         lines = [rng.choice(["", "  ", "a", "bb é"], p=[0.2, 0.1, 0.4, 0.3]) for _ in range(rng.integers(1, 40))]
         text = "\n".join(lines) + rng.choice(["", "\n", "\n\n"])
         paths = (write(tmp_path / "a.txt", text), write(tmp_path / "b.jsonl", '{"text": "x\\ny"}\n\n{"text": "z"}\n'))
         corpus = DocumentCorpus((*paths, paths[0]))
-        monkeypatch.setattr(text_files, "BLOCK_BYTES", 1 << 20)
+        monkeypatch.setattr(text_files, "CHUNK_BYTES", 1 << 20)
         expected = [document for chunk in corpus.chunks() for document in chunk.documents()]
         for size in (1, 3, 17, 1 << 20):
-            monkeypatch.setattr(text_files, "BLOCK_BYTES", size)
+            monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
             chunks = list(corpus.chunks(whole_documents=True))
             assert [document for chunk in chunks for document in chunk.documents()] == expected
             assert sum(chunk.size for chunk in chunks) == sum(Path(path).stat().st_size for path in corpus.paths)
-            raw = [chunk.block for chunk in chunks if chunk.block.path == paths[0]]
-            assert [line for block in raw for line in block.lines] == text.removesuffix("\n").split("\n") * 2
+            raw = [chunk.raw for chunk in chunks if chunk.raw.path == paths[0]]
+            assert [line for chunk in raw for line in chunk.lines] == text.removesuffix("\n").split("\n") * 2
 
 
 def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 50)
     monkeypatch.setattr(readers, "LONGEST_DOCUMENT_BYTES", 1 << 20)
     path = write(tmp_path / "a.txt", "short\n\n" + "many words without an end\n" * 50_000)
     assert run(path, "--clean", "urls", "--output", tmp_path / "data") == 2

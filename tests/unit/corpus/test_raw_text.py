@@ -87,7 +87,7 @@ def test_tables_are_known_by_their_names(tmp_path, capsys, name):
 )
 def test_what_is_no_text_is_named(tmp_path, content, message):
     with pytest.raises(UnifiedError, match=message):
-        list(RawTextReader(write(tmp_path / "a.txt", content)).blocks())
+        list(RawTextReader(write(tmp_path / "a.txt", content)).chunks())
 
 
 def test_wherever_raw_text_is_read(tmp_path, capsys):

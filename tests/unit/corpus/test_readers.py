@@ -1,4 +1,4 @@
-"""Reading of corpora: documents, pairs and compression, wherever the blocks are cut."""
+"""Reading of corpora: documents, pairs and compression, wherever the chunks are cut."""
 
 import gzip
 import lzma
@@ -21,7 +21,7 @@ def read_documents(paths):
     return [documents[number] for number in sorted(documents)]
 
 
-def test_blocks_cut_anywhere_give_the_same_documents(tmp_path, monkeypatch):
+def test_chunks_cut_anywhere_give_the_same_documents(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     for trial in range(60):
         lines = [rng.choice(["", "  ", "\t", "a", "bb é", "c\u2028c", "d\x0cd"]) for _ in range(rng.integers(1, 30))]
@@ -35,7 +35,7 @@ def test_blocks_cut_anywhere_give_the_same_documents(tmp_path, monkeypatch):
             inside = bool(line.strip())
         paths = [write(tmp_path / "a.txt", text)] * 2  # a file ends its last document
         for size in (1, 2, 5, 1 << 20):
-            monkeypatch.setattr(text_files, "BLOCK_BYTES", size)
+            monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
             assert read_documents(paths) == expected * 2, (trial, size)
 
 
@@ -53,7 +53,7 @@ def test_json_documents_split_their_text_at_newlines(tmp_path):
     assert read_documents([write(tmp_path / "a.jsonl", content)]) == [["a", "b", " c"], ["d"]]
 
 
-def test_parallel_files_stay_parallel_however_blocks_are_cut(tmp_path, monkeypatch):
+def test_parallel_files_stay_parallel_however_chunks_are_cut(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     sources = ["s" * rng.integers(0, 9) + str(i) for i in range(200)]
     targets = ["é" * rng.integers(0, 30) + str(i) for i in range(200)]
@@ -62,7 +62,7 @@ def test_parallel_files_stay_parallel_however_blocks_are_cut(tmp_path, monkeypat
         (write(tmp_path / "b", "\n".join(targets) + "\n"), write(tmp_path / "d", "X\nY")),
     )
     for size in (1, 10, 1 << 20):
-        monkeypatch.setattr(text_files, "BLOCK_BYTES", size)
+        monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
         pairs = [pair for chunk in corpus.chunks() for pair in chunk.pairs()]
         expected = zip(range(202), [*sources, "x", "y"], [*targets, "X", "Y"], strict=True)
         assert pairs == list(expected)

@@ -175,7 +175,7 @@ def test_blocks_of_growing_examples_fill_rows_and_cover_every_token_once(tmp_pat
     documents = numbered_documents(random_sizes(rng, 90, 9, 11))
     texts = DocumentTexts(write_documents(tmp_path / "text", documents), SPECIAL)
     row, special = 96, 5
-    plan = texts.plan(Room(row, row, special, packed, slope), 1, 1)
+    plan = texts.blocks(Room(row, row, special, packed, slope), 1, 1)
     order = np.argsort(plan.starts)
     stops = plan.starts + plan.lengths
     assert plan.starts[order][0] == 0 and stops[order][-1] == texts.bounds[-1]

@@ -12,7 +12,7 @@ from tests.support.rates import assert_probabilities, assert_rate, assert_same_d
 from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified.planning.documents import DocumentTexts
 from unified.planning.instances import Instances, truncated
-from unified.planning.rows import Room, Share
+from unified.planning.rows import DealtDocuments, Room
 
 LONGEST = 40
 
@@ -57,9 +57,9 @@ def places_of(sizes):
     return SimpleNamespace(bounds=bounds, document_starts=starts, document_count=len(sizes))
 
 
-def planned(texts, longest=LONGEST, seed=1, epoch=1, share=None, **settings):
+def planned(texts, longest=LONGEST, seed=1, epoch=1, dealt=None, **settings):
     room = Room(row_length=longest + 3, longest=longest, overhead=3, packed=True)
-    return Instances(**settings).plan(texts, room, seed, epoch, share)
+    return Instances(**settings).plan(texts, room, seed, epoch, dealt)
 
 
 def by_document(texts, plan):
@@ -246,7 +246,7 @@ def test_a_share_of_the_documents():
     sizes = random_sizes(np.random.default_rng(1), 40, 10, 12)
     texts = places_of(sizes)
     wanted = np.random.default_rng(2).random(40) < 0.3
-    plan = planned(texts, share=Share(texts.document_starts, wanted))
+    plan = planned(texts, dealt=DealtDocuments(texts.document_starts, wanted))
     own = by_document(texts, plan)
     assert [len(own[number]) > 0 for number in range(40)] == wanted.tolist()
     # Second segments may come from anywhere.

@@ -60,9 +60,9 @@ def test_documents_are_dealt_by_weight():
     totals, weights = np.array([sum(d) for d in sizes]), (0.5, 0.2, 0.3)
     hits = np.zeros((3, 50), dtype=int)
     for seed in range(2000):
-        shares = deal(at.bounds, at.starts, weights, 512, np.random.default_rng(seed))
-        dealt = np.stack([share.wanted for share in shares])
-        assert (dealt.sum(0) == 1).all() and all(np.array_equal(s.document_starts, at.starts) for s in shares)
+        dealt_out = deal(at.bounds, at.starts, weights, 512, np.random.default_rng(seed))
+        dealt = np.stack([one.wanted for one in dealt_out])
+        assert (dealt.sum(0) == 1).all() and all(np.array_equal(s.document_starts, at.starts) for s in dealt_out)
         assert (abs(dealt @ totals - np.array(weights) * totals.sum()) <= totals.max()).all()
         hits += dealt
     for kind, weight in enumerate(weights):
@@ -73,15 +73,15 @@ def test_documents_are_dealt_by_weight():
 @pytest.mark.parametrize("row_length, limit", [(64, 64 * 64), (128, 200_600 // 32), (8000, 8000)])
 def test_long_documents_are_dealt_in_parts(row_length, limit):
     at = places([[20] * 5000, [20] * 30, [20] * 5000])
-    shares = deal(at.bounds, at.starts, (0.5, 0.5), row_length, np.random.default_rng(0))
-    starts = shares[0].document_starts
+    dealt_out = deal(at.bounds, at.starts, (0.5, 0.5), row_length, np.random.default_rng(0))
+    starts = dealt_out[0].document_starts
     assert set(at.starts.tolist()) <= set(starts.tolist())
     parts = np.diff(at.bounds[starts])
     assert len(parts) == 1 + 2 * (100_000 // limit)
     assert parts.max() <= 2 * limit and sorted(parts.tolist())[1] >= limit - 20
-    for share in shares:
-        assert abs(parts[share.wanted].sum() - 100_300) <= parts.max()
-        assert share.wanted[starts[:-1] < 5000].any() and share.wanted[starts[:-1] >= 5030].any()
+    for one in dealt_out:
+        assert abs(parts[one.wanted].sum() - 100_300) <= parts.max()
+        assert one.wanted[starts[:-1] < 5000].any() and one.wanted[starts[:-1] >= 5030].any()
 
 
 MIXED = "bert:1,seq2seq:1,spanbert:1"

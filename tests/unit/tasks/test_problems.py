@@ -85,7 +85,7 @@ def test_prepare(tmp_path, capsys):
     assert re.search(SAYS.format("text") + "; nothing behind line 40 was read", said) and said.count("no field") == 1
     assert run(path, "--source-field", "article", "--target-field", "body", "--output", tmp_path / "data") == 2
     assert re.search(SAYS.format("article"), message(capsys))
-    # A single bad line among good ones is named alone, and lines behind its block are not read.
+    # A single bad line among good ones is named alone, and lines behind its chunk are not read.
     good = [{"text": "a b"}] * 3
     path = jsonl(tmp_path / "in.jsonl", [*good, {"body": 1}, *good])
     assert run(path, "--output", tmp_path / "data") == 2

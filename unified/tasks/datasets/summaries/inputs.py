@@ -11,13 +11,13 @@ from typing import Any
 
 from unified.corpus.readers import PairChunk, ParallelCorpus, is_json
 from unified.errors import UnifiedError, first_few
-from unified.files.text_files import Block, LineReader, require_file
+from unified.files.text_files import Chunk, LineReader, require_file
 from unified.tasks.datasets.summaries.formats import FORMATS, Format, SummaryPair
 
 _FILES_AT_ONCE = 256
 
 #: Lines of JSON, lines of two text files, or files of one pair each.
-Chunk = Block | PairChunk | tuple[Path, ...]
+InputChunk = Chunk | PairChunk | tuple[Path, ...]
 #: Where a row is, its bytes, and what makes a pair of it or raises UnifiedError.
 Row = tuple[str, int, Callable[[], SummaryPair]]
 
@@ -60,7 +60,7 @@ class Inputs:
     def are_folders(self) -> bool:
         return all(Path(path).is_dir() for path in self.paths)
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[InputChunk]:
         """
         Raises:
             UnifiedError: two text files differ in their number of lines, or files of the list are not there.
@@ -70,14 +70,14 @@ class Inputs:
             yield from (tuple(files[i : i + _FILES_AT_ONCE]) for i in range(0, len(files), _FILES_AT_ONCE))
         elif is_json(self.paths[0]):
             for path in self.paths:
-                yield from LineReader(path).blocks()
+                yield from LineReader(path).chunks()
         else:
             yield from ParallelCorpus(self.paths[:1], self.paths[1:]).chunks()
 
-    def rows(self, chunk: Chunk) -> Iterator[Row]:
+    def rows(self, chunk: InputChunk) -> Iterator[Row]:
         """The rows of a chunk; blank lines of JSON are none."""
         # __post_init__ has refused files of a form that the data set does not have.
-        if isinstance(chunk, Block):
+        if isinstance(chunk, Chunk):
             assert self.form.row is not None
             for number, line in enumerate(chunk.lines, chunk.first_line):
                 if line.strip():
@@ -97,8 +97,8 @@ class Inputs:
         if self.chosen is None:
             return list(found.values())
         names = {}
-        for block in LineReader(self.chosen).blocks():
-            for number, entry in enumerate(block.lines, block.first_line):
+        for chunk in LineReader(self.chosen).chunks():
+            for number, entry in enumerate(chunk.lines, chunk.first_line):
                 if entry.strip():
                     names[self.form.stem(entry) + self.form.suffix] = f"{self.chosen}, line {number}"
         missing = [f"{place}: no file {name}" for name, place in names.items() if name not in found]

@@ -14,7 +14,7 @@ from unified.errors import Problems, UnifiedError
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.summaries.formats import SummaryPair
-from unified.tasks.datasets.summaries.inputs import Chunk, Inputs
+from unified.tasks.datasets.summaries.inputs import InputChunk, Inputs
 from unified.tasks.datasets.summaries.oracles import ORACLES
 
 
@@ -77,7 +77,7 @@ class PairConverter:
         if self.oracle is not None and self.oracle not in ORACLES:
             raise UnifiedError(f"--oracle {self.oracle}: known are {', '.join(ORACLES)}")
 
-    def __call__(self, chunk: Chunk) -> Converted:
+    def __call__(self, chunk: InputChunk) -> Converted:
         done = Converted()
         for place, size, read in self.inputs.rows(chunk):
             done.size += size
