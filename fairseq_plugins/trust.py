@@ -26,16 +26,20 @@ from unified.runtime.processes import guarded_children
 _given: ContextVar[Mapping[str, object] | None] = ContextVar("given", default=None)
 
 
-def objectives_are_given() -> bool:
-    """Whether the objectives of a checkpoint's task are those of the command line."""
-    return "objectives" in (_given.get() or {})
+def is_given(option: str) -> bool:
+    """Whether the command line says what an option is, in place of the checkpoint.
+
+    Args:
+        option: its name as fairseq stores it, such as ``objectives``.
+    """
+    return option in (_given.get() or {})
 
 
 def check_model(cfg: Settings) -> None:
     """Refuse the settings of a model in a checkpoint where it is one of fairseq's own, or names a module to import."""
     _check("model", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}, cfg)
     backend = str(_settings(cfg).get("attention_backend"))
-    if is_import_path(backend) and "attention_backend" not in (_given.get() or {}):
+    if is_import_path(backend) and not is_given("attention_backend"):
         raise UnifiedError(
             f"the checkpoint names the attention backend {backend} of another library, and no checkpoint chooses what "
             "is imported; where you trust it, name it yourself: --model-overrides \"{'attention_backend': '...'}\""

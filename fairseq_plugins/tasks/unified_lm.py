@@ -31,7 +31,7 @@ from fairseq_plugins.official_scores import OfficialScores, task_of_writing
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
-from fairseq_plugins.trust import objectives_are_given
+from fairseq_plugins.trust import is_given
 from unified.data.annotations import Annotations
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
@@ -75,7 +75,7 @@ class UnifiedLMTask(DictionaryTask):
         paths = utils.split_paths(cfg.data)
         of_checkpoint = kwargs.get("from_checkpoint", False)
         folders = [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths]
-        task = cls(cfg, folders, own_classes=not of_checkpoint or objectives_are_given())
+        task = cls(cfg, folders, own_classes=not of_checkpoint or is_given("objectives"))
         task.of_checkpoint = of_checkpoint
         task._check(cfg)
         return task

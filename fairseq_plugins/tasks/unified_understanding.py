@@ -21,6 +21,7 @@ from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, Train
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.scores import Predictions
 from fairseq_plugins.task import DictionaryTask
+from fairseq_plugins.trust import is_given
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
@@ -46,10 +47,10 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
     head: str = field(
         default="classification",
         metadata={
-            "help": f"what is learnt: {', '.join(sorted(TASK_HEADS))}; with settings in parentheses where they differ "
-            "from the defaults, such as 'classification(dropout=0.05)'; labels are those in train.jsonl where none "
-            "are set; several tasks at once as 'name=head(setting=value):weight, …', the weight being how often an "
-            "epoch reads the task's items"
+            "help": f"what is learnt: {', '.join(sorted(TASK_HEADS))}, or package.module:Class; with settings in "
+            "parentheses where they differ from the defaults, such as 'classification(dropout=0.05)'; labels are those "
+            "in train.jsonl where none are set; several tasks at once as 'name=head(setting=value):weight, …', the "
+            "weight being how often an epoch reads the task's items"
         },
     )
     tokens_per_sample: int = field(
@@ -92,8 +93,10 @@ class UnifiedUnderstandingTask(DictionaryTask):
             raise UnifiedError(f"{folder}: no such data folder")
         if cfg.max_valid_steps:
             raise UnifiedError("--max-valid-steps: scores are of all items of a split; leave it out")
-        task = cls(cfg, Vocabulary.load(folder / "dict.txt"), parse_heads(cfg.head))
-        task.of_checkpoint = kwargs.get("from_checkpoint", False)
+        of_checkpoint = kwargs.get("from_checkpoint", False)
+        heads = parse_heads(cfg.head, own_classes=not of_checkpoint or is_given("head"))
+        task = cls(cfg, Vocabulary.load(folder / "dict.txt"), heads)
+        task.of_checkpoint = of_checkpoint
         return task
 
     def _check_metric(self, metric: str, maximize: bool) -> None:

@@ -31,6 +31,7 @@ from unified.tasks.datasets import (
     wnut17,
 )
 from unified.tasks.groups import TaskGroup
+from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.registry import TASK_HEADS, parse_head
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
@@ -67,8 +68,10 @@ GROUPS: dict[str, TaskGroup] = {group.name: group for group in mrqa.GROUPS}
 def task_named(name: str) -> Task | WritingTask:
     """The entry of a task, or of a head, whose data are then ``train.jsonl`` and ``valid.jsonl`` in its own format.
 
+    A head of another package, named here or by its task, is registered (:func:`unified.tasks.heads.register`).
+
     Args:
-        name: of a task or of a head, or ``package.module:NAME`` for a task of your own.
+        name: of a task or of a head, or ``package.module:NAME`` for one of your own.
 
     Raises:
         UnifiedError: there is none.
@@ -81,8 +84,8 @@ def task_named(name: str) -> Task | WritingTask:
     head = name.partition("(")[0]
     if head in TASK_HEADS:
         return Task(head, name, partial(_read_items, head))
-    if is_import_path(name):
-        return _own_task(name)
+    if is_import_path(head):
+        return _own_task(name, head)
     known = [*TASKS, *GROUPS, *TASK_HEADS]
     listed = f"{', '.join(known)}, and any package.module:NAME"
     raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {listed}")
@@ -105,14 +108,19 @@ def with_changes(training: Training, **changes: Any) -> Training:
     return replace(training, **{name: value for name, value in changes.items() if value is not None})
 
 
-def _own_task(path: str) -> Task | WritingTask:
+def _own_task(name: str, path: str) -> Task | WritingTask:
     def refusal(problem: str) -> UnifiedError:
         return UnifiedError(f"task {path}: {problem}")
 
-    task = imported(path, refusal)
-    if not isinstance(task, Task | WritingTask):
-        raise refusal("the module has no Task or WritingTask of that name")
-    return task
+    own = imported(path, refusal)
+    if isinstance(own, type) and issubclass(own, Understanding):
+        head = parse_head(name).kind.name
+        return Task(head, name, partial(_read_items, head))
+    if name != path or not isinstance(own, Task | WritingTask):
+        raise refusal("the module has no Task, WritingTask or head of that name")
+    if isinstance(own, Task):
+        parse_head(own.head)
+    return own
 
 
 def _read_items(head: str, folder: Path) -> dict[str, Sequence[Any]]:

@@ -28,7 +28,10 @@ def restore_tasks(
     tasks: dict[str, Understanding[Any]] = {}
     for name, kept in heads_of(content).items():
         if kept.get("head") not in TASK_HEADS:
-            raise UnifiedError(f"{path}: has a head {kept.get('head')!r}; known are {', '.join(TASK_HEADS)}")
+            raise UnifiedError(
+                f"{path}: has a head {kept.get('head')!r}; known are {', '.join(TASK_HEADS)}; name a head of your own "
+                "by its import path, or give its class to unified.tasks.heads.register first"
+            )
         tasks[name] = TASK_HEADS[kept["head"]](**kept["settings"])
     model = UnifiedModel.for_tasks(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
     load_parameters(model, trained.parameters, unused_allowed_prefixes=[TOKEN_HEAD])

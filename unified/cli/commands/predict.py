@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from unified.inference.trained_model import TrainedModel
     from unified.tasks.heads.span import SpanAnswers
     from unified.tasks.prediction import Predictor
+    from unified.tasks.settings import Task
     from unified.tasks.thresholds import Threshold
-    from unified.tasks.writing import Writer
+    from unified.tasks.writing import Writer, WritingTask
 
 #: What to do with predictions of another run.
 _REMOVE = "remove it, or give another --output"
@@ -73,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from unified.runtime.devices import usable_device
+    from unified.tasks.catalogue import task_named
     from unified.tasks.loading import load
     from unified.tasks.prediction import cut_note
 
@@ -81,8 +83,9 @@ def run(args: argparse.Namespace) -> int:
     device = usable_device(args.device, "--device")
     pipeline = entity_source(args)
     annotator = None if pipeline is None else pipeline.load()
+    task = task_named(args.task)  # before the checkpoint is read: a head of one's own is known from now on
     handle = load(*args.model, device=device, annotator=annotator)
-    predictor = replace(_predictor(args, handle), ahead=args.ahead)
+    predictor = replace(_predictor(args, task, handle), ahead=args.ahead)
     source = Path(args.input)
     if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
         _check(source, predictor)
@@ -98,9 +101,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _predictor(args: argparse.Namespace, handle: TrainedModel) -> Predictor | Writer:
+def _predictor(args: argparse.Namespace, task: Task | WritingTask, handle: TrainedModel) -> Predictor | Writer:
     """What answers, or writes."""
-    from unified.tasks.catalogue import task_named
     from unified.tasks.heads import parse_head
     from unified.tasks.loading import require_language_model, require_task_model
     from unified.tasks.several import head_name
@@ -108,7 +110,6 @@ def _predictor(args: argparse.Namespace, handle: TrainedModel) -> Predictor | Wr
     from unified.tasks.writing import Writer, WritingTask
 
     threshold = None if args.threshold is None else parse_threshold(args.threshold)
-    task = task_named(args.task)
     if isinstance(task, WritingTask):
         if args.head:
             raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")

@@ -4,7 +4,7 @@ from unified.tasks.heads.base import Encoded, Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
 from unified.tasks.heads.coreference import Coreference
-from unified.tasks.heads.registry import TASK_HEADS, HeadEntry, parse_head, parse_heads
+from unified.tasks.heads.registry import TASK_HEADS, HeadEntry, parse_head, parse_heads, register
 from unified.tasks.heads.relation import Relation
 from unified.tasks.heads.tagging import Tagging
 
@@ -21,4 +21,5 @@ __all__ = [
     "Understanding",
     "parse_head",
     "parse_heads",
+    "register",
 ]

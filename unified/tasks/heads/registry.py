@@ -1,9 +1,9 @@
-"""The list of tasks by the name of their head, and lists of heads from text."""
+"""The forms of fine-tuning that ``--head`` knows, and lists of them from text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from unified.data.targets import PREDICTION_HEADS
 from unified.errors import UnifiedError
-from unified.notation import Entry, check_settings, nearest, parse_entries, require_distinct
+from unified.notation import Entry, check_settings, imported, is_import_path, nearest, parse_entries, require_distinct
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
@@ -21,7 +21,8 @@ from unified.tasks.heads.relation import Relation
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.heads.tagging import Tagging
 
-#: Every task of understanding. A new one is a class and its name here.
+#: Every head of fine-tuning by its name. One that joins the library is a class in this package and its name here; one
+#: of another package needs no entry, it is named by its import path (docs/how-to/extending.md).
 TASK_HEADS: dict[str, type[Understanding[Any]]] = {
     kind.name: kind for kind in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
 }
@@ -47,13 +48,29 @@ class HeadEntry:
     weight: float = 1.0
 
 
-def parse_heads(text: str) -> tuple[HeadEntry, ...]:
+def register(head: type[Understanding[Any]]) -> None:
+    """Add a head of another package to :data:`TASK_HEADS`, so that checkpoints that were trained with it can be loaded.
+
+    Raises:
+        UnifiedError: another head has its name.
+    """
+    if TASK_HEADS.get(head.name, head) is not head:
+        raise UnifiedError(f"{head.__name__}: another head is called {head.name!r}; change its name")
+    TASK_HEADS[head.name] = head
+
+
+def parse_heads(text: str, own_classes: bool = True) -> tuple[HeadEntry, ...]:
     """Read a list of heads in the notation of :mod:`unified.notation`.
+
+    A kind is a name of :data:`TASK_HEADS` or ``package.module:Class``, which is imported and registered.
+
+    Args:
+        own_classes: whether ``package.module:Class`` may be imported. Not where the text comes from a checkpoint.
 
     Raises:
         UnifiedError: names the entry and what is wrong with it.
     """
-    entries = tuple(map(_head, parse_entries(text, "head", TASK_HEADS)))
+    entries = tuple(_head(entry, own_classes) for entry in parse_entries(text, "head", TASK_HEADS, classes=True))
     if not entries:
         raise UnifiedError(f"the list of heads is empty; the heads are {', '.join(TASK_HEADS)}")
     require_distinct("head", [entry.name for entry in entries])
@@ -68,19 +85,33 @@ def parse_head(text: str) -> HeadEntry:
     return entries[0]
 
 
-def _head(entry: Entry) -> HeadEntry:
-    if entry.kind not in TASK_HEADS:
-        raise entry.refusal(
-            f"no head {entry.kind!r}{nearest(entry.kind, TASK_HEADS)}; known are {', '.join(TASK_HEADS)}"
-        )
-    kind, settings = TASK_HEADS[entry.kind], entry.settings
+def _head(entry: Entry, own_classes: bool) -> HeadEntry:
+    kind, settings = _class(entry, own_classes), entry.settings
     check_settings(kind, entry.kind, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
-    name = entry.name or entry.kind
+    name = entry.name or kind.name
     if name in dir(nn.ModuleDict()):
         raise entry.refusal(f"the name {name} is torch's; take another")
     if name in PREDICTION_HEADS:
         raise entry.refusal(f"the name {name} is that of a head of language modelling; take another")
     return HeadEntry(name, kind, partial(_task, kind, settings), entry.weight)
+
+
+def _class(entry: Entry, own_classes: bool) -> type[Understanding[Any]]:
+    if entry.kind in TASK_HEADS:
+        return TASK_HEADS[entry.kind]
+    if not is_import_path(entry.kind):
+        known = f"{', '.join(TASK_HEADS)}, and any package.module:Class"
+        raise entry.refusal(f"no head {entry.kind!r}{nearest(entry.kind, TASK_HEADS)}; known are {known}")
+    if not own_classes:
+        raise entry.refusal(
+            "the checkpoint names a class of another library, and no checkpoint chooses what is imported; where you "
+            "trust it, name it yourself: --task unified_understanding --head '...'",
+        )
+    own = imported(entry.kind, entry.refusal)
+    if not isinstance(own, type) or not issubclass(own, Understanding) or not is_dataclass(own):
+        raise entry.refusal("the module has no dataclass of that name that is an Understanding of unified.tasks.heads")
+    register(own)
+    return own
 
 
 def _task(kind: type[Understanding[Any]], settings: dict[str, Any], items: Sequence[Item]) -> Understanding[Any]:
