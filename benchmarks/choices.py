@@ -100,8 +100,8 @@ def linear_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]
 def last_layer_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
     whole = our_model(SIZES[arguments.size], 0.0)
 
-    def hidden(batch: Batch, memory: None, places: torch.Tensor) -> torch.Tensor:
-        return UnifiedModel.hidden(whole, batch, memory).flatten(0, 1)[places]
+    def hidden(batch: Batch, memory: None, output_indices: torch.Tensor) -> torch.Tensor:
+        return UnifiedModel.hidden(whole, batch, memory).flatten(0, 1)[output_indices]
 
     whole.hidden = hidden
     batch = batch_of(rows_of("unmasked", arguments.rows, arguments.length))

@@ -87,8 +87,8 @@ def wrong_pairs(mask: AttentionMask) -> int:
     for counts, indices, full in tables:
         for b, h, i in torch.cartesian_prod(*map(torch.arange, counts.shape)).tolist():
             for j in indices[b, h, i, : counts[b, h, i]].tolist():
-                place = (b, slice(i * rows, (i + 1) * rows), slice(j * columns, (j + 1) * columns))
-                shown[place] = True if full else dense[place]
+                tile = (b, slice(i * rows, (i + 1) * rows), slice(j * columns, (j + 1) * columns))
+                shown[tile] = True if full else dense[tile]
     return int((shown != dense).sum())
 
 

@@ -6,8 +6,8 @@ Every point of a curve is a line, with ``at`` saying how much there is of what i
 
 - Row length: the same number of tokens in documents of ``--document``, packed into rows of growing length. Seconds and
   megabytes of a step should not change; the bars say by how much the longest rows may exceed the shortest.
-- Vocabulary: scores are computed of the predicted places only (15 %). The bar compares what the entries add to the
-  seconds of a step with what they would add were every place scored.
+- Vocabulary: scores are computed of the predicted tokens only (15 %). The bar compares what the entries add to the
+  seconds of a step with what they would add were every token scored.
 - Beam: bytes of the source cache, which all hypotheses of a sentence share, and seconds of decoding. The bar says that
   the bytes do not change.
 """
@@ -48,7 +48,7 @@ def step_of_row(row: int, arguments: argparse.Namespace) -> Call:
 
 
 def step_of_vocabulary(entries: int, arguments: argparse.Namespace, share: float = PREDICTED) -> Call:
-    """A step that predicts ``share`` of the places of rows of 512."""
+    """A step that predicts ``share`` of the tokens of rows of 512."""
     rng = np.random.default_rng(0)
     whole = example(masks.bidirectional(512), rng)
     whole = replace(whole, tokens=rng.integers(10, entries, 512))
@@ -89,15 +89,15 @@ def by_vocabulary(arguments: argparse.Namespace) -> None:
     wanted = {name: getattr(arguments, name) for name in ("size", "tokens")}
     entries, name, axis = sorted(arguments.vocabularies), "growth with the vocabulary", "entries"
     calls = {size: step_of_vocabulary(size, arguments) for size in entries}
-    all_places = {-size: step_of_vocabulary(size, arguments, 1.0) for size in (entries[0], entries[-1])}
-    seconds = take_turns(calls | all_places, arguments.rounds)
+    all_tokens = {-size: step_of_vocabulary(size, arguments, 1.0) for size in (entries[0], entries[-1])}
+    seconds = take_turns(calls | all_tokens, arguments.rounds)
     curve(f"{name}: seconds", axis, wanted, {size: seconds[size] for size in entries}, "seconds")
     memory = {size: [in_own_process(megabytes_of, step_of_vocabulary, size, arguments)] for size in entries}
     curve(f"{name}: megabytes", axis, wanted, memory, "megabytes")
     added = {sign: statistics.median(seconds[sign * entries[-1]]) - statistics.median(seconds[sign * entries[0]])
              for sign in (1, -1)}  # fmt: skip
     values = [added[1] / added[-1]]
-    report(f"{name}: predicted places / all places", wanted, values, 0.5, at_most=True, added_seconds=added[1])
+    report(f"{name}: predicted tokens / all tokens", wanted, values, 0.5, at_most=True, added_seconds=added[1])
 
 
 def decoding(size: Size, beam: int, arguments: argparse.Namespace) -> tuple[Call, int]:

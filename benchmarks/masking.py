@@ -3,7 +3,7 @@
     python benchmarks/masking.py --tokens 2000000
 
 Random tokens in running documents with annotated spans, or in pairs, as `unified prepare` stores them; blocks of up to
-``--length`` places are read, made examples of, masked and collated, 32 to a batch. The peer gets rows that are cut
+``--length`` tokens are read, made examples of, masked and collated, 32 to a batch. The peer gets rows that are cut
 already and masks them. ``per_second`` counts examples.
 """
 
@@ -86,7 +86,7 @@ def write_documents(prefix: Path, tokens: int, vocabulary: Vocabulary) -> None:
 
 
 def write_spans(file: TokenFile) -> None:
-    """Annotations of every kind beside a file: runs of tokens at random places."""
+    """Annotations of every kind beside a file: runs of tokens at random."""
     rng = np.random.default_rng(1)
     for kind, tokens in ANNOTATED.items():
         with TokenFileWriter(span_prefix(file.prefix, kind), np.uint16) as spans:
@@ -148,7 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, default=2_000_000, help="of the corpus (%(default)s)")
     parser.add_argument("--rows", type=int, default=640, help="made in a round (%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="places of a row (%(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
     parser.add_argument("--objectives", nargs="+", default=list(BARS), help="which (all)")
     options(parser, rounds=5)
     arguments = parser.parse_args()

@@ -78,7 +78,7 @@ def batch_of(rows: Sequence[Sequence[Example]], length: int | None = None, devic
 def labels_of(batch: Batch) -> torch.Tensor:
     """(B, T) as transformers takes labels: -100 where nothing is predicted."""
     labels = torch.full(batch.tokens.shape, -100, device=batch.tokens.device)
-    labels.view(-1)[batch.targets[TOKEN].places] = batch.targets[TOKEN].labels
+    labels.view(-1)[batch.targets[TOKEN].output_indices] = batch.targets[TOKEN].labels
     return labels
 
 
@@ -105,7 +105,7 @@ def step_of(
 
 
 def our_step(model: UnifiedModel, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], float]:
-    """Ours, the mean loss of the predicted places."""
+    """Ours, the mean loss of the predicted tokens."""
 
     def loss() -> torch.Tensor:
         found = model(batch)["benchmark"]

@@ -58,14 +58,14 @@ def xlnet(size: Size, examples: list[Example], attention_dropout: float, device:
 
 
 def _hidden(one: Example) -> torch.Tensor:
-    """(T, T), 1 where the first place must not see the second: ``perm_mask``."""
+    """(T, T), 1 where the first token must not see the second: ``perm_mask``."""
     step = one.mask.key_start
     return ((step[None, :] >= step[:, None]) & (step[None, :] > masks.GIVEN)).float()
 
 
 def _one_hot(one: Example) -> torch.Tensor:
-    """(P, T), the place of each target: ``target_mapping``."""
-    return torch.nn.functional.one_hot(torch.from_numpy(one.targets[TOKEN].places), len(one.tokens)).float()
+    """(P, T), the index of each target: ``target_mapping``."""
+    return torch.nn.functional.one_hot(torch.from_numpy(one.targets[TOKEN].output_indices), len(one.tokens)).float()
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ class System:
 
     Attributes:
         matrices: parameters of a layer in multiples of D^2 (12: attention 4, feed-forward 8).
-        streams: how many times the tokens pass the layers (XLNet's query stream: 85 of 512 places more).
+        streams: how many times the tokens pass the layers (XLNet's query stream: 85 of 512 tokens more).
     """
 
     name: str

@@ -3,7 +3,7 @@
     python benchmarks/training_step.py --size small --attention-dropout 0.1 --bar 1.5
 
 Forward, backward and fused AdamW on the same tokens, of which 15 % are predicted. Ours computes vocabulary scores of
-the predicted places only, the peers as they come. The rate of our operations (:func:`operations`) is compared with
+the predicted tokens only, the peers as they come. The rate of our operations (:func:`operations`) is compared with
 that of a matrix product alone: torch's, and on a CPU where our linear maps go by oneDNN
 (:mod:`unified.kernels.cpu.linear`), oneDNN's too. ``share_of_ceiling`` is of the faster.
 """
@@ -46,7 +46,7 @@ def full_rows(rows: int, length: int, device: str) -> Batch:
 
 
 def roberta(size: Size, batch: Batch, dtype: torch.dtype | None):
-    """fairseq's RoBERTa, which computes vocabulary scores of the predicted places only, as ours."""
+    """fairseq's RoBERTa, which computes vocabulary scores of the predicted tokens only, as ours."""
     from fairseq.models.roberta import RobertaEncoder, RobertaModel
 
     torch.manual_seed(0)

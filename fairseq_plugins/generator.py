@@ -47,7 +47,7 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         self.max_target = max_target
         if no_repeat_ngram_size:
             blocker = NgramBlocker(no_repeat_ngram_size, ngram_ignore)
-            # The buffer starts with fairseq's start symbol and ends with places not yet written.
+            # The buffer starts with fairseq's start symbol and ends with tokens not yet written.
             self.repeat_ngram_blocker = lambda tokens, scores, _, __, step: blocker(tokens[:, 1 : step + 1], scores)
 
     def _generate(self, sample: Sample, *arguments: Any, **keywords: Any) -> list[list[_Hypothesis]]:
@@ -68,7 +68,7 @@ class UnifiedSequenceGenerator(SequenceGenerator):
 class ForcedScorer:
     """``--score-reference``: log-probabilities of given targets, by forced decoding with the cache.
 
-    A cloze model cannot score all places in one pass: its [MASK]s must not see each other.
+    A cloze model cannot score all tokens in one pass: its [MASK]s must not see each other.
 
     Attributes:
         eos: id of the symbol that fairseq-generate strips from what it prints.

@@ -43,7 +43,7 @@ class ItemFairseqDataset(Planned):
     Args:
         encoded: of all items.
         together: whether the examples of an item must be in one batch.
-        row_length: places of the rows in which examples are packed; None gives each a row of its own.
+        row_length: tokens of the rows in which examples are packed; None gives each a row of its own.
         special: ids of special symbols.
         split: name of the split.
         head: of the model that reads them.
@@ -71,7 +71,7 @@ class ItemFairseqDataset(Planned):
         if self.training is not None and self.training.longest_run is not None:
             rng = randomness.generator(self.training.seed, epoch, randomness.RUNS)
             self.units = runs_of(self.whole, self.training.longest_run, rng)
-        self.places = np.array([self.lengths[unit].sum() for unit in self.units])
+        self.unit_lengths = np.array([self.lengths[unit].sum() for unit in self.units])
 
     def __len__(self) -> int:
         return len(self.units)
@@ -80,13 +80,13 @@ class ItemFairseqDataset(Planned):
         return index
 
     def num_tokens(self, index: int) -> int:
-        return int(self.places[index])
+        return int(self.unit_lengths[index])
 
     size = num_tokens
 
     def ordered_indices(self) -> np.ndarray:
         if self.training is None:
-            return np.argsort(-self.places, kind="stable")
+            return np.argsort(-self.unit_lengths, kind="stable")
         rng = randomness.generator(self.training.seed, self.epoch, randomness.ORDER)
         rounds = [rng.permutation(len(self)) for _ in range(math.ceil(self.training.weight))]
         return np.concatenate(rounds)[: drawn(self.training.weight, len(self))]
@@ -98,7 +98,7 @@ class ItemFairseqDataset(Planned):
         max_sentences: int | None = None,
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
-        return batches_of(np.asarray(indices), self.places, max_sentences, max_tokens)
+        return batches_of(np.asarray(indices), self.unit_lengths, max_sentences, max_tokens)
 
     def collater(self, indices: Sequence[int]) -> Sample:
         if not indices:
@@ -108,7 +108,7 @@ class ItemFairseqDataset(Planned):
         sample = {
             "id": torch.tensor(indices),
             "nsentences": len(indices),
-            "ntokens": int(self.places[list(indices)].sum()),
+            "ntokens": int(self.unit_lengths[list(indices)].sum()),
             "members": torch.from_numpy(members),
             "reading": reading,
             "split": self.split,

@@ -36,7 +36,7 @@ class UnifiedLMTaskConfig(FairseqDataclass):
     memory: int = field(
         default=0,
         metadata={
-            "help": "places that attention remembers of the text before each row; rows are parallel streams then "
+            "help": "tokens that attention remembers of the text before each row; rows are parallel streams then "
             "(Transformer-XL, XLNet), as many as a batch of all processes has; 0: no memory"
         },
     )

@@ -21,9 +21,9 @@ class Interrupted(UnifiedError):
     """Work that stopped although nothing is wrong with what arrived: the same command goes on with it."""
 
 
-#: Problems that a message names before it only counts; places that are named of equal ones; fields of a record.
+#: Problems that a message names before it only counts; locations that are named of equal ones; fields of a record.
 SHOWN = 10
-_PLACES = 3
+_LOCATIONS = 3
 _FIELDS = 8
 _LINE = re.compile(r"(.*?)line (\d+)", re.DOTALL)
 
@@ -67,35 +67,35 @@ class Problems:
     """What is wrong with lines of files, or with entries of data sets; equal problems are named once, with a count."""
 
     def __init__(self) -> None:
-        # By the file, where the place is a line, and the kind of the problem.
+        # By the file, where the location is a line, and the kind of the problem.
         self._messages: dict[tuple[str | None, str], str] = {}
-        self._places: dict[tuple[str | None, str], list[str]] = {}
+        self._locations: dict[tuple[str | None, str], list[str]] = {}
 
-    def add(self, place: str, problem: str | UnifiedError) -> None:
+    def add(self, location: str, problem: str | UnifiedError) -> None:
         """Note a problem.
 
         Args:
-            place: where it is, such as "line 3" or "train.jsonl, line 3".
+            location: where it is, such as "line 3" or "train.jsonl, line 3".
         """
-        line = _LINE.fullmatch(place)
+        line = _LINE.fullmatch(location)
         kind = problem.kind if isinstance(problem, MissingField) else str(problem)
         key = (line[1] if line else None, kind)
         self._messages.setdefault(key, str(problem))
-        self._places.setdefault(key, []).append(place)
+        self._locations.setdefault(key, []).append(location)
 
     def extend(self, others: Iterable[tuple[str, str | UnifiedError]]) -> None:
-        """Note several problems, each with its place."""
-        for place, problem in others:
-            self.add(place, problem)
+        """Note several problems, each with its location."""
+        for location, problem in others:
+            self.add(location, problem)
 
     def __len__(self) -> int:
-        return sum(map(len, self._places.values()))
+        return sum(map(len, self._locations.values()))
 
     def __str__(self) -> str:
-        """One line: the first ten kinds of problems with their places, and how many problems more there are."""
-        shown = list(self._places)[:SHOWN]
-        rest = len(self) - sum(len(self._places[key]) for key in shown)
-        named = [f"{_named(self._places[key])}: {self._messages[key]}" for key in shown]
+        """One line: the first ten kinds of problems with their locations, and how many problems more there are."""
+        shown = list(self._locations)[:SHOWN]
+        rest = len(self) - sum(len(self._locations[key]) for key in shown)
+        named = [f"{_named(self._locations[key])}: {self._messages[key]}" for key in shown]
         return "; ".join(named) + (f"; and {rest:,} more" if rest else "")
 
     def check(self, before: str = "") -> None:
@@ -110,16 +110,16 @@ class Problems:
             raise UnifiedError(f"{before}{self}")
 
 
-def _named(places: Sequence[str]) -> str:
-    """Several places in words: how many they are, and the first of them."""
-    if len(places) == 1:
-        return places[0]
-    more = ", ..." if len(places) > _PLACES else ""
-    shown = places[:_PLACES]
+def _named(locations: Sequence[str]) -> str:
+    """Several locations in words: how many they are, and the first of them."""
+    if len(locations) == 1:
+        return locations[0]
+    more = ", ..." if len(locations) > _LOCATIONS else ""
+    shown = locations[:_LOCATIONS]
     lines = [line for line in map(_LINE.fullmatch, shown) if line is not None]
     if len(lines) == len(shown):
-        return f"{lines[0][1]}{len(places):,} lines ({', '.join(line[2] for line in lines)}{more})"
-    return f"{len(places):,} times ({', '.join(places[:_PLACES])}{more})"
+        return f"{lines[0][1]}{len(locations):,} lines ({', '.join(line[2] for line in lines)}{more})"
+    return f"{len(locations):,} times ({', '.join(locations[:_LOCATIONS])}{more})"
 
 
 def first_few(problems: Sequence[str], shown: int = SHOWN) -> str:

@@ -19,7 +19,7 @@ def gist(length: int, size: int) -> masks.AttentionMask:
     """
     if length < 0 or size < 1:
         raise ValueError(f"length must be at least 0 and size at least 1, got {length} and {size}")
-    step = torch.arange(length)  # a token looks, and appears, at its place
+    step = torch.arange(length)  # a token looks, and appears, at its index
     end_of_segment = (step // size + 1) * size
     stays = step + 1 == end_of_segment
     return masks.AttentionMask(step, key_start=step, key_stop=torch.where(stays, length, end_of_segment))

@@ -30,11 +30,11 @@ def read_opinions(path: str | Path, labelled: bool = True) -> list[TextItem]:
     """
     entries, items = Entries(path), []
     for number, cells in tab_rows(path):
-        place = f"line {number}"
+        location = f"line {number}"
         if len(cells) != 2 or not cells[1]:
-            entries.wrong(place, "expected a label, a tab and a text")
+            entries.wrong(location, "expected a label, a tab and a text")
         elif labelled and cells[0] not in LABELS:
-            entries.wrong(place, f"the label {cells[0]!r} is none of {', '.join(LABELS)}")
+            entries.wrong(location, f"the label {cells[0]!r} is none of {', '.join(LABELS)}")
         else:
             items.append(TextItem(str(number), cells[1], label=cells[0] if labelled else None))
     return checked(items, entries, "opinion")

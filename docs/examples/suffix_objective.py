@@ -24,7 +24,7 @@ from unified.objectives.unilm import SOURCE, TARGET
 
 @dataclass(frozen=True)
 class Suffix(Objective):
-    """CLS prefix | rest: the prefix sees itself, every place from its last token on predicts the token that follows.
+    """CLS prefix | rest: the prefix sees itself, every token from its last token on predicts the token that follows.
 
     Attributes:
         share: share of the tokens that are predicted, at least one.
@@ -47,7 +47,7 @@ class Suffix(Objective):
         tokens = np.concatenate([[text.special.begin], text.tokens])
         predicted = max(1, round(self.share * len(text.tokens)))
         given = len(tokens) - predicted
-        # The last given place sees the prefix alone, and so does everything it is read by: it may predict.
+        # The last given token sees the prefix alone, and so does everything it is read by: it may predict.
         return Example(
             group=self.name,
             tokens=tokens,

@@ -61,12 +61,12 @@ class WordLengths(Objective):
         tokens = np.concatenate([[text.special.begin], text.tokens])
         word = np.cumsum(text.word_starts[: len(text.tokens)])
         lengths = np.bincount(word)[word]
-        places = np.arange(1, len(tokens))
+        indices = np.arange(1, len(tokens))
         return Example(
             group=self.name,
             tokens=tokens,
             positions=np.arange(len(tokens)),
             token_types=np.zeros(len(tokens), dtype=np.int64),
             mask=bidirectional(len(tokens)),
-            targets={"word_length": ExampleTargets.at(places, np.minimum(lengths, LONGEST) - 1)},
+            targets={"word_length": ExampleTargets.at(indices, np.minimum(lengths, LONGEST) - 1)},
         )

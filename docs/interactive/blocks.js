@@ -32,22 +32,22 @@ function blocksOf(mask, blockSize) {
 /** Stretches of one document in one block; what is hidden or padding is a run by itself. */
 function runsOf(documents, blockSize) {
   const runs = [];
-  documents.forEach((document, place) => {
-    const block = Math.floor(place / blockSize);
+  documents.forEach((document, index) => {
+    const block = Math.floor(index / blockSize);
     const last = runs[runs.length - 1];
-    if (last && last.block === block && last.document === document) last.places.push(place);
-    else runs.push({ block, document, places: [place] });
+    if (last && last.block === block && last.document === document) last.indices.push(index);
+    else runs.push({ block, document, indices: [index] });
   });
   return runs;
 }
 
 function mayBeVisible(mask, queries, keys) {
   if (queries.document !== keys.document) return false;
-  const steps = queries.places.map((query) => mask.queryStep[query]);
+  const steps = queries.indices.map((query) => mask.queryStep[query]);
   const lastLook = maximum(steps, SMALLEST);
   const firstLook = minimum(steps, LARGEST);
-  const appears = minimum(keys.places.map((key) => mask.keyStart[key]), LARGEST);
-  const disappears = maximum(keys.places.map((key) => mask.keyStop[key]), SMALLEST);
+  const appears = minimum(keys.indices.map((key) => mask.keyStart[key]), LARGEST);
+  const disappears = maximum(keys.indices.map((key) => mask.keyStop[key]), SMALLEST);
   return appears <= lastLook && firstLook < disappears;
 }
 

@@ -2,7 +2,7 @@
 // Mirrors unified/masks/intervals.py, which explains the method.
 //
 // A matrix of true and false (queries, keys) is a mask of intervals exactly when its rows can be ordered so that the
-// readers of every key are consecutive. The place of a query in that order is its step; a key is visible from its first
+// readers of every key are consecutive. The index of a query in that order is its step; a key is visible from its first
 // reader to its last.
 
 const SPELLED_OUT = 8; // how many keys, and how many queries, a refusal spells out
@@ -69,15 +69,15 @@ function transposed(rows) {
 function distinctRows(dense) {
   const seen = new Map();
   const firsts = [];
-  const numbers = dense.map((row, place) => {
+  const numbers = dense.map((row, index) => {
     const text = row.map(Number).join("");
     if (!seen.has(text)) {
       seen.set(text, seen.size);
-      firsts.push(place);
+      firsts.push(index);
     }
     return seen.get(text);
   });
-  return { rows: firsts.map((place) => dense[place]), numbers, firsts };
+  return { rows: firsts.map((index) => dense[index]), numbers, firsts };
 }
 
 /** Shrinks 0 .. count - 1 to a choice for which `fails` still holds; see _needed in intervals.py. */
@@ -203,13 +203,13 @@ function consecutiveCells(columns) {
     if (isBeyond && !toTheEnd && !toTheFront) return null;
     const finer = cell.map((own, row) => {
       if (own < 0) return beyond[row] ? (toTheEnd ? 2 * last + 4 : 0) : -1; // 0 is free in front
-      let place = 2 * own + 2;
-      if (own === low && !toTheFront && column[row]) place += 1;
-      if (own === high && !toTheEnd && !column[row]) place += 1;
-      return place;
+      let index = 2 * own + 2;
+      if (own === low && !toTheFront && column[row]) index += 1;
+      if (own === high && !toTheEnd && !column[row]) index += 1;
+      return index;
     });
-    const used = [...new Set(finer.filter((place) => place >= 0))].sort((a, b) => a - b);
-    cell = finer.map((place) => (place < 0 ? -1 : used.indexOf(place)));
+    const used = [...new Set(finer.filter((index) => index >= 0))].sort((a, b) => a - b);
+    cell = finer.map((index) => (index < 0 ? -1 : used.indexOf(index)));
   }
   return cell;
 }

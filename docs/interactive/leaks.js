@@ -25,8 +25,8 @@ function findLeaks(mask, predictions) {
   const view = classesOf(mask);
   const leaks = [];
   for (const [query, labelKey] of predictions) {
-    checkPlace("query", query, 0, mask.queryStep.length, "queries");
-    checkPlace("label key", labelKey, -1, mask.keyStart.length, "keys");
+    checkIndex("query", query, 0, mask.queryStep.length, "queries");
+    checkIndex("label key", labelKey, -1, mask.keyStart.length, "keys");
     if (labelKey < 0) continue;
     const through = mask.ownKeys[query] === labelKey ? [] : shortestChain(view, query, labelKey);
     if (through !== null) leaks.push({ query, labelKey, through });
@@ -34,7 +34,7 @@ function findLeaks(mask, predictions) {
   return leaks;
 }
 
-function checkPlace(name, value, least, count, what) {
+function checkIndex(name, value, least, count, what) {
   if (!Number.isInteger(value) || value < least || value >= count) {
     throw new Error(`${name} ${value} does not exist: the mask has ${count} ${what}`);
   }

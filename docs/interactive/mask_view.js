@@ -99,7 +99,7 @@ function startMaskView() {
     }
     byId("mask-fits").textContent =
       "Yes: some order of the queries makes the readers of every key consecutive. " +
-      "The place of a query in that order is its step.";
+      "The index of a query in that order is its step.";
     recovered.hidden = false;
     byId("mask-recovered-vectors").textContent = vectorsText(maskOfDense(dense, keyCount));
   }

@@ -69,12 +69,12 @@ const BUILDERS = {
   left_to_right: {
     about: "A token sees itself and what stands before it (language models). Also called causal.",
     parameters: [{ name: "length", kind: "length", value: 7 }],
-    build: (length) => lasting(range(length).map((place) => 1 + place), length + 1),
+    build: (length) => lasting(range(length).map((index) => 1 + index), length + 1),
   },
   right_to_left: {
     about: "A token sees itself and what follows it (UniLM).",
     parameters: [{ name: "length", kind: "length", value: 7 }],
-    build: (length) => lasting(range(length).map((place) => length - place), length + 1),
+    build: (length) => lasting(range(length).map((index) => length - index), length + 1),
   },
   seq2seq: {
     about: "The source sees itself, a target token the source and the target up to itself (UniLM). Also: prefix LM.",
@@ -83,7 +83,7 @@ const BUILDERS = {
       { name: "target_length", kind: "length", value: 3 },
     ],
     build: (source, target) =>
-      lasting(range(source + target).map((place) => Math.max(1 + place - source, GIVEN)), target + 1),
+      lasting(range(source + target).map((index) => Math.max(1 + index - source, GIVEN)), target + 1),
   },
   permutation: {
     about: "Tokens appear in any order, some are given: XLNet's content stream. 0 is given; steps may tie.",
@@ -106,7 +106,7 @@ const BUILDERS = {
       { name: "size", kind: "size", value: 3 },
     ],
     build: (length, size) =>
-      lasting(range(length).map((place) => 1 + Math.floor(place / size)), 1 + Math.ceil(length / size)),
+      lasting(range(length).map((index) => 1 + Math.floor(index / size)), 1 + Math.ceil(length / size)),
   },
   block_diffusion: {
     about: "A text twice, noised and then clean. A noised block sees itself and the clean blocks before it (BD3LM).",
@@ -144,7 +144,7 @@ function buildMask(name, values) {
 
 function slidingWindow(length, left, right) {
   const end = length + 1;
-  const step = range(length).map((place) => 1 + place);
+  const step = range(length).map((index) => 1 + index);
   const start = step.map((own) => (right === null ? GIVEN : Math.max(own - right, GIVEN)));
   const stop = step.map((own) => (left === null ? end : Math.min(own + left + 1, end)));
   return maskOfTokens(step, start, stop, end);
@@ -153,9 +153,9 @@ function slidingWindow(length, left, right) {
 /** Noised block b looks and appears at step 2b + 1 and disappears before the clean one appears, at 2b + 2. */
 function blockDiffusion(length, size) {
   const end = 2 * Math.ceil(length / size) + 1;
-  const blocks = range(length).map((place) => Math.floor(place / size));
+  const blocks = range(length).map((index) => Math.floor(index / size));
   const step = [...blocks.map((block) => 2 * block + 1), ...blocks.map((block) => 2 * block + 2)];
-  const stop = step.map((own, place) => (place < length ? own + 1 : end));
+  const stop = step.map((own, index) => (index < length ? own + 1 : end));
   return maskOfTokens(step, step, stop, end);
 }
 

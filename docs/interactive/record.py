@@ -197,7 +197,7 @@ def row(batch: Batch, i: int) -> dict:
         "predictions": [
             {
                 "number": n,
-                "place": targets.index[n, 0].item() % ROW_LENGTH,
+                "index": targets.index[n, 0].item() % ROW_LENGTH,
                 "label": VOCABULARY.symbols[targets.labels[n]],
                 "group": GROUPS[targets.groups[n]],
             }
@@ -211,7 +211,7 @@ def predictions(model: UnifiedModel, batch: Batch) -> list[dict]:
     """The probability of each label of the batch, and the most probable symbols."""
     model.eval()
     targets = batch.targets["token"]
-    probabilities = model.logits(model.hidden(batch, places=targets.index[:, 0])).softmax(-1)
+    probabilities = model.logits(model.hidden(batch, output_indices=targets.index[:, 0])).softmax(-1)
     model.train()
     of_label = probabilities.gather(1, targets.labels[:, None])[:, 0]
     best, ids = probabilities.topk(GUESSES)
@@ -315,10 +315,10 @@ def best_continuations(rows: list[dict], log_probs: torch.Tensor) -> list[dict]:
     """The 2 x beam best continuations of all rows, best first; fewer where no more may follow."""
     totals = torch.tensor([one["total"] for one in rows])
     joint = totals[:, None] + log_probs[: len(rows)]  # (rows, V)
-    best, places = joint.flatten().topk(2 * BEAM)
+    best, indices = joint.flatten().topk(2 * BEAM)
     return [
-        {"row": place // joint.size(1), "token": place % joint.size(1), "total": total}
-        for place, total in zip(places.tolist(), best.tolist(), strict=True)
+        {"row": index // joint.size(1), "token": index % joint.size(1), "total": total}
+        for index, total in zip(indices.tolist(), best.tolist(), strict=True)
         if np.isfinite(total)
     ]
 

@@ -43,25 +43,25 @@ function startTrainingView() {
     showGuesses(prediction);
     showLosses();
     const picture = pictureOfTokens(mask, row.tokens);
-    drawPicture(byId("training-picture"), byId("training-cell"), picture, { markedRow: prediction.place });
+    drawPicture(byId("training-picture"), byId("training-cell"), picture, { markedRow: prediction.index });
   }
 
   /** The tokens of the row; in front of every example the name of its objective. */
   function showTokens(row, mask, prediction) {
-    const groupOf = new Map(row.predictions.map((own) => [row.documents[own.place], own.group]));
-    const predicted = new Set(row.predictions.map((own) => own.place));
+    const groupOf = new Map(row.predictions.map((own) => [row.documents[own.index], own.group]));
+    const predicted = new Set(row.predictions.map((own) => own.index));
     const parts = [];
-    row.tokens.forEach((token, place) => {
-      const document = row.documents[place];
-      if (document !== row.documents[place - 1]) {
+    row.tokens.forEach((token, index) => {
+      const document = row.documents[index];
+      if (document !== row.documents[index - 1]) {
         const name = document === NO_DOCUMENT ? "padding" : groupOf.get(document);
         parts.push(element("span", { class: "example-name" }, name));
       }
       const classes = ["token"];
       if (document === NO_DOCUMENT) classes.push("padding");
-      if (predicted.has(place)) classes.push("predicted");
-      if (sees(mask, prediction.place, place)) classes.push("seen");
-      if (place === prediction.place) classes.push("current");
+      if (predicted.has(index)) classes.push("predicted");
+      if (sees(mask, prediction.index, index)) classes.push("seen");
+      if (index === prediction.index) classes.push("current");
       parts.push(element("span", { class: classes.join(" ") }, token));
     });
     byId("training-tokens").replaceChildren(...parts);
@@ -71,7 +71,7 @@ function startTrainingView() {
     const snapshot = snapshots[Number(updates.value)];
     const found = snapshot.predictions[prediction.number];
     byId("training-question").textContent =
-      `${prediction.group}: the label at place ${prediction.place} is “${prediction.label}”`;
+      `${prediction.group}: the label at index ${prediction.index} is “${prediction.label}”`;
     const guesses = found.guesses.map(([symbol, probability]) => ({ symbol, probability }));
     if (!guesses.some((guess) => guess.symbol === prediction.label)) {
       guesses.push({ symbol: prediction.label, probability: found.label });
@@ -115,7 +115,7 @@ function startTrainingView() {
     drawing.make("line", { x1: chosen, x2: chosen, y1: top, y2: bottom, class: "row-mark" });
     lines.forEach(([, losses], index) => {
       const each = RECORDINGS.updates / losses.length; // updates behind one mean
-      const points = losses.map((loss, place) => `${x((place + 0.5) * each).toFixed(1)},${y(loss).toFixed(1)}`);
+      const points = losses.map((loss, index) => `${x((index + 0.5) * each).toFixed(1)},${y(loss).toFixed(1)}`);
       const { colour, dashes, border } = LINES[index];
       const style = `stroke: var(${colour}); stroke-dasharray: ${dashes}; stroke-width: ${parseInt(border)}px`;
       drawing.make("polyline", { points: points.join(" "), class: "line", style });

@@ -26,7 +26,7 @@ else:  # fairseq's name for a flag with choices; the value is a text
 @dataclass
 class UnifiedLMCriterionConfig(FairseqDataclass):
     label_smoothing: float = field(
-        default=0.0, metadata={"help": "share of probability spread over all other symbols, at predicted places"}
+        default=0.0, metadata={"help": "share of probability spread over all other symbols, at predicted tokens"}
     )
     normalize: Normalization = field(
         default="objectives",

@@ -186,7 +186,7 @@ class SourceEncoder(FairseqEncoder):
 
 
 class CachingDecoder(FairseqIncrementalDecoder):
-    """One step: the last token joins the cache, and the scores of the next place come out."""
+    """One step: the last token joins the cache, and the scores of the next token come out."""
 
     def __init__(self, dictionary: Dictionary, decoder: CachedDecoder):
         super().__init__(dictionary)

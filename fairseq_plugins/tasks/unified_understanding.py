@@ -54,7 +54,7 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
         },
     )
     tokens_per_sample: int = field(
-        default=128, metadata={"help": "places of a sequence; how many items are cut or divided for it is logged"}
+        default=128, metadata={"help": "tokens of a sequence; how many items are cut or divided for it is logged"}
     )
     auxiliary_masking: float = field(
         default=0.0,

@@ -21,7 +21,7 @@ COUNT = 400
 
 @dataclass(frozen=True)
 class RowFacts:
-    """Shares of the places of training rows: how many predictions there are to a place, and how many are padding.
+    """Shares of the tokens of training rows: how many predictions there are to a token, and how many are padding.
 
     Predictions from span boundaries and of the next sentence are not counted.
     """
@@ -47,6 +47,6 @@ def row_facts(data: Path, objectives: str, row_length: int, seed: int, streams: 
         rows = RowDataset(texts, mixture, row_length, seed)
     order = rows.order()[:COUNT].tolist()
     examples = [example for number in order for example in rows[number]]
-    places = len(order) * row_length
+    tokens = len(order) * row_length
     predictions = sum(len(example.targets[TOKEN]) for example in examples)
-    return RowFacts(predictions / places, 1 - sum(len(example.tokens) for example in examples) / places)
+    return RowFacts(predictions / tokens, 1 - sum(len(example.tokens) for example in examples) / tokens)

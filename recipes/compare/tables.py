@@ -17,7 +17,7 @@ def yardstick_table(results: Sequence[dict]) -> str:
     """A line per run; the gain is over the same model from scratch."""
     scratch = {result["model"]: last(result["cloze"]) for result in results if not result["objectives"]}
     lines = [
-        "| pre-training | model | predictions per 100 places | padding, % | seconds per update "
+        "| pre-training | model | predictions per 100 tokens | padding, % | seconds per update "
         "| cloze, bits | accuracy, % | gain over scratch, bits |",
         "|---|---|---|---|---|---|---|---|",
     ]

@@ -28,7 +28,7 @@ class Part:
 
     Attributes:
         item: number of the question.
-        first: place of the passage's first token.
+        first: index of the passage's first token.
         offsets: int64 (n, 2), characters of each of the passage's tokens.
     """
 
@@ -52,9 +52,9 @@ class Questions(PeerTask):
             answer = next((answer for answer in item.answers if answer.start is not None), None)
             read = self._read(item)
             for i, encoding in enumerate(read.encodings):
-                places = [place for place, segment in enumerate(encoding.sequence_ids) if segment == 1]
-                offsets = np.array([encoding.offsets[place] for place in places], dtype=np.int64).reshape(-1, 2)
-                part = Part(number, places[0] if places else 0, offsets)
+                indices = [i for i, segment in enumerate(encoding.sequence_ids) if segment == 1]
+                offsets = np.array([encoding.offsets[i] for i in indices], dtype=np.int64).reshape(-1, 2)
+                part = Part(number, indices[0] if indices else 0, offsets)
                 start, end = _target(part, answer)
                 fields = {name: read[name][i] for name in self.tokenizer.model_input_names}
                 inputs.append({**fields, "start_positions": start, "end_positions": end})
@@ -119,7 +119,7 @@ class Questions(PeerTask):
 
 
 def _target(part: Part, answer: Answer | None) -> tuple[int, int]:
-    """First and last place of the answer; those of CLS, 0, where the part does not hold all of it."""
+    """First and last token of the answer; those of CLS, 0, where the part does not hold all of it."""
     if answer is None or not len(part.offsets):
         return 0, 0
     start, end = answer.start, answer.start + len(answer.text)

@@ -28,22 +28,22 @@ class Words(PeerTask):
         return {"num_labels": len(self.task.labels)}
 
     def features(self, items: Sequence[WordsItem]) -> Features:
-        """Notes are the place of each word's first token, or None where it has none."""
+        """Notes are the index of each word's first token, or None where it has none."""
         inputs, notes = [], []
         for item in items:
             read = self.tokenizer(list(item.words), is_split_into_words=True, truncation=True, max_length=self.longest)
-            places: list[int | None] = [None] * len(item.words)
+            indices: list[int | None] = [None] * len(item.words)
             labels = [IGNORED] * len(read["input_ids"])
             tags = classes(item.tags, self.task.labels, item.id).tolist()
-            for place, word in reversed(list(enumerate(read.word_ids()))):
+            for index, word in reversed(list(enumerate(read.word_ids()))):
                 if word is not None:
-                    places[word] = place
-            for tag, place in zip(tags, places, strict=True):
-                if place is not None:
-                    labels[place] = tag
+                    indices[word] = index
+            for tag, index in zip(tags, indices, strict=True):
+                if index is not None:
+                    labels[index] = tag
             inputs.append({**read, "labels": labels})
-            notes.append(places)
-        return Features(inputs, notes, sum(None in places for places in notes))
+            notes.append(indices)
+        return Features(inputs, notes, sum(None in indices for indices in notes))
 
     def collate(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         return dict(DataCollatorForTokenClassification(self.tokenizer, label_pad_token_id=IGNORED)(inputs))
@@ -54,9 +54,9 @@ class Words(PeerTask):
         labels = self.task.labels
         unread = torch.eye(len(labels))[labels.index(OUTSIDE) if OUTSIDE in labels else 0]
         rows = [
-            unread if place is None else own[place]
-            for places, own in zip(features.notes, scores, strict=True)
-            for place in places
+            unread if index is None else own[index]
+            for indices, own in zip(features.notes, scores, strict=True)
+            for index in indices
         ]
-        sizes = torch.tensor([len(places) for places in features.notes])
+        sizes = torch.tensor([len(indices) for indices in features.notes])
         return self.task.predict(items, UNREAD, np.arange(len(items)), torch.stack(rows), {"sizes": sizes})

@@ -92,11 +92,11 @@ def modules(package: Package) -> list[tuple[str, Path]]:
 
 def part_of(module: str) -> str:
     """ "train", "valid" or "test", decided by the module's name alone."""
-    place = int.from_bytes(hashlib.sha256(module.encode()).digest()[:8], "big") % 100
+    percentile = int.from_bytes(hashlib.sha256(module.encode()).digest()[:8], "big") % 100
     for part, percent in _HELD_OUT_PERCENT.items():
-        if place < percent:
+        if percentile < percent:
             return part
-        place -= percent
+        percentile -= percent
     return "train"
 
 

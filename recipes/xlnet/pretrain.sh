@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]: XLNet's pre-training [XLNet, app. A.4].
 #
-# Permutation language modelling in parallel streams with a memory of 384 places: rows of 512 of which the first 256 go into
+# Permutation language modelling in parallel streams with a memory of 384 tokens: rows of 512 of which the first 256 go into
 # the memory, one token in six predicted, half of the streams backwards; 500,000 updates of 8192 rows (large) or 2048 (base).
 source "$(dirname "${BASH_SOURCE[0]}")/../common/pretrain.sh"
 [ $# -ge 3 ] || usage "pretrain.sh debug|base|large DATA SAVE [options of fairseq-train]"

@@ -83,5 +83,5 @@ def _language(objective: str, layout: str, data: str, options: tuple[object, ...
     return Run(f"{name or objective}, {layout}", data, (*options, "--objectives", objective), outputs)
 
 
-#: Objectives whose models continue prompts and fill places.
+#: Objectives whose models continue prompts and fill masks.
 _ASKED = ("left_to_right", "xlnet", MIXTURE)

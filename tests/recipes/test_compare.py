@@ -159,7 +159,7 @@ def test_the_picture_has_a_curve_per_loss(work):
 
 
 def test_shares_of_rows(work):
-    """Streams are full and predict one place in six; packed rows have the tokens that fairseq counted."""
+    """Streams are full and predict one token in six; packed rows have the tokens that fairseq counted."""
     data = work / "output" / "data"
     streams = row_facts(data, "xlnet", ROW, 1, streams=ROWS)
     assert streams.padding == 0 and streams.predictions == pytest.approx(1 / 6, abs=0.03)

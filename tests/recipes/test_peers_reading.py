@@ -38,7 +38,7 @@ def model(tmp_path_factory) -> Path:
 def test_texts_are_read_as_ours_are(model, tmp_path, longest):
     """The same tokens, types and labels, and as many items cut.
 
-    Of two long texts in a room of odd size transformers gives the odd place to the second, ours, as BERT, to the first;
+    Of two long texts in a room of odd size transformers gives the odd token to the second, ours, as BERT, to the first;
     sizes here are even.
     """
     import_bert(model, tmp_path / "start")
@@ -72,9 +72,9 @@ def test_words_have_their_label_at_their_first_token(model):
         scores.append(torch.tensor([[float(label == i) for i in range(3)] for label in read["labels"]]))
     found = peer.predictions(items, features, scores)
     unread = 0
-    for item, one, places in zip(items, found, features.notes, strict=True):
-        assert one["tags"] == ["O" if place is None else tag for tag, place in zip(item.tags, places, strict=True)]
-        unread += None in places
+    for item, one, indices in zip(items, found, features.notes, strict=True):
+        assert one["tags"] == ["O" if index is None else tag for tag, index in zip(item.tags, indices, strict=True)]
+        unread += None in indices
     assert features.cut == unread > 0
 
 
@@ -128,8 +128,8 @@ def test_parts_of_passages_and_the_answers_in_them(model):
             assert len(read["input_ids"]) == longest
             tokens = peer.tokenizer.convert_ids_to_tokens(read["input_ids"])
             assert tokens[part.first - 1] == "[SEP]" and tokens[part.first + len(part.offsets)] == "[SEP]"
-            for place, (start, end) in enumerate(part.offsets, part.first):
-                assert tokens[place].removeprefix("##") == item.context[start:end]
+            for index, (start, end) in enumerate(part.offsets, part.first):
+                assert tokens[index].removeprefix("##") == item.context[start:end]
             if behind is not None:
                 assert (part.offsets[:stride] == behind[-stride:]).all()
             behind = part.offsets

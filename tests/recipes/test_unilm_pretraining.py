@@ -59,7 +59,7 @@ def test_an_item_is_a_sentence(prepared):
 
 
 def test_segments_are_cut_between_sentences(prepared):
-    """In the rows that the recipe's own objectives make; a block of a single sentence has no such place."""
+    """In the rows that the recipe's own objectives make; a block of a single sentence has no such index."""
     words = command("unilm/pretrain.sh", "large", prepared, "models")
     objectives = parse_objectives(words[words.index("--objectives") + 1])
     vocabulary, tokenizer = Vocabulary.load(prepared / "dict.txt"), load_tokenizer(prepared)
@@ -69,7 +69,7 @@ def test_segments_are_cut_between_sentences(prepared):
     for i in range(len(rows)):
         for example in rows[i]:
             tokens = example.tokens.copy()
-            tokens[example.targets["token"].places] = example.targets["token"].labels
+            tokens[example.targets["token"].output_indices] = example.targets["token"].labels
             ends = np.flatnonzero(tokens == vocabulary.special.separator)
             if example.group not in ("bidirectional", "seq2seq") or is_next(example) == 0:
                 continue

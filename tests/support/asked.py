@@ -15,7 +15,7 @@ def is_next(example: Example) -> int:
 
 
 def boundaries(example: Example) -> np.ndarray:
-    """int64 (M, 4): place before a span, place behind it, distance from its first token, and the token."""
+    """int64 (M, 4): index before a span, index behind it, distance from its first token, and the token."""
     if BOUNDARY not in example.targets:
         return np.empty((0, 4), dtype=np.int64)
     own = example.targets[BOUNDARY]
@@ -23,7 +23,7 @@ def boundaries(example: Example) -> np.ndarray:
 
 
 def sentences(example: Example) -> np.ndarray:
-    """int64 (K, 2): places of first tokens of sentences, and 1 where a summary takes the sentence."""
+    """int64 (K, 2): indices of first tokens of sentences, and 1 where a summary takes the sentence."""
     if EXTRACTIVE not in example.targets:
         return np.empty((0, 2), dtype=np.int64)
     own = example.targets[EXTRACTIVE]

@@ -64,9 +64,9 @@ def random_queries(
     order = np.sort(rng.integers(0, row.steps, queries)) if row.steps else np.full(queries, NOWHERE)
     step = np.where(rng.random(queries) < 0.1, NOWHERE, order)
     own = np.full(queries, NO_KEY)
-    places = rng.permutation(keys)[:queries]
-    chosen = rng.permutation(queries)[: int(rng.integers(0, len(places) + 1))]
-    own[chosen] = places[: len(chosen)]
+    indices = rng.permutation(keys)[:queries]
+    chosen = rng.permutation(queries)[: int(rng.integers(0, len(indices) + 1))]
+    own[chosen] = indices[: len(chosen)]
     return AttentionMask(
         query_step=torch.from_numpy(step.astype(np.int32)),
         key_start=row.key_start,

@@ -40,34 +40,34 @@ def message(field: int, value: bytes) -> bytes:
 
 def table(rows: dict[bytes, bytes], blocks: int = 1) -> bytes:
     """A sorted table of so many blocks of data."""
-    out, places, keys = b"", {}, sorted(rows)
+    out, locations, keys = b"", {}, sorted(rows)
     size = -(-len(keys) // blocks)
     for start in range(0, len(keys), size):
         part = keys[start : start + size]
-        places[part[-1]], out = _append(out, {key: rows[key] for key in part})
+        locations[part[-1]], out = _append(out, {key: rows[key] for key in part})
     about, out = _append(out, {})
-    index, out = _append(out, places)
+    index, out = _append(out, locations)
     return out + (about + index).ljust(40, b"\0") + struct.pack("<Q", MAGIC)
 
 
 def _append(out: bytes, rows: dict[bytes, bytes]) -> tuple[bytes, bytes]:
-    """Place of the new block, and the file with it. Each key but the first shares what it can with the one before."""
+    """Index of the new block, and the file with it. Each key but the first shares what it can with the one before."""
     block, last = b"", b""
     for key, value in rows.items():
         shared = next((i for i, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), min(len(key), len(last)))
         block += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
         last = key
     block += struct.pack("<II", 0, 1)
-    place = varint(len(out)) + varint(len(block))
-    return place, out + block + b"\0" + struct.pack("<I", crc32c(block + b"\0"))
+    location = varint(len(out)) + varint(len(block))
+    return location, out + block + b"\0" + struct.pack("<I", crc32c(block + b"\0"))
 
 
 def write(prefix: Path, variables: dict[str, np.ndarray], shards: int = 1) -> None:
     """``PREFIX.index`` and its data files, variables dealt out to them in turn."""
     files = [b""] * shards
     rows = {b"": number(1, shards) + message(3, number(1, 1))}
-    for place, (name, value) in enumerate(variables.items()):
-        shard, data = place % shards, value.tobytes()
+    for location, (name, value) in enumerate(variables.items()):
+        shard, data = location % shards, value.tobytes()
         shape = b"".join(message(2, number(1, size)) for size in value.shape)
         row = number(1, TYPES[value.dtype.str]) + message(2, shape) + number(3, shard)
         row += number(4, len(files[shard])) + number(5, len(data))

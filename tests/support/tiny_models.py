@@ -15,7 +15,7 @@ def vocabulary(words: int = 12) -> Vocabulary:
 
 
 def model(words: int = 12, seed: int = 0, **changes) -> UnifiedModel:
-    """Weights are drawn wide (deviation 0.3), so that predictions differ clearly from place to place."""
+    """Weights are drawn wide (deviation 0.3), so that predictions differ clearly from index to index."""
     torch.manual_seed(seed)
     shape = {"layers": 2, "width": 32, "heads": 4, "max_positions": 48, "initializer_range": 0.3}
     built = UnifiedModel.for_language(
@@ -67,13 +67,13 @@ def next_logits(model: UnifiedModel, special: SpecialTokens, scheme: str, source
         tokens = given + block
         types = [4] * len(given) + [5] * len(block)
         mask = masks.seq2seq(len(given), len(block))
-    places = torch.arange(len(tokens))
-    states = model.transformer(torch.tensor([tokens]), places[None], torch.tensor([types]), masks.batch([mask]))
+    indices = torch.arange(len(tokens))
+    states = model.transformer(torch.tensor([tokens]), indices[None], torch.tensor([types]), masks.batch([mask]))
     return model.logits(states[0, -1:])[0]
 
 
 def _next_logits_by_query(model: UnifiedModel, prompt: list[int], written: list[int]):
-    """The prompt is context, what is written has an order, and one query stands at the next place."""
+    """The prompt is context, what is written has an order, and one query stands at the next token."""
     tokens = [*prompt, *written]
     content = masks.permutation([masks.GIVEN] * len(prompt) + list(range(1, len(written) + 2)))
     stream = content.query_stream([len(tokens)])
@@ -83,9 +83,9 @@ def _next_logits_by_query(model: UnifiedModel, prompt: list[int], written: list[
         key_stop=content.key_stop[:-1],
         query_key=torch.tensor([*range(len(tokens)), masks.NO_KEY]),
     )
-    places = torch.arange(len(tokens) + 1)[None]
+    indices = torch.arange(len(tokens) + 1)[None]
     tokens = torch.tensor([tokens], dtype=torch.long)
-    states = model.transformer(tokens, places, torch.zeros_like(places), masks.batch([both]))
+    states = model.transformer(tokens, indices, torch.zeros_like(indices), masks.batch([both]))
     return model.logits(states[0, -1:])[0]
 
 

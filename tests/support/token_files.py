@@ -34,7 +34,7 @@ def write_documents(prefix, documents) -> TokenFile:
 
 
 def write_spans(file, kinds, rng) -> Annotations:
-    """Beside ``file``, every other stretch of each item that random places bound; with random tags where kinds have."""
+    """Beside ``file``, every other stretch of each item between random indices; with random tags where kinds have."""
     for kind in kinds:
         bounds = [np.flatnonzero(rng.random(size) < 0.4) for size in file.sizes.tolist()]
         spans = [own[: len(own) // 2 * 2].reshape(-1, 2) for own in bounds]
@@ -45,7 +45,7 @@ def write_spans(file, kinds, rng) -> Annotations:
 
 
 def numbered_documents(sizes) -> list[list[list[int]]]:
-    """Documents of sentences of the given ``sizes``; the tokens 10, 11, 12, … tell every place of the corpus."""
+    """Documents of sentences of the given ``sizes``; the tokens 10, 11, 12, … tell every index of the corpus."""
     tokens = iter(range(10, 20000))
     return [[[next(tokens) for _ in range(size)] for size in sentences] for sentences in sizes]
 
@@ -58,7 +58,7 @@ def random_sizes(rng, documents, sentences, mean):
 
 @dataclass(frozen=True)
 class Reads(Objective):
-    """Wants texts as its fields say, and returns them as CLS a SEP (b SEP) with one predicted place at random."""
+    """Wants texts as its fields say, and returns them as CLS a SEP (b SEP) with one predicted index at random."""
 
     segments: int = 1
     wants_random_second: bool = False
@@ -67,7 +67,7 @@ class Reads(Objective):
     token_types: ClassVar[int] = 1
     writes: ClassVar[str] = "nothing"
     heads: ClassVar[tuple[str, ...]] = ("token", "next_sentence")
-    shows_labels: ClassVar[bool] = True  # a place predicts its own token
+    shows_labels: ClassVar[bool] = True  # an index predicts its own token
 
     @property
     def special_tokens(self) -> int:
@@ -78,9 +78,9 @@ class Reads(Objective):
         if self.segments == 2:
             parts += [text.second, [SEPARATOR]]
         tokens = np.concatenate(parts).astype(np.int64)
-        place = rng.integers(len(tokens), size=1)
+        index = rng.integers(len(tokens), size=1)
         mask = (masks.left_to_right if self.segments == 1 else masks.bidirectional)(len(tokens))
-        targets = {TOKEN: ExampleTargets.at(place, tokens[place])}
+        targets = {TOKEN: ExampleTargets.at(index, tokens[index])}
         if text.is_next is not None:
             targets[NEXT_SENTENCE] = ExampleTargets.at(np.zeros(1, dtype=int), np.array([int(text.is_next)]))
         return Example(self.name, tokens, np.arange(len(tokens)), np.zeros_like(tokens), mask, targets)

@@ -33,9 +33,9 @@ def test_the_map_names_the_packages_in_the_order_of_their_imports():
     table = page.partition("## Rooms")[2].partition("\n## ")[0]
     listed = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines() if row.startswith("| `")]
     order = layers()
-    place = {room: number for number, layer in enumerate(order) for room in layer}
-    assert sorted(room for row in listed for room in row) == sorted(place)
-    lowest = [min(place[room] for room in row) for row in listed]
+    index = {room: number for number, layer in enumerate(order) for room in layer}
+    assert sorted(room for row in listed for room in row) == sorted(index)
+    lowest = [min(index[room] for room in row) for row in listed]
     assert lowest == sorted(lowest)
 
 

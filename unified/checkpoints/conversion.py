@@ -35,7 +35,7 @@ class Conversion:
 
     Attributes:
         new: parameters of ours that the file lacks; a model that loads the result draws them at random.
-        left_out: parameters that have no place on the other side.
+        left_out: parameters that have no counterpart on the other side.
         remarks: what else a user should know, a sentence each.
     """
 

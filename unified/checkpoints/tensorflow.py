@@ -86,12 +86,12 @@ def _read_index(path: Path) -> tuple[dict[str, _Entry], int]:
         if len(data) < _FOOTER or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
             raise UnifiedError(f"{path}: not the index of a TensorFlow checkpoint, or a truncated one")
         at = len(data) - _FOOTER
-        for _ in range(2):  # the block of blocks about blocks, which is empty, and its place and size come first
+        for _ in range(2):  # the block of blocks about blocks, which is empty, and its offset and size come first
             _, at = _varint(data, at)
         values = {
             key: value
-            for _, place in _block(data, *_place(data, at), path)
-            for key, value in _block(data, *_place(place, 0), path)
+            for _, location in _block(data, *_location(data, at), path)
+            for key, value in _block(data, *_location(location, 0), path)
         }
         header = _fields(values.pop(b"", b""))
         if header.get(2, 0):
@@ -151,7 +151,7 @@ def _block(data: bytes, offset: int, size: int, path: Path) -> Iterator[tuple[by
         yield key, block[at - length : at]
 
 
-def _place(data: bytes, at: int) -> tuple[int, int]:
+def _location(data: bytes, at: int) -> tuple[int, int]:
     offset, at = _varint(data, at)
     return offset, _varint(data, at)[0]
 

@@ -156,7 +156,7 @@ def heads_of(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def sequence_length(content: dict[str, Any]) -> int:
-    """Places of the longest sequences that a checkpoint was trained on."""
+    """Tokens of the longest sequences that a checkpoint was trained on."""
     return int(_plain(_plain(content.get("cfg")).get("task"))["tokens_per_sample"])
 
 

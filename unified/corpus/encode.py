@@ -120,17 +120,17 @@ class DocumentEncoder:
             pieces, spans = self.encoder.pieces(texts), dict[str, Items]()
         else:
             pieces, spans = self.encoder.annotated_pieces(texts, self.annotator)
-        places = np.repeat(np.arange(len(documents)), [len(paragraphs) for _, paragraphs in documents])
+        numbers = np.repeat(np.arange(len(documents)), [len(paragraphs) for _, paragraphs in documents])
         # A paragraph of control characters may have no pieces; closed by </s> it would look like the end of a document.
         kept = pieces.sizes > 0
-        places = places[kept]
-        if not len(places):
+        numbers = numbers[kept]
+        if not len(numbers):
             return None
-        changes = np.flatnonzero(np.diff(places)) + 1
+        changes = np.flatnonzero(np.diff(numbers)) + 1
         items = self.encoder.close(_select(pieces, kept), changes)
         spans = {kind: _select(found, kept) for kind, found in spans.items()}
         spans = {kind: Items(found.tokens, np.insert(found.sizes, changes, 0)) for kind, found in spans.items()}
-        first, last = (documents[place][0] for place in places[[0, -1]])
+        first, last = (documents[number][0] for number in numbers[[0, -1]])
         return EncodedDocuments(items, first, last, len(changes) + 1, spans)
 
 
@@ -193,7 +193,7 @@ class PairEncoder:
             side = "target" if shortest[first] else "source"
             part = "a part of the source" if len(parts_of(pairs[first][1])) > 1 and side == "source" else f"the {side}"
             raise UnifiedError(
-                f"{chunk.place(pairs[first][0], side)}: {part} of a pair is empty; "
+                f"{chunk.location(pairs[first][0], side)}: {part} of a pair is empty; "
                 "mend it, or leave such pairs out, as `unified prepare --skip-empty` does"
             )
         targets = self.encoder.close(_select(target, kept), _NO_SEPARATORS)

@@ -102,9 +102,9 @@ class PairChunk:
         for offset, (source, target) in enumerate(zip(self.source.lines, self.target.lines, strict=True)):
             yield self.first_pair + offset, source, target
 
-    def place(self, number: int, side: str) -> str:
+    def location(self, number: int, side: str) -> str:
         """Where pair ``number`` has its "source" or "target", for messages."""
-        return _place(self.source if side == "source" else self.target, number - self.first_pair)
+        return _location(self.source if side == "source" else self.target, number - self.first_pair)
 
     @property
     def size(self) -> int:
@@ -143,10 +143,10 @@ class JsonPairChunk:
         assert isinstance(source, str)  # one of several parts has no spans
         return source, target, spans
 
-    def place(self, number: int, side: str) -> str:
-        """As :meth:`PairChunk.place`."""
+    def location(self, number: int, side: str) -> str:
+        """As :meth:`PairChunk.location`."""
         field = self.source_field if side == "source" else self.target_field
-        return f"{_place(self.raw, number - self.first_pair)}, field {field!r}"
+        return f"{_location(self.raw, number - self.first_pair)}, field {field!r}"
 
     @property
     def size(self) -> int:
@@ -281,7 +281,7 @@ def _last_document(lines: list[str], document: int, inside: bool) -> tuple[int, 
     return document, inside
 
 
-def _place(chunk: Chunk, offset: int) -> str:
+def _location(chunk: Chunk, offset: int) -> str:
     return f"{chunk.path}, line {chunk.first_line + offset}"
 
 
@@ -301,7 +301,7 @@ def _records(chunk: Chunk, read: Callable[[str, dict[str, Any]], _Read]) -> Iter
         try:
             yield offset, read(line, _record(line))
         except UnifiedError as problem:
-            problems.add(_place(chunk, offset), problem)
+            problems.add(_location(chunk, offset), problem)
     behind = f"; nothing behind line {chunk.first_line + chunk.count - 1} was read" if len(problems) > 1 else ""
     if problems:
         raise UnifiedError(f"{problems}{behind}")

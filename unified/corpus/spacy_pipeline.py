@@ -127,7 +127,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 def _noun_phrases(document: Doc) -> list[tuple[int, int]]:
     chunks = list(document.noun_chunks)
-    inside = {place for chunk in chunks for place in range(chunk.start, chunk.end)}
+    inside = {index for chunk in chunks for index in range(chunk.start, chunk.end)}
     nouns = [word for word in document if word.pos_ in _NOUNS and word.i not in inside]
     return sorted([(chunk.start_char, chunk.end_char) for chunk in chunks] + [_characters(word) for word in nouns])
 

@@ -118,10 +118,10 @@ def _require_equal(dictionary: Path, vocabulary: Vocabulary, symbols: list[str])
     listed = vocabulary.symbols[special.ordinary_start : special.ordinary_stop]
     if listed == symbols:
         return
-    place = next(
+    index = next(
         (i for i, (a, b) in enumerate(zip(listed, symbols, strict=False)) if a != b), min(len(listed), len(symbols))
     )
-    ours, theirs = (repr(names[place]) if place < len(names) else "nothing" for names in (listed, symbols))
+    ours, theirs = (repr(names[index]) if index < len(names) else "nothing" for names in (listed, symbols))
     raise UnifiedError(
-        f"{dictionary}: does not match the tokenizer beside it: symbol {place + 1} is {ours} here and {theirs} there"
+        f"{dictionary}: does not match the tokenizer beside it: symbol {index + 1} is {ours} here and {theirs} there"
     )

@@ -26,15 +26,15 @@ def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str
 def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
     """Put the examples of each row one after another and fill the rows up with padding.
 
-    The targets of examples with a query stream get a place each behind the row. Each example has its own part of the
+    The targets of examples with a query stream get a query each behind the row. Each example has its own part of the
     row's time axis, so that examples do not see each other.
 
-    A padding place holds ``pad``, position and token type 0; it sees nothing, and nothing sees it.
+    A padding token holds ``pad``, position and token type 0; it sees nothing, and nothing sees it.
 
     Args:
         examples: row after row.
         per_row: int64 (B,), how many each row holds.
-        row_length: places per row; None takes the longest row's.
+        row_length: tokens per row, padding included; None takes the longest row's.
         groups: names of all objectives; the groups of targets index them.
         pad: id of the padding symbol.
 
@@ -49,13 +49,13 @@ def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups
     row_lengths = sums_in_rows(lengths, per_row)
     width = int(row_lengths.max()) if row_length is None else row_length
     if row_lengths.max() > width:
-        raise ValueError(f"row {row_lengths.argmax()} holds {row_lengths.max()} tokens, but rows have {width} places")
+        raise ValueError(f"row {row_lengths.argmax()} holds {row_lengths.max()} tokens, but rows have {width}")
     offsets, document_ends = on_one_axis(examples.steps.ends, per_row)
     steps = examples.steps.shifted(lengths, lengths, offsets)
     streamed = examples.query_stream * examples.target_counts.get(TOKEN, np.zeros_like(lengths))
     stream = _Stream.of(examples, steps, streamed, row_of_example, count)
     stride = width + stream.width
-    starts = row_of_example * stride + starts_in_rows(lengths, per_row)  # first place of each example, flat
+    starts = row_of_example * stride + starts_in_rows(lengths, per_row)  # first token of each example, flat
 
     def spread(values: np.ndarray, fill: int, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
         return in_rows(values, row_lengths, width, fill, dtype)
@@ -96,7 +96,7 @@ class _Stream:
     """The query streams of all examples, N queries in all.
 
     Attributes:
-        width: places of the longest row's stream.
+        width: queries of the longest row's stream.
         rows, columns: int64 (N,), where each query stands.
         positions, token_types, steps: int64 (N,); a query looks one step before its target appears.
     """
@@ -119,7 +119,7 @@ class _Stream:
         per_row = np.bincount(row_of_example, weights=counts, minlength=row_count).astype(np.int64)
         each = examples.target_counts[TOKEN]
         streamed = np.repeat(counts > 0, each)
-        own = (examples.targets[TOKEN].places + np.repeat(Extents(examples.lengths).starts, each))[streamed]
+        own = (examples.targets[TOKEN].output_indices + np.repeat(Extents(examples.lengths).starts, each))[streamed]
         return cls(
             width=int(per_row.max()),
             rows=row_of_example.repeat(counts),

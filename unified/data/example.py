@@ -28,10 +28,10 @@ class Example:
         token_types: (T,) token-type ids (UniLM's also name the objective).
         mask: who sees whom, a row of T tokens that are query and key at once, see :mod:`unified.masks`.
         targets: what is predicted, by the name of the head that predicts it. The library's objectives ask ``token``
-            (the token at each place), ``next_sentence`` (1 where the second segment follows the first, 0 where it is
-            random), ``boundary`` (tokens from the places before and behind their span, with the input ``distances``,
+            (the token at each index), ``next_sentence`` (1 where the second segment follows the first, 0 where it is
+            random), ``boundary`` (tokens from the states before and behind their span, with the input ``distances``,
             0, 1, ..., from the first of it), ``extractive`` (1 where a summary takes the sentence that begins there).
-        query_stream: tokens are not predicted by their places themselves but by a query stream: one query for each of
+        query_stream: tokens are not predicted by themselves but by a query stream: one query for each of
             them that knows where it is and sees what they see, less themselves (XLNet).
         entities: bool (T,), tokens within named entities; None where nobody says.
     """
@@ -115,10 +115,10 @@ class Examples:
         tokens: np.ndarray,
         token_types: np.ndarray,
         steps: Steps,
-        places: np.ndarray,
+        output_indices: np.ndarray,
         labels: np.ndarray,
         is_next: np.ndarray | None = None,
-        pair_places: np.ndarray | None = None,
+        pair_indices: np.ndarray | None = None,
         entities: np.ndarray | None = None,
     ) -> Examples:
         """Examples of one objective that predicts tokens; positions count from 0, and there is no query stream.
@@ -126,18 +126,18 @@ class Examples:
         Args:
             extents: the examples' tokens.
             steps: who sees whom, of n sequences.
-            places: (all predictions,), increasing, counted over all examples.
+            output_indices: (all predictions,), increasing, counted over all examples.
             is_next: (n,), labels of the head ``next_sentence``; None where nobody asks it.
-            pair_places: (n,), the place in each example from which it predicts them; None for the first.
+            pair_indices: (n,), the index in each example from which it predicts them; None for the first.
             entities: bool (all tokens,), None where nobody says.
         """
         count = len(extents)
-        counts = extents.counts(places)
-        targets = {TOKEN: ExampleTargets.at(places - extents.starts.repeat(counts), labels)}
+        counts = extents.counts(output_indices)
+        targets = {TOKEN: ExampleTargets.at(output_indices - extents.starts.repeat(counts), labels)}
         target_counts = {TOKEN: counts}
         if is_next is not None:
-            pair_places = np.zeros(count, dtype=np.int64) if pair_places is None else pair_places
-            targets[NEXT_SENTENCE] = ExampleTargets.at(pair_places, is_next)
+            pair_indices = np.zeros(count, dtype=np.int64) if pair_indices is None else pair_indices
+            targets[NEXT_SENTENCE] = ExampleTargets.at(pair_indices, is_next)
             target_counts[NEXT_SENTENCE] = np.ones(count, dtype=np.int64)
         return cls(
             groups=[group] * count,
@@ -214,9 +214,9 @@ def _concatenated(parts: Sequence[ExampleTargets | None]) -> ExampleTargets:
 
 @dataclass(frozen=True)
 class Batch:
-    """B rows of T places; each row holds one or more examples, which do not see each other, and padding.
+    """B rows of T tokens; each row holds one or more examples, which do not see each other, and padding.
 
-    Behind its T places a row has those of its query stream, if any example of the batch has one: Q places in all.
+    Behind its T tokens a row has those of its query stream, if any example of the batch has one: Q queries in all.
 
     Attributes:
         tokens: int64 (B, T).
@@ -226,7 +226,7 @@ class Batch:
         entities: bool (B, T), tokens within named entities; None where some example does not say.
         groups: names of the objectives; the same tuple in every batch of a run.
 
-    A row of ten places with two examples: one that sees all of itself, predicts a hidden token and says that its second
+    A row of ten tokens with two examples: one that sees all of itself, predicts a hidden token and says that its second
     segment follows; and one that is read left to right, every token predicting the next.
 
     >>> from unified import masks
@@ -234,8 +234,8 @@ class Batch:
     >>> def example(group, tokens, mask, targets):
     ...     positions, types = np.arange(len(tokens)), np.zeros(len(tokens), dtype=int)
     ...     return Example(group, np.array(tokens), positions, types, mask, targets)
-    >>> def targets(places, labels):
-    ...     return ExampleTargets.at(np.array(places), np.array(labels))
+    >>> def targets(indices, labels):
+    ...     return ExampleTargets.at(np.array(indices), np.array(labels))
     >>> first = example("bert", [0, 11, 99, 2, 13, 2], masks.bidirectional(6),
     ...                 {"token": targets([2], [12]), "next_sentence": targets([0], [1])})
     >>> second = example("next", [21, 22, 23], masks.left_to_right(3), {"token": targets([0, 1], [22, 23])})

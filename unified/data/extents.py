@@ -14,7 +14,7 @@ class Extents:
     Attributes:
         offsets: int64 (n + 1,), where each stretch begins, and the end.
         starts, stops: int64 (n,).
-        total: places of all stretches together.
+        total: tokens of all stretches together.
     """
 
     def __init__(self, lengths: np.ndarray):
@@ -29,7 +29,7 @@ class Extents:
 
     @property
     def owners(self) -> np.ndarray:
-        """int64 (total,), the stretch of each place."""
+        """int64 (total,), the stretch of each index."""
         return np.arange(len(self.lengths)).repeat(self.lengths)
 
     @property
@@ -38,12 +38,12 @@ class Extents:
         return np.arange(self.total) - self.starts.repeat(self.lengths)
 
     def firsts(self, counts: np.ndarray) -> np.ndarray:
-        """The first ``counts[i]`` (int64 (n,)) places of each stretch, int64."""
+        """The first ``counts[i]`` (int64 (n,)) indices of each stretch, int64."""
         return runs(self.starts, counts)
 
-    def counts(self, places: np.ndarray) -> np.ndarray:
-        """How many of increasing ``places`` (int64) lie in each stretch, int64 (n,)."""
-        before = places.searchsorted(self.offsets)
+    def counts(self, indices: np.ndarray) -> np.ndarray:
+        """How many of increasing ``indices`` (int64) lie in each stretch, int64 (n,)."""
+        before = indices.searchsorted(self.offsets)
         return before[1:] - before[:-1]
 
 

@@ -92,11 +92,11 @@ class Draws:
     def permutations(self, purpose: str, counts: np.ndarray) -> np.ndarray:
         """int64 (sum,): 0, 1, … of ``counts[i]`` (int64 (n,)) for one example after another, each one's shuffled.
 
-        Places are sorted by 32 random bits; of equal ones, once in 30,000 times among 500, the first comes first.
+        Indices are sorted by 32 random bits; of equal ones, once in 30,000 times among 500, the first comes first.
         """
         extents = Extents(counts)
         starts, width = extents.starts.astype(np.uint64), np.uint64(int(counts.max(initial=0)).bit_length())
-        # The number of the example, the random bits, and the place among the example's own: 64 bits are enough.
+        # The number of the example, the random bits, and the index among the example's own: 64 bits are enough.
         keys = self.bits(purpose, counts) >> np.uint64(32) << width
         keys += np.arange(extents.total, dtype=np.uint64)
         keys += ((np.arange(len(counts), dtype=np.uint64) << width + np.uint64(32)) - starts).repeat(counts)

@@ -30,7 +30,7 @@ class ExampleTargets:
     """N predictions of one head for one example, or for several examples one after another.
 
     Attributes:
-        index: int64 (N, k), the k places whose states each prediction reads, counted from its example's first token.
+        index: int64 (N, k), the k tokens whose states each prediction reads, counted from its example's first token.
         labels: int64 (N,), what is predicted; None where only states are read.
         weights: float (N,), factors of the losses; None for 1 each.
         divisors: float (N,), what each prediction adds to the number by which the summed loss of its group is divided;
@@ -47,9 +47,9 @@ class ExampleTargets:
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, places: np.ndarray, labels: np.ndarray | None) -> ExampleTargets:
-        """Predictions from the state of one place each, int64 (N,)."""
-        return cls(places[:, None], labels)
+    def at(cls, output_indices: np.ndarray, labels: np.ndarray | None) -> ExampleTargets:
+        """Predictions from the state of one token each, int64 (N,)."""
+        return cls(output_indices[:, None], labels)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -64,8 +64,8 @@ class ExampleTargets:
         return all(a is b if a is None or b is None else np.array_equal(a, b) for a, b in zip(own, others, strict=True))
 
     @property
-    def places(self) -> np.ndarray:
-        """int64 (N,), the only or first place that each prediction reads."""
+    def output_indices(self) -> np.ndarray:
+        """int64 (N,), the only or first token that each prediction reads."""
         return self.index[:, 0]
 
     def __getitem__(self, rows: np.ndarray | slice) -> ExampleTargets:
@@ -118,7 +118,7 @@ class ExampleTargets:
 
 @dataclass(frozen=True)
 class Targets:
-    """N predictions of one head for a batch of B rows of Q places, whose losses are summed in G groups.
+    """N predictions of one head for a batch of B rows of Q states, whose losses are summed in G groups.
 
     Attributes:
         index: int64 (N, k), the k states that each prediction reads, as flat indices into B x Q.
@@ -173,7 +173,7 @@ class Targets:
         return len(self.index)
 
     @property
-    def places(self) -> torch.Tensor:
+    def output_indices(self) -> torch.Tensor:
         """int64 (N,), the only or first state that each prediction reads."""
         return self.index[:, 0]
 

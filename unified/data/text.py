@@ -25,7 +25,7 @@ class Text:
             nobody asked (no next-sentence prediction).
         word_starts: bool (n + m,), True where a token begins a word, over both segments; None when unknown.
         backward: whether the tokens stand in reverse order, last one first.
-        sampler: (counts, draws) -> int64, tokens from random places of the corpus, ``counts[i]`` (int64 (n,)) for each
+        sampler: (counts, draws) -> int64, tokens from random indices of the corpus, ``counts[i]`` (int64 (n,)) for each
             of n texts; None when there is none.
         spans: by kind of annotation, int64 (k, 2), starts and stops over both segments, sorted; none crosses from the
             first to the second. Parts of speech are (k, 3), with the number of their tag. Only kinds that the objective

@@ -71,7 +71,7 @@ class Texts:
         return replace(self, tokens=self.tokens[kept], lengths=self.lengths[:1], word_starts=starts, spans=spans)
 
     def random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
-        """``counts[i]`` (int64 (n,)) tokens from random places of the corpus for each text, int64 (sum,).
+        """``counts[i]`` (int64 (n,)) tokens from random indices of the corpus for each text, int64 (sum,).
 
         Where there is no corpus, they come from the text itself.
         """

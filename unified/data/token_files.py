@@ -122,9 +122,9 @@ class TokenFile:
         """Tokens of all items together."""
         return len(self._tokens)
 
-    def at(self, places: np.ndarray) -> np.ndarray:
-        """Tokens, int64, at places (int64, any shape) counted over all items one after another."""
-        return self._tokens[places].astype(np.int64)
+    def at(self, indices: np.ndarray) -> np.ndarray:
+        """Tokens, int64, at indices (int64, any shape) counted over all items one after another."""
+        return self._tokens[indices].astype(np.int64)
 
     def tokens_of(self, items: np.ndarray) -> np.ndarray:
         """Tokens, int64, of items (int64 (n,)), those of one after another."""

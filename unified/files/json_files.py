@@ -59,74 +59,74 @@ def fields_of(line: str) -> dict[str, Any]:
 class Entries:
     """Reads fields of a data set's entries and collects what is wrong with them, until :meth:`check` refuses all.
 
-    A field that is missing or of another kind is noted with its place, and an empty value stands in for it, so that
+    A field that is missing or of another kind is noted with its location, and an empty value stands in for it, so that
     reading goes on.
     """
 
     def __init__(self, path: str | Path):
         self.path = path
         self.problems = Problems()
-        self._places: dict[str, str] = {}
+        self._locations: dict[str, str] = {}
 
-    def wrong(self, place: str, what: str | UnifiedError) -> None:
+    def wrong(self, location: str, what: str | UnifiedError) -> None:
         """Note a problem."""
-        self.problems.add(place, what)
+        self.problems.add(location, what)
 
-    def once(self, identity: str, place: str) -> None:
+    def once(self, identity: str, location: str) -> None:
         """Note an id that another entry has: predictions are named by ids, and could not be told apart."""
-        first = self._places.get(identity)
+        first = self._locations.get(identity)
         if first is None:
-            self._places[identity] = place
+            self._locations[identity] = location
         else:
-            self.wrong(place, f"the id {identity!r} is that of {first}, too; each needs an id of its own")
+            self.wrong(location, f"the id {identity!r} is that of {first}, too; each needs an id of its own")
 
-    def objects(self, entry: object, name: str, place: str, optional: bool = False) -> list[dict[str, Any]]:
+    def objects(self, entry: object, name: str, location: str, optional: bool = False) -> list[dict[str, Any]]:
         """The list ``name`` of an object; members that are no objects are noted and left out."""
         if not isinstance(entry, Mapping) or not isinstance(entry.get(name), list):
             if not (optional and isinstance(entry, Mapping) and entry.get(name) is None):
-                self._lacks(entry, name, place, f"no list {name!r}")
+                self._lacks(entry, name, location, f"no list {name!r}")
             return []
         for number, member in enumerate(entry[name], 1):
             if not isinstance(member, dict):
-                self.wrong(place, f"member {number} of {name!r} is not an object")
+                self.wrong(location, f"member {number} of {name!r} is not an object")
         return [member for member in entry[name] if isinstance(member, dict)]
 
-    def text(self, entry: Mapping[str, Any], name: str, place: str, blank: bool = False) -> str:
+    def text(self, entry: Mapping[str, Any], name: str, location: str, blank: bool = False) -> str:
         """The text ``name`` of an object, which only with ``blank`` may hold nothing but white space."""
         value = entry.get(name)
         if not isinstance(value, str):
-            self._lacks(entry, name, place, f"no text {name!r}")
+            self._lacks(entry, name, location, f"no text {name!r}")
         elif not blank and not value.strip():
-            self.wrong(place, f"{name!r} is empty")
+            self.wrong(location, f"{name!r} is empty")
         elif LONE_SURROGATE.search(value):
-            self.wrong(place, f"{name!r} holds half of a surrogate pair")
+            self.wrong(location, f"{name!r} holds half of a surrogate pair")
         else:
             return value
         return ""
 
-    def identity(self, entry: Mapping[str, Any], name: str, place: str) -> str:
+    def identity(self, entry: Mapping[str, Any], name: str, location: str) -> str:
         """The id ``name`` of an object, a text or an integer, as a text (:mod:`unified.files.ids`)."""
         text = name_text(entry.get(name))
         if text is None:
-            self._lacks(entry, name, place, f"no id {name!r}, which is a text or an integer")
+            self._lacks(entry, name, location, f"no id {name!r}, which is a text or an integer")
         elif LONE_SURROGATE.search(text):
-            self.wrong(place, f"{name!r} holds half of a surrogate pair")
+            self.wrong(location, f"{name!r} holds half of a surrogate pair")
         return text or ""
 
-    def integer(self, entry: Mapping[str, Any], name: str, place: str) -> int:
+    def integer(self, entry: Mapping[str, Any], name: str, location: str) -> int:
         """The integer ``name`` of an object."""
         value = entry.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            self._lacks(entry, name, place, f"no integer {name!r}")
+            self._lacks(entry, name, location, f"no integer {name!r}")
             return 0
         return value
 
-    def _lacks(self, entry: object, name: str, place: str, otherwise: str) -> None:
+    def _lacks(self, entry: object, name: str, location: str, otherwise: str) -> None:
         """Note that a field is missing, or else what is wrong with it."""
         if isinstance(entry, Mapping) and name not in entry:
-            self.wrong(place, MissingField(name, list(entry)))
+            self.wrong(location, MissingField(name, list(entry)))
         else:
-            self.wrong(place, otherwise)
+            self.wrong(location, otherwise)
 
     def check(self) -> None:
         """

@@ -1,10 +1,10 @@
 """Writing one token at a time with a cache: the source once per sentence, the written tokens once per row.
 
-Letters: N sentences, R = N x beam rows (sentence-major), S source places, t written places, q queries of a step,
+Letters: N sentences, R = N x beam rows (sentence-major), S source tokens, t written tokens, q queries of a step,
 H heads, K head size, V vocabulary.
 
 A step costs one or two queries. Where the model was trained by cloze [UniLM, sec. 2.3], a [MASK] at the next
-place asks for the next token; only the token before it enters the cache, so that the cached states are those of a full
+index asks for the next token; only the token before it enters the cache, so that the cached states are those of a full
 recomputation of ``begin source separator y_1 .. y_t [MASK]`` under the sequence-to-sequence mask.
 """
 
@@ -81,7 +81,7 @@ class SourceCache:
         keys, values: per attention of the model (N, H, S, K).
         visible: bool (N, S), False at padding.
         positions: int64 (N, S).
-        next_position: int64 (N,), position of the first generated token: the number of real places before it.
+        next_position: int64 (N,), position of the first generated token: the number of real tokens before it.
         longest: the greatest of ``next_position``, on the host.
     """
 
@@ -129,7 +129,7 @@ class DecodingState:
 
     @property
     def length(self) -> int:
-        """t, the number of places in the target cache."""
+        """t, the number of tokens in the target cache."""
         return self.keys[0].size(2)
 
     def reorder(self, rows: torch.Tensor) -> None:
@@ -170,7 +170,7 @@ class RecordingAttention:
 
 
 class CachedAttention:
-    """Queries of R rows over their sentence's source, what the row has written, and the queries' own places.
+    """Queries of R rows over their sentence's source, what the row has written, and the queries themselves.
 
     The source is read once per sentence: the rows of a sentence are put side by side as queries (N, H, beam x q, K).
     Both score matrices meet in one softmax, with the bias (R, H, q, S + t + q) where positions are relative.
@@ -218,11 +218,11 @@ class CachedAttention:
 
 
 class Seen:
-    """Which places of source, text and queries each query of a step sees; the same for all layers.
+    """Which tokens of source, text and queries each query of a step sees; the same for all layers.
 
     Args:
-        visible: bool (q, t + q), which written and new places each query sees.
-        nothing: whether a query may see no place at all.
+        visible: bool (q, t + q), which written and new tokens each query sees.
+        nothing: whether a query may see no token at all.
         dtype: of the scores.
     """
 
@@ -236,7 +236,7 @@ class Seen:
         self._fully_masked = hidden.all(-1, keepdim=True) if nothing else None
 
     def softmax(self, scores: torch.Tensor) -> torch.Tensor:
-        """Of (N, H, beam x q, S + t + q), which are changed, among the places seen; zeros where there are none."""
+        """Of (N, H, beam x q, S + t + q), which are changed, among the tokens seen; zeros where there are none."""
         weights = torch.softmax(scores.add_(self._added), dim=-1)
         return weights if self._fully_masked is None else weights.masked_fill(self._fully_masked, 0.0)
 
@@ -301,7 +301,7 @@ class CachedDecoder:
         if not self.scheme.query_stream:
             begin = tokens.new_full((len(tokens), 1), self.special.begin)
             tokens = torch.cat([begin, tokens], dim=1)
-        visible = self._real_places(tokens)
+        visible = self._real_tokens(tokens)
         count = visible.sum(1)
         longest = int(count.max()) if len(count) else 0
         self.check_positions(longest)
@@ -312,11 +312,11 @@ class CachedDecoder:
         # Source lengths differ from batch to batch.
         attentions = transformer.prepare(self._source_mask(positions, visible), positions, shapes_differ=True)
         recorders = [RecordingAttention(attention) for attention in attentions]
-        recorders[-1].read = False  # of the last block only keys and values are needed, and its states at no place
+        recorders[-1].read = False  # of the last block only keys and values are needed, and its states are not read
         if transformer.relates:
             table = transformer.distances(longest)
             relations = Relations(positions, positions, token_types, token_types, tokens.size(1), table)
-        transformer.run(tokens, positions, token_types, recorders, relations, places=count[:0])
+        transformer.run(tokens, positions, token_types, recorders, relations, output_indices=count[:0])
         # Copies: as views of a layer's projection they would keep its queries too, and be gathered anew at every step.
         keys, values = [r.key.contiguous() for r in recorders], [r.value.contiguous() for r in recorders]
         return SourceCache(keys, values, visible, positions, count, longest)
@@ -331,14 +331,14 @@ class CachedDecoder:
         return DecodingState(source, beam, keys, values)
 
     def step(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:
-        """Logits (R, V) for the next place.
+        """Logits (R, V) for the next token.
 
         Args:
             last_tokens: int64 (R,), what each row wrote last; None at the first step.
             state: advanced in place by one token (a [MASK] never enters it).
 
         Raises:
-            UnifiedError: the next place lies beyond the position table.
+            UnifiedError: the next token lies beyond the position table.
         """
         tokens = self._asking(last_tokens, state)
         kept = 1 if last_tokens is not None or not self._asks_beside else 0
@@ -352,7 +352,7 @@ class CachedDecoder:
 
     @property
     def _asks_beside(self) -> bool:
-        """Whether something at the next place asks for its token, and not the token before it."""
+        """Whether something at the next index asks for its token, and not the token before it."""
         return self.scheme.mask_query or self.scheme.query_stream
 
     def _asking(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:
@@ -366,10 +366,10 @@ class CachedDecoder:
         return torch.cat(parts, dim=1) if parts else state.source.next_position.new_empty((rows, 0))
 
     def forced_states(self, source: SourceCache, targets: torch.Tensor) -> torch.Tensor:
-        """Hidden states (N, m, D) that predict each place of given targets int64 (N, m), all places in one pass.
+        """Hidden states (N, m, D) that predict each token of given targets int64 (N, m), all in one pass.
 
-        Place i sees the source and the targets before i. With ``mask_query`` m [MASK]s stand beside the targets, each
-        at its place, none visible to another, with ``query_stream`` m queries; ``model.logits`` of the states are the
+        Index i sees the source and the targets before i. With ``mask_query`` m [MASK]s stand beside the targets, each
+        at its index, none visible to another, with ``query_stream`` m queries; ``model.logits`` of the states are the
         numbers of m steps.
 
         Raises:
@@ -379,9 +379,9 @@ class CachedDecoder:
         self.check_positions(source.longest + length)
         given, device = targets[:, :-1], targets.device
         before = torch.ones(length, length, dtype=torch.bool, device=device).tril()
-        places = torch.arange(length, device=device)
+        indices = torch.arange(length, device=device)
         if self._asks_beside:
-            queries, offsets = given, torch.cat([places[:-1], places])
+            queries, offsets = given, torch.cat([indices[:-1], indices])
             visible = torch.cat([before[:-1, :-1], before.tril(-1)[:, :-1]])
             if self.scheme.mask_query:
                 queries = torch.cat([given, torch.full_like(targets, self.special.mask)], dim=1)
@@ -389,7 +389,7 @@ class CachedDecoder:
                 visible = torch.cat([visible, torch.cat([torch.zeros_like(own[:-1]), own])], dim=1)
         else:
             queries = torch.cat([torch.full_like(targets[:, :1], self.special.begin), given], dim=1)
-            offsets, visible = places, before
+            offsets, visible = indices, before
         states = self._run(queries, offsets, visible, self.begin(source, beam=1), keep=0)
         return states[:, -length:]
 
@@ -402,10 +402,10 @@ class CachedDecoder:
         keep: int,
         asked: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Hidden states (R, q, D) of queries at target places ``offsets`` (q,); ``keep`` places stay in the cache.
+        """Hidden states (R, q, D) of queries at target indices ``offsets`` (q,); ``keep`` tokens stay in the cache.
 
         Queries beyond the ``tokens`` (R, c) are those of a query stream; ``visible`` is (q, t + c). Where ``asked``
-        int64 (N,) names places among R x q, the states are theirs alone, (N, D).
+        int64 (N,) names indices among R x q, the states are theirs alone, (N, D).
         """
         start = state.source.next_position.repeat_interleave(state.beam)
         positions = start.unsqueeze(1) + offsets
@@ -419,7 +419,7 @@ class CachedDecoder:
         }
         attentions = [CachedAttention(state, layer, seen[hidden]) for layer, hidden in enumerate(hides_self)]
         relations = self._relations(positions, tokens.size(1), state) if self.model.transformer.relates else None
-        states = self.model.transformer.run(tokens, positions, token_types, attentions, relations, places=asked)
+        states = self.model.transformer.run(tokens, positions, token_types, attentions, relations, output_indices=asked)
         state.keys = [attention.key[:, :, :keep] for attention in attentions]
         state.values = [attention.value[:, :, :keep] for attention in attentions]
         return states
@@ -438,14 +438,14 @@ class CachedDecoder:
         query_types = torch.full_like(positions, self.scheme.target_type)
         return Relations(positions, key_positions, query_types, key_types, content, state.table)
 
-    def _real_places(self, tokens: torch.Tensor) -> torch.Tensor:
+    def _real_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
         """bool (N, S), False at padding and, behind a prompt, at separators; checks how sources end."""
         real = tokens != self.special.pad
         content = real & (tokens != self.special.separator)
         if self.scheme.prompt:
             return content.flip(1).cumsum(1).flip(1).bool() & real
-        places = torch.arange(tokens.size(1), device=tokens.device)
-        last = (real * places).argmax(1, keepdim=True)
+        indices = torch.arange(tokens.size(1), device=tokens.device)
+        last = (real * indices).argmax(1, keepdim=True)
         ends = tokens.gather(1, last).squeeze(1) == self.special.separator
         if not bool(ends.all()):
             row = int((~ends).nonzero()[0])

@@ -86,7 +86,7 @@ class EnsembleDecoder:
         return EnsembleState(tuple(member.begin(own, beam) for member, own in pairs))
 
     def step(self, last_tokens: torch.Tensor | None, state: EnsembleState) -> torch.Tensor:
-        """Logarithms (R, V) of the mean probability of each token at the next place."""
+        """Logarithms (R, V) of the mean probability of each token that comes next."""
         pairs = zip(self.members, state.members, strict=True)
         return log_mean([torch.log_softmax(member.step(last_tokens, own).float(), -1) for member, own in pairs])
 

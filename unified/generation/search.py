@@ -197,10 +197,10 @@ class _Search:
 
         ``cut`` says that they end because no more may be written.
         """
-        places = finishing.nonzero()
-        if not len(places):
+        indices = finishing.nonzero()
+        if not len(indices):
             return
-        sentence, candidate = places.unbind(1)
+        sentence, candidate = indices.unbind(1)
         row = sentence * self.config.beam + rows[sentence, candidate]
         tokens = self.tokens[row].cpu()
         log_probs = torch.cat([self.log_probs[row], gained[sentence, candidate].unsqueeze(1)], dim=1).cpu()
@@ -243,8 +243,8 @@ def _only(log_probs: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     return torch.full_like(log_probs, -torch.inf).scatter(1, columns, log_probs.gather(1, columns))
 
 
-#: Places whose vocabulary scores are computed at once; their logits alone take V x 4 bytes each.
-_PLACES = 1024
+#: States whose vocabulary scores are computed at once; their logits alone take V x 4 bytes each.
+_STATES = 1024
 
 
 @torch.no_grad()
@@ -272,7 +272,7 @@ def _score(decoder: CachedDecoder, sources: torch.Tensor, targets: torch.Tensor,
     states = decoder.forced_states(decoder.encode(sources), targets).flatten(0, 1)
     labels = targets.flatten()
     scores = torch.zeros(len(labels), device=targets.device)
-    for places in real.flatten().nonzero().squeeze(1).split(_PLACES):
-        log_probs = torch.log_softmax(decoder.model.logits(states[places]).float(), dim=-1)
-        scores[places] = log_probs.gather(1, labels[places].unsqueeze(1)).squeeze(1)
+    for indices in real.flatten().nonzero().squeeze(1).split(_STATES):
+        log_probs = torch.log_softmax(decoder.model.logits(states[indices]).float(), dim=-1)
+        scores[indices] = log_probs.gather(1, labels[indices].unsqueeze(1)).squeeze(1)
     return scores.unflatten(0, targets.shape)

@@ -50,7 +50,7 @@ _TENSORFLOW_LAYER = {
     "ff/layer_2/bias": "ff.layer_2.bias",
 }
 _TENSORFLOW_KERNELS = {"ff/layer_1/kernel": "ff.layer_1.weight", "ff/layer_2/kernel": "ff.layer_2.weight"}
-#: The summary of the last place, which fine-tuning learns (the name is spelled so), and its heads.
+#: The summary of the last token, which fine-tuning learns (the name is spelled so), and its heads.
 _TENSORFLOW_HEADS = (
     "model/sequnece_summary/",
     "model/classification_",
@@ -137,7 +137,7 @@ def from_tensorflow(variables: Mapping[str, np.ndarray], layers: int) -> tuple[d
     unknown: list[str] = []
     for name, value in variables.items():
         tensor = torch.from_numpy(np.ascontiguousarray(value))
-        place = re.fullmatch(r"model/transformer/layer_(\d+)/(.+)", name)
+        found_layer = re.fullmatch(r"model/transformer/layer_(\d+)/(.+)", name)
         vector = name.removeprefix("model/transformer/")
         if name in _TENSORFLOW:
             found[_TENSORFLOW[name]] = tensor
@@ -145,10 +145,10 @@ def from_tensorflow(variables: Mapping[str, np.ndarray], layers: int) -> tuple[d
             tied = tensor.dim() == (3 if vector == "seg_embed" else 2)
             for i in range(layers):
                 found[f"transformer.layer.{i}.rel_attn.{vector}"] = tensor if tied else tensor[i]
-        elif place and place[2] in _TENSORFLOW_LAYER:
-            found[f"transformer.layer.{place[1]}.{_TENSORFLOW_LAYER[place[2]]}"] = tensor
-        elif place and place[2] in _TENSORFLOW_KERNELS:
-            found[f"transformer.layer.{place[1]}.{_TENSORFLOW_KERNELS[place[2]]}"] = tensor.T.contiguous()
+        elif found_layer and found_layer[2] in _TENSORFLOW_LAYER:
+            found[f"transformer.layer.{found_layer[1]}.{_TENSORFLOW_LAYER[found_layer[2]]}"] = tensor
+        elif found_layer and found_layer[2] in _TENSORFLOW_KERNELS:
+            found[f"transformer.layer.{found_layer[1]}.{_TENSORFLOW_KERNELS[found_layer[2]]}"] = tensor.T.contiguous()
         else:
             (heads if name.startswith(_TENSORFLOW_HEADS) else unknown).append(name)
     if unknown:

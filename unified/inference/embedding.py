@@ -46,10 +46,10 @@ def embedded(
 def _pooled(model: UnifiedModel, codec: Codec, rows: list[np.ndarray], pooling: str) -> torch.Tensor:
     """float32 (N, D) on the CPU, of the ids of N texts."""
     read = [np.arange(len(row) + 2) if pooling == "mean" else None for row in rows]
-    examples = [sequence((row,), codec, places) for row, places in zip(rows, read, strict=True)]
+    examples = [sequence((row,), codec, output_indices) for row, output_indices in zip(rows, read, strict=True)]
     batch = collate([[example] for example in examples], None, ("task",), codec.vocabulary.special.pad)
     batch = batch.to(model.transformer.embeddings.tokens.weight.device)
-    states = model.hidden(batch, places=batch.targets[TASK].places)
+    states = model.hidden(batch, output_indices=batch.targets[TASK].output_indices)
     each = [len(example.targets[TASK]) for example in examples]
     return torch.stack([own.mean(0) for own in states.float().split(each)]).cpu()
 

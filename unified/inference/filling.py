@@ -79,7 +79,7 @@ def around_runs(tokens: torch.Tensor, mask: int, reach: int) -> tuple[torch.Tens
         reach: of the head, the longest run that it predicts; 0 where it has no limit.
 
     Returns:
-        int64 (N, 2), the places before and behind the run of each ``<mask>``, and int64 (N,), on the CPU.
+        int64 (N, 2), the indices before and behind the run of each ``<mask>``, and int64 (N,), on the CPU.
 
     Raises:
         UnifiedError: a run is longer than the reach, or stands at an end of the text.
@@ -90,5 +90,5 @@ def around_runs(tokens: torch.Tensor, mask: int, reach: int) -> tuple[torch.Tens
     if first[0] == 1 or first[-1] + lengths[-1] == len(tokens) - 1:
         raise UnifiedError(f"{MASK} at an end of the text has no neighbour there; give a token on both sides")
     inside = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    places = np.stack([np.repeat(first - 1, lengths), np.repeat(first + lengths, lengths)], axis=1)
-    return torch.from_numpy(places), torch.from_numpy(np.arange(lengths.sum()) - inside)
+    indices = np.stack([np.repeat(first - 1, lengths), np.repeat(first + lengths, lengths)], axis=1)
+    return torch.from_numpy(indices), torch.from_numpy(np.arange(lengths.sum()) - inside)

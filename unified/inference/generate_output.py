@@ -29,8 +29,8 @@ def lines(
         written = hypothesis.tokens.tolist()
         rows.append(f"H-{number}\t{score:.6f}\t{' '.join(lm.pieces(written))}")
         rows.append(f"D-{number}\t{score:.6f}\t{_line(lm.decode([*given, *written]))}")
-        places = " ".join(f"{value / math.log(2):.4f}" for value in hypothesis.log_probs.tolist())
-        rows.append(f"P-{number}\t{places}")
+        log_probs = " ".join(f"{value / math.log(2):.4f}" for value in hypothesis.log_probs.tolist())
+        rows.append(f"P-{number}\t{log_probs}")
     return "".join(f"{row}\n" for row in rows)
 
 

@@ -161,7 +161,8 @@ class UnifiedLM(TrainedModel):
         self._require_one_model("fill_mask")
         self.model.head(TOKEN)  # refuses a model without one, before the text is looked at
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
-        return self._best(self.model.logits(self.model.hidden(batch, places=batch.targets[TOKEN].places)), top)
+        states = self.model.hidden(batch, output_indices=batch.targets[TOKEN].output_indices)
+        return self._best(self.model.logits(states), top)
 
     @torch.no_grad()
     def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
@@ -347,7 +348,7 @@ class UnifiedLM(TrainedModel):
         return torch.tensor(padded, dtype=torch.long, device=self.device)
 
     def room(self, length: int) -> int:
-        """Positions left beside ``length`` tokens, begin, separator, and the place that asks for the end symbol."""
+        """Positions left beside ``length`` tokens, begin, separator, and the token that asks for the end symbol."""
         return positions_left(self.model.config.position_limit, length)
 
     def source_limit(self, length: int, max_source: int | None = None, prompt: bool = False) -> int | None:

@@ -33,7 +33,7 @@ class Codec:
 
     Attributes:
         tokenizer, vocabulary: of the model.
-        longest: places of a sequence, at most.
+        longest: tokens of a sequence, at most.
         cls_last: CLS stands at the end, as XLNet has it, instead of the beginning.
         marks_entities: sequences say which tokens lie within named entities, which the model's attention reads.
         mask: name of the mask of a sequence, one of :data:`unified.masks.TEXT_MASKS`.
@@ -93,13 +93,13 @@ class Codec:
         ids = self.vocabulary.encode(self.tokenizer.native_symbols())[native].astype(np.int64)
         ends = np.cumsum(sizes)[:-1]
         found = zip(texts, np.split(ids, ends), np.split(offsets, ends), strict=True)
-        return [(tokens, original_offsets(text, places)) for text, tokens, places in found]
+        return [(tokens, original_offsets(text, own)) for text, tokens, own in found]
 
 
 def sequence(
     segments: tuple[np.ndarray, ...],
     codec: Codec,
-    places: np.ndarray | None = None,
+    output_indices: np.ndarray | None = None,
     entities: tuple[np.ndarray, ...] | None = None,
 ) -> Example:
     """CLS and one or two segments, each followed by SEP, under the mask ``codec.mask``.
@@ -107,7 +107,7 @@ def sequence(
     With ``codec.cls_last`` CLS stands behind them, with a token type of its own (XLNet).
 
     Args:
-        places: int64 (N,), increasing places that are read; None for :func:`class_place` alone.
+        output_indices: int64 (N,), increasing indices of the tokens that are read; None for :func:`class_index` alone.
         entities: of each segment which tokens lie within named entities, bool; None where nobody says.
     """
     tokens, lengths = joined(segments, codec.vocabulary.special)
@@ -116,28 +116,28 @@ def sequence(
         tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
     sizes = tuple(map(len, segments))
     positions, mask = _positions_and_mask(sizes, codec)
-    places = np.array([class_place(sizes, codec)]) if places is None else places
+    output_indices = np.array([class_index(sizes, codec)]) if output_indices is None else output_indices
     return Example(
         group="task",
         tokens=tokens,
         positions=positions,
         token_types=types,
         mask=mask,
-        targets={TASK: ExampleTargets.at(places, None)},
+        targets={TASK: ExampleTargets.at(output_indices, None)},
         entities=None if entities is None else _marks(len(tokens), entities, codec),
     )
 
 
 def _marks(length: int, entities: tuple[np.ndarray, ...], codec: Codec) -> np.ndarray:
     """Marks of segments along a :func:`sequence`, bool (length,); special symbols lie in no entity."""
-    marks, start = np.zeros(length, dtype=bool), first_place(codec)
+    marks, start = np.zeros(length, dtype=bool), first_index(codec)
     for part in entities:
         marks[start : start + len(part)] = part
         start += len(part) + 1
     return marks
 
 
-def class_place(sizes: Sequence[int], codec: Codec) -> int:
+def class_index(sizes: Sequence[int], codec: Codec) -> int:
     """Where a :func:`sequence` of segments of these lengths is read as a whole: a special symbol that sees all of it.
 
     CLS where it does. Under a left-to-right mask a CLS at the front sees itself alone, so the last SEP is read.
@@ -162,6 +162,6 @@ def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, AttentionMask]:
     return positions, TEXT_MASKS[mask](*lengths)
 
 
-def first_place(codec: Codec) -> int:
+def first_index(codec: Codec) -> int:
     """Where the first segment begins in a :func:`sequence`."""
     return 0 if codec.cls_last else 1

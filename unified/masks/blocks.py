@@ -105,8 +105,8 @@ def carried(document: torch.Tensor) -> torch.Tensor:
     """int64 (..., length): NO_DOCUMENT becomes the document in front of it, if there is one."""
     if document.is_cpu and not (document.numpy() == NO_DOCUMENT).any():
         return document  # full rows, a tenth of the time of a block mask
-    places = torch.arange(document.shape[-1], device=document.device)
-    last = torch.where(document == NO_DOCUMENT, 0, places)
+    indices = torch.arange(document.shape[-1], device=document.device)
+    last = torch.where(document == NO_DOCUMENT, 0, indices)
     # torch's own takes ten times as long on a CPU.
     last = torch.from_numpy(np.maximum.accumulate(last.numpy(), axis=-1)) if last.is_cpu else last.cummax(-1).values
     return document.gather(-1, last)
@@ -120,16 +120,17 @@ def _refuse_last_key(mask: MaskVectors) -> None:
 class _Heads(NamedTuple):
     """The first tokens of runs, in order.
 
-    ``run`` holds the row of each and its number in the row; ``place`` the token's place in all rows one after another.
+    ``run`` holds the row of each and its number in the row; ``flat_index`` the token's index in all rows, one after
+    another.
     """
 
     run: tuple[np.ndarray, np.ndarray]
-    place: np.ndarray
+    flat_index: np.ndarray
 
     @classmethod
     def of(cls, starts: torch.Tensor, run: torch.Tensor) -> _Heads:
-        rows, places = starts.numpy().nonzero()
-        return cls((rows, run.numpy()[rows, places]), rows * starts.shape[1] + places)
+        rows, indices = starts.numpy().nonzero()
+        return cls((rows, run.numpy()[rows, indices]), rows * starts.shape[1] + indices)
 
 
 class _Side(NamedTuple):
@@ -156,16 +157,16 @@ class _Side(NamedTuple):
         starts[:, ::block_size] = True
         run = starts.cumsum(-1).sub_(1)
         run_count = min(length, -(-length // block_size) + 2 * documents)
-        # Any place of a run tells its document and block, so it does not matter which one is written last.
-        places = torch.arange(length, device=document.device).expand_as(run)
-        place = torch.zeros((len(document), run_count), dtype=torch.int64, device=document.device)
-        place.scatter_(1, run, places)
+        # Any token of a run tells its document and block, so it does not matter which one is written last.
+        indices = torch.arange(length, device=document.device).expand_as(run)
+        token_index = torch.zeros((len(document), run_count), dtype=torch.int64, device=document.device)
+        token_index.scatter_(1, run, indices)
         return cls(
             run,
             _Heads.of(starts, run) if run.is_cpu else None,
             run_count,
-            document.gather(1, place),
-            place // block_size,
+            document.gather(1, token_index),
+            token_index // block_size,
             block_size,
         )
 
@@ -197,7 +198,7 @@ class _Side(NamedTuple):
             return runs.scatter_reduce_(1, self.run, values, how)
         # torch's own takes three times as long on a CPU.
         reduce = np.minimum if how == "amin" else np.maximum
-        runs.numpy()[self.heads.run] = reduce.reduceat(values.numpy().ravel(), self.heads.place)
+        runs.numpy()[self.heads.run] = reduce.reduceat(values.numpy().ravel(), self.heads.flat_index)
         return runs
 
     def whole_blocks(self, values: torch.Tensor) -> torch.Tensor:
@@ -237,12 +238,12 @@ def _visible_runs(
 
 
 def _runner_up(side: _Side, values: torch.Tensor, extreme: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, R) a place of the extreme value of each run, and the extreme of all other places."""
-    places = torch.arange(side.length, device=values.device).expand_as(values)
+    """(B, R) the index of the extreme value of each run, and the extreme of all other tokens."""
+    indices = torch.arange(side.length, device=values.device).expand_as(values)
     at_extreme = values == extreme.gather(1, side.run)
-    first = side.extreme(torch.where(at_extreme, places, _LARGEST), "amin")
-    others = torch.where(places == first.gather(1, side.run), _WORST[how], values)
-    # An empty run has no such place; any will do, since nothing is visible there.
+    first = side.extreme(torch.where(at_extreme, indices, _LARGEST), "amin")
+    others = torch.where(indices == first.gather(1, side.run), _WORST[how], values)
+    # An empty run has no such token; any will do, since nothing is visible there.
     return first.clamp_(max=side.length - 1), side.extreme(others, how)
 
 

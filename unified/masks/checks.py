@@ -97,10 +97,10 @@ def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:
         raise ValueError(f"document_ends must be at least 0 and not fall, got {ends.tolist()}")
     beyond = (mask.query_step >= before[..., -1:]) & (mask.query_step != NOWHERE)
     if bool(beyond.any()):
-        place = tuple(beyond.nonzero()[0].tolist())
+        index = tuple(beyond.nonzero()[0].tolist())
         raise ValueError(
-            f"query_step must lie before the end of the last document, got {int(mask.query_step[place])} at query "
-            f"{_name(place)}"
+            f"query_step must lie before the end of the last document, got {int(mask.query_step[index])} at query "
+            f"{_name(index)}"
         )
     for name, documents in (("queries", mask.query_documents()), ("keys", mask.key_documents())):
         along = carried(torch.atleast_2d(documents))
@@ -130,5 +130,5 @@ def _check_structure(mask: MaskVectors) -> None:
         raise ValueError(f"structure is given as {mask.structure!r}, but the steps say otherwise")
 
 
-def _name(place: tuple[int, ...]) -> str:
-    return str(place[0]) if len(place) == 1 else f"{place[1]} of row {place[0]}"
+def _name(index: tuple[int, ...]) -> str:
+    return str(index[0]) if len(index) == 1 else f"{index[1]} of row {index[0]}"

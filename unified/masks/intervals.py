@@ -1,7 +1,7 @@
 """Finds the three vectors of a mask from its matrix, or the keys and queries for which there are none.
 
 A boolean matrix (queries, keys) is a mask of intervals exactly when its rows can be ordered so that the readers of
-every key are consecutive. The place of a query in that order is its step; a key is visible from its first reader to its
+every key are consecutive. The index of a query in that order is its step; a key is visible from its first reader to its
 last.
 
 The order is found from columns that overlap, as in Fulkerson & Gross (1965), "Incidence matrices and interval graphs".

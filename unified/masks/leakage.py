@@ -93,8 +93,8 @@ def passing_on(query_step: IntArray, key_start: IntArray, key_stop: IntArray, qu
     Returns:
         int64, the indices of these queries, ascending; empty if visibility is transitive.
     """
-    steps, query_place = np.unique(query_step, return_inverse=True)
-    query_place = query_place.reshape(-1)
+    steps, query_index = np.unique(query_step, return_inverse=True)
+    query_index = query_index.reshape(-1)
     first = np.searchsorted(steps, key_start)
     end = np.searchsorted(steps, key_stop)
     read = first < end  # some query sees the key
@@ -102,19 +102,19 @@ def passing_on(query_step: IntArray, key_start: IntArray, key_stop: IntArray, qu
     earliest_end = -_maximum_of_intervals(first[read], end[read], -end[read], len(steps), -len(steps))
     has_key = np.flatnonzero(query_key >= 0)
     query = has_key[read[query_key[has_key]]]
-    key, place = query_key[query], query_place[query]
-    return query[(first[key] < latest_first[place]) | (end[key] > earliest_end[place])]
+    key, index = query_key[query], query_index[query]
+    return query[(first[key] < latest_first[index]) | (end[key] > earliest_end[index])]
 
 
 def _maximum_of_intervals(first: IntArray, end: IntArray, value: IntArray, count: int, least: int) -> IntArray:
-    """Returns for each place 0 .. count - 1 the maximum value of the intervals [first, end) around it, or ``least``.
+    """Returns for each index 0 .. count - 1 the maximum value of the intervals [first, end) around it, or ``least``.
 
     Each interval is two overlapping ones whose length is a power of two; lengths are halved until they are 1.
     """
     if not count:
         return np.zeros(0, dtype=np.int64)
     power = np.frexp(end - first)[1] - 1  # floor of log2
-    maximum = np.full(count, least, dtype=np.int64)  # of the intervals of length 2 ** level that begin at each place
+    maximum = np.full(count, least, dtype=np.int64)  # of the intervals of length 2 ** level that begin at each index
     for level in range(int(power.max(initial=0)), -1, -1):
         of_level = power == level
         np.maximum.at(maximum, first[of_level], value[of_level])

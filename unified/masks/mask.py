@@ -146,26 +146,26 @@ class AttentionMask(MaskVectors):
         stop[: check_length("count", count)] = self.steps
         return self._replace(key_stop=stop, structure="mixed")
 
-    def causal(self, places: torch.Tensor | None = None) -> AttentionMask:
+    def causal(self, key_indices: torch.Tensor | None = None) -> AttentionMask:
         """The mask without the keys that stand behind a query in its row (XLNet's ``attn_type`` "uni").
 
         Steps stay: such a mask may combine an order of prediction with the order of the text, which one interval cannot
         say. FlexAttention does not serve it.
 
         Args:
-            places: int64 (T,) or (B, T), index of the key at whose place each query stands; None takes its own key,
+            key_indices: int64 (T,) or (B, T), the key that each query stands at; None takes its own key,
                 which every query must have then.
 
         Raises:
-            ValueError: a query has no key of its own, and ``places`` does not say where it stands; or ``places`` is of
+            ValueError: a query has no key of its own, and ``key_indices`` does not say where it stands; or they are of
                 another shape or dtype.
         """
-        if places is None:
-            places = self.own_keys
-            if bool((places == NO_KEY).any()):
-                raise ValueError("causal needs places: this mask has queries without a key of their own")
-        check_last_key("places", places, self.query_step)
-        return self._replace(last_key=places, structure="mixed")
+        if key_indices is None:
+            key_indices = self.own_keys
+            if bool((key_indices == NO_KEY).any()):
+                raise ValueError("causal needs key_indices: this mask has queries without a key of their own")
+        check_last_key("key_indices", key_indices, self.query_step)
+        return self._replace(last_key=key_indices, structure="mixed")
 
     def fully_masked(self) -> torch.Tensor:
         """bool (T,) or (B, T), True for queries that see no key.
@@ -218,22 +218,22 @@ class AttentionMask(MaskVectors):
         """Queries that predict the targets and do not see them; the keys stay those of this mask [XLNet, sec. 2.3].
 
         Args:
-            targets: places among this mask's queries, in any order; each becomes one query at the step before its own.
+            targets: indices of queries of this mask, in any order; each becomes one query at the step before its own.
 
         Raises:
             ValueError: a target lies beyond the row, or is given from the start, so that there is nothing to predict.
         """
         self._require_one_row("query_stream")
-        places = check_integers("targets", targets)
-        beyond = places[(places < 0) | (places >= self.query_length)]
+        indices = check_integers("targets", targets)
+        beyond = indices[(indices < 0) | (indices >= self.query_length)]
         if beyond.size:
             raise ValueError(f"targets must lie within the row of {self.query_length} tokens, got {beyond[0]}")
-        index = torch.from_numpy(places).to(self.device)
+        index = torch.from_numpy(indices).to(self.device)
         own_key = self.own_keys[index]
         if bool((own_key == NO_KEY).any()):
             raise ValueError("query_stream needs a content stream, got a mask whose queries have no key of their own")
         starts = self.key_start[own_key]
-        given = places[self.given_keys()[own_key].cpu().numpy()]
+        given = indices[self.given_keys()[own_key].cpu().numpy()]
         if given.size:
             raise ValueError(
                 f"targets must appear at a step of at least 1, but token {given[0]} is given from the start"

@@ -15,8 +15,8 @@ from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
 from unified.masks.vectors import MaskVectors
 
 VISIBLE, HIDDEN = "■", "·"
-#: What the text picture shows of a large mask: places per side, rows of a batch.
-TEXT_PLACES, TEXT_ROWS = 64, 4
+#: What the text picture shows of a large mask: tokens per side, rows of a batch.
+TEXT_SIZE, TEXT_ROWS = 64, 4
 
 #: Kind of a cell -> (legend, colour), in the order of the codes of :func:`kinds`.
 KINDS = (
@@ -47,7 +47,7 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
     each other.
 
     Args:
-        tokens: S labels of the keys; default: their places.
+        tokens: S labels of the keys; default: their indices.
 
     Raises:
         ValueError: another ending, or a number of tokens that is not S.
@@ -90,19 +90,19 @@ def _summary(mask: MaskVectors) -> str:
 
 def _text_row(mask: MaskVectors) -> str:
     query_labels, key_labels = _labels(mask)
-    query_labels, key_labels = query_labels[:TEXT_PLACES], key_labels[:TEXT_PLACES]
+    query_labels, key_labels = query_labels[:TEXT_SIZE], key_labels[:TEXT_SIZE]
     width = max((len(label) for labels in key_labels for label in labels), default=1)
     margins = _joined([[label.rjust(width) for label in labels] for labels in query_labels])
-    cut = [" …"] if mask.key_length > TEXT_PLACES else []
+    cut = [" …"] if mask.key_length > TEXT_SIZE else []
     heads = ["".join(" " + label.rjust(width) for label in line) for line in zip(*key_labels, strict=True)]
     cells = [
         "".join(" " + (VISIBLE if cell else HIDDEN).rjust(width) for cell in row)
-        for row in mask.dense()[:TEXT_PLACES, :TEXT_PLACES].tolist()
+        for row in mask.dense()[:TEXT_SIZE, :TEXT_SIZE].tolist()
     ]
     blank = " " * len(margins[0]) if margins else ""
     lines = ["".join([blank, "  ", head, *cut]) for head in heads]
     lines += ["".join([margin, "  ", row, *cut]) for margin, row in zip(margins, cells, strict=True)]
-    return "\n".join(lines + (["…"] if mask.query_length > TEXT_PLACES else []))
+    return "\n".join(lines + (["…"] if mask.query_length > TEXT_SIZE else []))
 
 
 def _joined(labels: list[list[str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sequences that stand one after another in rows: their places, their parts of the time axis, and rows filled up."""
+"""Sequences that stand one after another in rows: their indices, their parts of the time axis, and rows filled up."""
 
 from __future__ import annotations
 

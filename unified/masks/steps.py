@@ -91,12 +91,12 @@ def bidirectional(lengths: Integers) -> Steps:
 
 
 def left_to_right(lengths: Integers) -> Steps:
-    """A token appears at its place, counted from 1."""
+    """A token appears at its index, counted from 1."""
     return _lasting(1 + _within(lengths), lengths, lengths + 1)
 
 
 def right_to_left(lengths: Integers) -> Steps:
-    """A token appears at its place, counted from the end."""
+    """A token appears at its index, counted from the end."""
     return _lasting(lengths.repeat(lengths) - _within(lengths), lengths, lengths + 1)
 
 
@@ -117,7 +117,7 @@ def block_causal(lengths: Integers, size: int) -> Steps:
 
 
 def sliding_window(lengths: Integers, left: int | None, right: int | None) -> Steps:
-    """A query looks from its place at ``left`` keys before and ``right`` keys behind it; None for all of them."""
+    """A query looks from its index at ``left`` keys before and ``right`` keys behind it; None for all of them."""
     ends = lengths + 1
     step, end = 1 + _within(lengths), ends.repeat(lengths)
     start = np.full_like(step, GIVEN) if right is None else np.maximum(step - right, GIVEN)

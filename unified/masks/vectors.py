@@ -82,11 +82,11 @@ class MaskVectors:
         """The definition: bool (T, S), or (B, T, S); True where query t may attend to key s."""
         step = self.query_step.unsqueeze(-1)
         visible = (self.key_start.unsqueeze(-2) <= step) & (step < self.key_stop.unsqueeze(-2))
-        places = torch.arange(self.key_length, device=self.device)
+        indices = torch.arange(self.key_length, device=self.device)
         if self.exclude_self:
-            visible &= places != self.own_keys.unsqueeze(-1)
+            visible &= indices != self.own_keys.unsqueeze(-1)
         if self.last_key is not None:
-            visible &= places <= self.last_key.unsqueeze(-1)
+            visible &= indices <= self.last_key.unsqueeze(-1)
         return visible
 
     def query_documents(self) -> torch.Tensor:

@@ -60,7 +60,7 @@ class SelfAttention(ProjectedAttention):
     def forward(self, states: torch.Tensor, attention: Attention) -> torch.Tensor:
         """(B, T, D) -> (B, T, D). ``attention`` is prepared, or any callable of its form (a cache, while decoding).
 
-        Places that see nothing give exactly zero, so that the residual passes them through.
+        Queries that see nothing give exactly zero, so that the residual passes them through.
         """
         query, key, value = self.project(states)
         output = self.output(join_heads(attend(query, key, value, attention, self.rate)))

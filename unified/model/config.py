@@ -17,7 +17,7 @@ POSITIONS = ("learned", "relative")
 ATTN_TYPES = ("bi", "uni")
 ACTIVATIONS = ("gelu", "gelu_tanh")
 TOKEN_HEADS = ("transform", "plain", "none")
-#: "neighbor" is ANNA's attention, in which no place sees itself; those after it are what its table 8 compares with.
+#: "neighbor" is ANNA's attention, in which no token sees itself; those after it are what its table 8 compares with.
 SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "feed_forward")
 
 #: Type of a field's default -> what its values must be, in words and as a class.
@@ -43,7 +43,7 @@ class TransformerConfig:
     feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
     sublayers: str = _option(
         "self,feed_forward",
-        "sublayers of each layer in order, of 'self', 'neighbor' (ANNA: no place sees itself), 'relative_key', "
+        "sublayers of each layer in order, of 'self', 'neighbor' (ANNA: no token sees itself), 'relative_key', "
         "'relative_value', 'entity' (reads which tokens lie within named entities: data need them annotated) and "
         "'feed_forward'",
     )
@@ -159,7 +159,7 @@ class TransformerConfig:
 
     @property
     def position_limit(self) -> int:
-        """Most places of a text: :attr:`max_positions`; relative positions set no limit."""
+        """Most tokens of a text: :attr:`max_positions`; relative positions set no limit."""
         return sys.maxsize if self.relative else self.max_positions
 
     @property

@@ -70,9 +70,9 @@ class Embeddings(nn.Module):
 
 
 class TokenEmbeddings(nn.Module):
-    """What a token is, and nothing else: places and segments are the attention's business (XLNet).
+    """What a token is, and nothing else: positions and segments are the attention's business (XLNet).
 
-    ``query`` is where every place of a query stream starts from, the vector called w in [XLNet, sec. 2.3].
+    ``query`` is where every query of a query stream starts from, the vector called w in [XLNet, sec. 2.3].
     """
 
     def __init__(self, config: TransformerConfig):
@@ -84,7 +84,7 @@ class TokenEmbeddings(nn.Module):
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T), and as many positions and types as states are wanted, (B, Q) -> (B, Q, D).
 
-        Places beyond the tokens are those of a query stream.
+        Those beyond the tokens are those of a query stream.
         """
         # Joined even where there are none: every parameter gets a gradient in every batch.
         queries = self.query.expand(len(tokens), positions.size(1) - tokens.size(1), -1)

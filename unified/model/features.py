@@ -28,11 +28,11 @@ COMBINATIONS: dict[str, tuple[slice, str]] = {
 
 
 class RecurrentHead(TaskHead):
-    """Two layers of a bidirectional LSTM over the places of each example, dropout, and a projection.
+    """Two layers of a bidirectional LSTM over the states of each example, dropout, and a projection.
 
     Args:
         config: of the Transformer.
-        outputs: scores of a place.
+        outputs: scores of each state.
         dropout: between the layers and before the projection.
         combination: one of :data:`COMBINATIONS`. Weights of a weighted sum are a softmax, equal at first.
         width: of the LSTM's states in each direction.
@@ -64,7 +64,7 @@ class RecurrentHead(TaskHead):
         return torch.einsum("k,knd->nd", self.weights.softmax(-1).to(states), states)
 
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """(K, N, D) -> (N, outputs); ``sizes``, int64 (E,), says how many places each example has."""
+        """(K, N, D) -> (N, outputs); ``sizes``, int64 (E,), says how many states each example has."""
         sequences = self.combined(states).split(reading["sizes"].tolist())
         found, _ = self.recurrent(rnn.pack_sequence(sequences, enforce_sorted=False))
         return self.output(self.dropout(torch.cat(rnn.unpack_sequence(found))))

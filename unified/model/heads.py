@@ -110,7 +110,7 @@ class LanguageModelHead(PredictionHead):
         self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
 
     def forward(self, states: torch.Tensor, symbols: SymbolTable) -> torch.Tensor:
-        """(N, D) states of predicted places and the embeddings of V symbols -> (N, V) logits."""
+        """(N, D) states of predicted tokens and the embeddings of V symbols -> (N, V) logits."""
         if self.dense is not None:
             states = self.norm(self.activation(self.dense(states)))
         return symbols.logits(states, self.bias)
@@ -165,7 +165,7 @@ class SentenceHead(PredictionHead):
 
 
 class PooledHead(TaskHead):
-    """Tanh pooler, dropout, and one score per output: BERT's way to read a sequence from one place."""
+    """Tanh pooler, dropout, and one score per output: BERT's way to read a sequence from one token."""
 
     takes_pooler = True
 
@@ -197,7 +197,7 @@ class LinearHead(TaskHead):
 
 
 class PairHead(TaskHead):
-    """Two places of each example next to each other, dropout, and one projection (Baldini Soares et al. 2019)."""
+    """Two states of each example next to each other, dropout, and one projection (Baldini Soares et al. 2019)."""
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()

@@ -14,7 +14,7 @@ def check_inputs(
     positions: torch.Tensor,
     token_types: torch.Tensor,
     mask: AttentionMask,
-    places: torch.Tensor | None = None,
+    output_indices: torch.Tensor | None = None,
     entities: torch.Tensor | None = None,
 ) -> None:
     """Check the arguments of :meth:`unified.model.Transformer.forward`.
@@ -46,14 +46,14 @@ def check_inputs(
         )
     if mask.batched and len(mask.query_step) != rows:
         raise UnifiedError(f"mask must have the {rows} rows of tokens, got {len(mask.query_step)}")
-    if places is not None:
-        _require("places", places, torch.int64, 1)
-        if places.numel() and places.device.type == "cpu":
-            least, most = int(places.min()), int(places.max())
+    if output_indices is not None:
+        _require("output_indices", output_indices, torch.int64, 1)
+        if output_indices.numel() and output_indices.device.type == "cpu":
+            least, most = int(output_indices.min()), int(output_indices.max())
             if not 0 <= least <= most < positions.numel():
                 raise UnifiedError(
-                    f"places must be from 0 to {positions.numel() - 1}, indices of rows and positions together, got "
-                    f"{least} to {most}"
+                    f"output_indices must be from 0 to {positions.numel() - 1}, indices of rows and positions, "
+                    f"got {least} to {most}"
                 )
     if entities is not None:
         _require("entities", entities, torch.bool, 2)

@@ -79,19 +79,19 @@ class Layer(nn.Module):
         self._last_view = max(i for i, (_, attends) in enumerate(self.sublayers) if attends)
 
     def forward(
-        self, states: torch.Tensor, views: Sequence[tuple[Any, ...]], places: torch.Tensor | None = None
+        self, states: torch.Tensor, views: Sequence[tuple[Any, ...]], output_indices: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """(B, T, D) -> (B, T, D), or (N, D) of the N ``places`` among B x T.
+        """(B, T, D) -> (B, T, D), or (N, D) of the N ``output_indices`` among B x T.
 
         Args:
             views: for each sublayer that attends, what it takes beside the states.
-            places: int64 (N,). Behind the last sublayer that attends no place reads another, so that the others are
+            output_indices: int64 (N,). Behind the last sublayer that attends, no token reads another, so the others are
                 not computed any more.
         """
         rest = iter(views)
         for i, (name, attends) in enumerate(self.sublayers):
             sublayer = getattr(self, name)
             states = sublayer(states, *next(rest)) if attends else sublayer(states)
-            if places is not None and i == self._last_view:
-                states = states.flatten(0, 1).index_select(0, places)
+            if output_indices is not None and i == self._last_view:
+                states = states.flatten(0, 1).index_select(0, output_indices)
         return states

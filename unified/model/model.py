@@ -39,13 +39,13 @@ _LACKING = {
     EXTRACTIVE: "the model has no sentence head (sentence_head is False)",
 }
 
-#: Places that are read at the same time where no gradient is wanted, so that long items take little more memory than
+#: Tokens that are read at the same time where no gradient is wanted, so that long items take little more memory than
 #: their states.
-_PLACES = 8192
+_TOKENS = 8192
 
 
 class UnifiedModel(nn.Module):
-    """Hidden states -> losses of the predictions of a batch, or what the head of a task makes of the places it reads.
+    """Hidden states -> losses of the predictions of a batch, or what the head of a task makes of the states it reads.
 
     Prediction heads find what they predict in ``batch.targets`` under their names. Whatever a batch holds, all of them
     run (on no predictions, if need be), so that all parameters receive a gradient and distributed training needs no
@@ -161,20 +161,22 @@ class UnifiedModel(nn.Module):
 
     # States
 
-    def hidden(self, batch: Batch, memory: Memory | None = None, places: torch.Tensor | None = None) -> torch.Tensor:
-        """(B, Q, D), the query stream's states behind those of the tokens; or (N, D) of the int64 (N,) ``places``."""
+    def hidden(
+        self, batch: Batch, memory: Memory | None = None, output_indices: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """(B, Q, D), the query stream's states behind those of the tokens; or (N, D) of ``output_indices`` (N,)."""
         return self.transformer(
             batch.tokens,
             batch.positions,
             batch.token_types,
             batch.mask,
             memory,
-            places=places,
+            output_indices=output_indices,
             entities=batch.entities,
         )
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Vocabulary scores (N, V) of the states (N, D) of predicted places.
+        """Vocabulary scores (N, V) of the states (N, D) of predicted tokens.
 
         Raises:
             UnifiedError: the model has no token head.
@@ -225,16 +227,16 @@ class UnifiedModel(nn.Module):
     # Tasks
 
     def scores(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> Any:
-        """What the head of a task makes of the states (N, D) of the N places of the targets ``task``.
+        """What the head of a task makes of the states (N, D) of the N ``output_indices`` of the targets ``task``.
 
         Args:
             reading: what the head reads beside the states, see :meth:`unified.tasks.heads.base.Encoded.reading`.
             head: its name.
         """
-        module, places = self.task_heads[head], batch.targets[TASK].places
+        module, output_indices = self.task_heads[head], batch.targets[TASK].output_indices
         if module.layers is not None:
-            return module(self._features(batch, places, module.layers), reading)
-        return module(_in_portions(batch, places, self._task_states), reading)
+            return module(self._features(batch, output_indices, module.layers), reading)
+        return module(_in_portions(batch, output_indices, self._task_states), reading)
 
     def idle(self, head: str) -> torch.Tensor:
         """0, with a gradient of 0 for the heads of all tasks but ``head``.
@@ -244,21 +246,21 @@ class UnifiedModel(nn.Module):
         others = (p for name, module in self.task_heads.items() if name != head for p in module.parameters())
         return sum((p.sum() * 0.0 for p in others), self.symbols.weight.new_zeros(()))
 
-    def _task_states(self, batch: Batch, places: torch.Tensor) -> torch.Tensor:
-        """(N, D) states that the heads of tasks read at N places: the last layer's, or the LSTM's."""
+    def _task_states(self, batch: Batch, output_indices: torch.Tensor) -> torch.Tensor:
+        """(N, D) states that the heads of tasks read at N indices: the last layer's, or the LSTM's."""
         if self.lstm is None:
-            return self.hidden(batch, places=places)
-        return self.lstm(self.hidden(batch), batch.mask.key_documents(), places)
+            return self.hidden(batch, output_indices=output_indices)
+        return self.lstm(self.hidden(batch), batch.mask.key_documents(), output_indices)
 
     @torch.no_grad()
-    def _features(self, batch: Batch, places: torch.Tensor, layers: Sequence[int]) -> torch.Tensor:
-        """(K, N, D), the states of the K layers at the places that are read."""
+    def _features(self, batch: Batch, output_indices: torch.Tensor, layers: Sequence[int]) -> torch.Tensor:
+        """(K, N, D), the states of the K layers that are read."""
         every: list[torch.Tensor] = []
         last = self.transformer(
             batch.tokens, batch.positions, batch.token_types, batch.mask, hidden_states=every, entities=batch.entities
         )
         every.append(last)
-        return torch.stack([every[layer].flatten(0, 1).index_select(0, places) for layer in layers])
+        return torch.stack([every[layer].flatten(0, 1).index_select(0, output_indices) for layer in layers])
 
 
 def _targets(batch: Batch, heads: Mapping[str, PredictionHead]) -> dict[str, Targets]:
@@ -290,20 +292,20 @@ def _check_fit(name: str, head: PredictionHead, targets: Targets) -> None:
 
 
 def _in_portions(
-    batch: Batch, places: torch.Tensor, states: Callable[[Batch, torch.Tensor], torch.Tensor]
+    batch: Batch, output_indices: torch.Tensor, states: Callable[[Batch, torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
-    """(N, D) ``states`` of a batch at N places; where no gradient is wanted, of some rows at a time."""
-    rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _PLACES // batch.tokens.size(1))
-    return torch.cat([states(part, own) for part, own in _portions(batch, places, rows)])
+    """(N, D) ``states`` of a batch at N indices; where no gradient is wanted, of some rows at a time."""
+    rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _TOKENS // batch.tokens.size(1))
+    return torch.cat([states(part, own) for part, own in _portions(batch, output_indices, rows)])
 
 
-def _portions(batch: Batch, places: torch.Tensor, rows: int) -> Iterator[tuple[Batch, torch.Tensor]]:
-    """What the Transformer reads of a batch, and the places that are read, so many rows at a time."""
+def _portions(batch: Batch, output_indices: torch.Tensor, rows: int) -> Iterator[tuple[Batch, torch.Tensor]]:
+    """What the Transformer reads of a batch, and the indices that are read, so many rows at a time."""
     if rows >= len(batch.tokens):
-        yield batch, places
+        yield batch, output_indices
         return
     queries = batch.positions.size(1)
     for i in range(0, len(batch.tokens), rows):
-        inside = places - i * queries
+        inside = output_indices - i * queries
         inside = inside[(inside >= 0) & (inside < rows * queries)]
         yield batch.rows(slice(i, i + rows)), inside

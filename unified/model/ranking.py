@@ -37,8 +37,8 @@ def gold_chains(ranking: Ranking, mentions: torch.Tensor) -> torch.Tensor:
     mentions = mentions[(mentions[:, 0] * words + mentions[:, 1]).argsort(stable=True)]
     known = mentions[:, 0] * words + mentions[:, 1]
     spans = ranking.starts * words + ranking.ends
-    places = torch.searchsorted(known, spans).clamp(max=len(known) - 1)
-    return torch.where(known[places] == spans, mentions[places, 2], 0)
+    indices = torch.searchsorted(known, spans).clamp(max=len(known) - 1)
+    return torch.where(known[indices] == spans, mentions[indices, 2], 0)
 
 
 def antecedent_losses(ranking: Ranking, chains: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -24,13 +24,13 @@ class SequenceLSTM(nn.Module):
             config.width, config.width // 2, num_layers=config.lstm, dropout=dropout, bidirectional=True
         )
 
-    def forward(self, states: torch.Tensor, documents: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-        """The LSTM's states (N, D) at the places that are read.
+    def forward(self, states: torch.Tensor, documents: torch.Tensor, output_indices: torch.Tensor) -> torch.Tensor:
+        """The LSTM's states (N, D) that are read.
 
         Args:
             states: (B, T, D).
             documents: int64 (B, T), the sequence of each token within its row, ``NO_DOCUMENT`` where there is none.
-            places: int64 (N,) among B x T.
+            output_indices: int64 (N,) among B x T.
         """
         tokens = documents != NO_DOCUMENT
         rows = torch.arange(len(documents), device=documents.device).unsqueeze(1)
@@ -39,4 +39,4 @@ class SequenceLSTM(nn.Module):
         packed = rnn.pack_sequence(states[tokens].split(lengths), enforce_sorted=False)
         found = torch.cat(rnn.unpack_sequence(self.recurrent(packed)[0]))  # (tokens, D)
         index = tokens.flatten().cumsum(0) - 1  # of each token among those that are no padding
-        return found.index_select(0, index[places])
+        return found.index_select(0, index[output_indices])

@@ -88,10 +88,10 @@ class Relations:
 
     def within(self, tile: Tile) -> Pairs:
         """The relations of one tile; found once for all heads and layers."""
-        place = (tile.row, tile.queries.start, tile.queries.stop, tile.keys.start, tile.keys.stop)
-        if place not in self._pairs:
-            self._pairs[place] = self._found(tile)
-        return self._pairs[place]
+        key = (tile.row, tile.queries.start, tile.queries.stop, tile.keys.start, tile.keys.stop)
+        if key not in self._pairs:
+            self._pairs[key] = self._found(tile)
+        return self._pairs[key]
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, ...], Pairs]:

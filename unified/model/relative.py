@@ -1,6 +1,6 @@
 """Transformer-XL's attention as XLNet uses it: distances and segments are biases of the scores (Yang et al. 2019, 2.4).
 
-Letters: B rows, H heads, Q queries, T content places, m memory slots, S = m + T keys, K head size, D width.
+Letters: B rows, H heads, Q queries, T content tokens, m memory slots, S = m + T keys, K head size, D width.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from unified.model.relations import Relations
 class Memory:
     """What the attentions read of the text before this one: their inputs there, without gradient [XLNet, sec. 2.4].
 
-    A forward pass with a memory reads it and then puts the first ``taken`` places of its rows into it, so that the
-    next pass goes on where those places end. Rows of successive batches belong together by their number.
+    A forward pass with a memory reads it and then puts the first ``taken`` tokens of its rows into it, so that the
+    next pass goes on where those tokens end. Rows of successive batches belong together by their number.
 
     Attributes:
-        length: most places that are remembered.
-        taken: places of each pass that enter.
+        length: most tokens that are remembered.
+        taken: tokens of each pass that enter.
         states: per attention of the model (B, m, D), of the model's dtype and on its device; empty at the start of a
             text.
 
@@ -39,15 +39,15 @@ class Memory:
     """
 
     def __init__(self, length: int, taken: int):
-        for name, places in (("length", length), ("taken", taken)):
-            if places < 1:
-                raise UnifiedError(f"a memory's {name} must be at least 1 place, got {places}")
+        for name, count in (("length", length), ("taken", taken)):
+            if count < 1:
+                raise UnifiedError(f"a memory's {name} must be at least 1 token, got {count}")
         self.length, self.taken = length, taken
         self.states: list[torch.Tensor] = []
 
     @property
     def filled(self) -> int:
-        """m, how many places are remembered."""
+        """m, how many tokens are remembered."""
         return self.states[0].size(1) if self.states else 0
 
     def clear(self) -> None:
@@ -55,7 +55,7 @@ class Memory:
         self.states = []
 
     def update(self, inputs: list[torch.Tensor]) -> None:
-        """Append the first places of each attention's (B, T, D) inputs; the oldest are forgotten."""
+        """Append the first tokens of each attention's (B, T, D) inputs; the oldest are forgotten."""
         taken = [entered[:, : self.taken].detach() for entered in inputs]
         joined = [torch.cat(pair, dim=1) for pair in zip(self.states, taken, strict=True)] if self.states else taken
         # Copies: a view would hold, and a checkpoint save, what is forgotten too.
@@ -101,7 +101,7 @@ class TransformerXLAttention(AttentionSublayer):
     ) -> torch.Tensor:
         """(B, Q, D) -> (B, Q, D).
 
-        The first places of ``states`` are content: keys, behind the (B, m, D) ``memory``. Those after them are a query
+        The first tokens of ``states`` are content: keys, behind the (B, m, D) ``memory``. Those after them are a query
         stream, which nothing attends to. ``record`` is given the states, for a memory.
         """
         if record is not None:

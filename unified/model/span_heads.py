@@ -1,7 +1,7 @@
 """Heads that find an answer in a passage: BERT's, UniLM's and XLNet's.
 
-A batch is flat: states (N, D) of the places that E examples are read at, one example after another, ``sizes`` of each.
-All softmaxes are over the places of an example. Where an example holds no answer, the answer is its CLS.
+A batch is flat: states (N, D) that are read of E examples, one example after another, ``sizes`` of each.
+All softmaxes are over the states of an example. Where an example holds no answer, the answer is its CLS.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Beams:
     """The k best starts of each of E examples, and the k best ends for each of them.
 
     Attributes:
-        starts: int64 (E, k), places within the example, best first.
+        starts: int64 (E, k), indices within the example, best first.
         ends: int64 (E, k, k).
-        scores: float (E, k, k), log-probability of start and end; -inf where an example has fewer places.
+        scores: float (E, k, k), log-probability of start and end; -inf where an example has fewer states.
     """
 
     starts: torch.Tensor
@@ -45,7 +45,7 @@ class SpanScores:
         end: (N,); None where it depends on a start that nobody gave.
         kinds: (E, K) of the kinds of answers, or (E, 1) that there is none; None where the head does not ask.
         beams: in place of ``end`` while predicting.
-        ends_of: of heads with beams, the logits (N,) of ends behind given starts, int64 (E,) among all N places.
+        ends_of: of heads with beams, the logits (N,) of ends behind given starts, int64 (E,) among all N states.
     """
 
     start: torch.Tensor
@@ -56,7 +56,7 @@ class SpanScores:
 
 
 class BertSpanHead(TaskHead):
-    """A score as start and one as end for each place [BERT, sec. 4.2]."""
+    """A score as start and one as end for each token [BERT, sec. 4.2]."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
@@ -84,7 +84,7 @@ class UnilmSpanHead(TaskHead):
             initialize(module, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
-        """``reading`` has ``cls``, int64 (E,): its place within each example."""
+        """``reading`` has ``cls``, int64 (E,): its index within each example."""
         start, end = self.output(states).unbind(-1)
         cls = states.index_select(0, firsts(reading["sizes"]) + reading["cls"])
         return SpanScores(start, end, self.kind(self.dropout(cls)))
@@ -124,7 +124,7 @@ class XlnetSpanHead(TaskHead):
         left = self.linear(states, own, self.end_dense.bias)
 
         def ends(starts: torch.Tensor) -> torch.Tensor:
-            """(N,) logits for a start of each example, int64 (E,) flat places."""
+            """(N,) logits for a start of each example, int64 (E,) flat indices."""
             right = self.linear(states.index_select(0, starts), other)
             hidden = torch.tanh(left + right.index_select(0, example))
             return self.end(self.end_norm(hidden)).squeeze(-1)
@@ -140,14 +140,14 @@ def beams_of(start: torch.Tensor, ends: Callable[[torch.Tensor], torch.Tensor], 
 
     Args:
         start: (N,) logits.
-        ends: from the start of each example, int64 (E,) among all N places, to the (N,) logits of its ends.
-        sizes: int64 (E,), places of each example.
+        ends: from the start of each example, int64 (E,) among all N states, to the (N,) logits of its ends.
+        sizes: int64 (E,), states of each example.
     """
     first, example = firsts(sizes), segments(sizes)
     log_start, starts = _best(_log_softmax(start, example, len(sizes)), sizes, first)
     log_ends, best_ends = [], []
     for beam in starts.unbind(1):
-        # An example with fewer places than beams repeats its first; the score of the start is -inf.
+        # An example with fewer states than beams repeats its first; the score of the start is -inf.
         logits = ends(first + torch.minimum(beam, sizes - 1))
         log_end, found = _best(_log_softmax(logits, example, len(sizes)), sizes, first)
         log_ends.append(log_end)
@@ -156,7 +156,7 @@ def beams_of(start: torch.Tensor, ends: Callable[[torch.Tensor], torch.Tensor], 
 
 
 def _best(values: torch.Tensor, sizes: torch.Tensor, first: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Highest (N,) values of each example and their places in it, both (E, k)."""
+    """Highest (N,) values of each example and their indices in it, both (E, k)."""
     width = int(sizes.max())
     table = values.new_full((len(sizes), max(width, BEAMS)), -torch.inf)
     example = segments(sizes)
@@ -165,12 +165,12 @@ def _best(values: torch.Tensor, sizes: torch.Tensor, first: torch.Tensor) -> tup
 
 
 def segments(sizes: torch.Tensor) -> torch.Tensor:
-    """int64 (N,): the example of each place, of int64 (E,) sizes."""
+    """int64 (N,): the example of each state, of int64 (E,) sizes."""
     return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
 
 
 def firsts(sizes: torch.Tensor) -> torch.Tensor:
-    """int64 (E,): the first place of each example."""
+    """int64 (E,): the first state of each example."""
     return sizes.cumsum(0) - sizes
 
 

@@ -52,18 +52,18 @@ class Transformer(nn.Module):
         mask: AttentionMask,
         memory: Memory | None = None,
         hidden_states: list[torch.Tensor] | None = None,
-        places: torch.Tensor | None = None,
+        output_indices: torch.Tensor | None = None,
         entities: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Hidden states under ``mask``: (B, Q, D), or (N, D) of the ``places`` alone.
+        """Hidden states under ``mask``: (B, Q, D), or (N, D) of the ``output_indices`` alone.
 
         Args:
             tokens: int64 (B, T).
-            positions, token_types: int64 (B, Q); places beyond the T tokens are those of a query stream.
+            positions, token_types: int64 (B, Q); those beyond the T tokens are those of a query stream.
             mask: Q queries, T keys; of B rows, or of one row that serves all.
             memory: read, and advanced by this text; its rows' first documents see it.
             hidden_states: receives the states (B, Q, D) that enter each layer, the embeddings first.
-            places: int64 (N,) among B x Q, those that somebody reads; the last layer does less for the others.
+            output_indices: int64 (N,) among B x Q, those that somebody reads; the last layer does less for the others.
             entities: bool (B, T), tokens within named entities; None where that is not known.
 
         Raises:
@@ -71,7 +71,7 @@ class Transformer(nn.Module):
                 stream or a memory where positions are not relative; or entity-aware attention is not told where
                 entities are; or compiled layers are asked to use the backend 'blocked'.
         """
-        check_inputs(tokens, positions, token_types, mask, places, entities)
+        check_inputs(tokens, positions, token_types, mask, output_indices, entities)
         if self.config.reads_entities and entities is None:
             raise UnifiedError(
                 "the model has entity-aware attention ('entity' among its sublayers), and this input does not say "
@@ -86,12 +86,12 @@ class Transformer(nn.Module):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
         attentions = self.prepare(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
-        return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, places)
+        return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, output_indices)
 
     def compile_layers(self, **options: Any) -> None:
         """Train by layers that `torch.compile` has compiled, for rows of one length and batches of one size.
 
-        A first step compiles, a second one the last layer anew for any number of places that are read; then nothing is
+        A first step compiles, a second one the last layer anew for any number of states that are read; then nothing is
         compiled any more, as long as the shapes stay: after some changes torch compiles no more, and says so.
         Evaluation and generation, whose shapes differ, go by the layers as they are. On a CPU the attention backend
         must be 'sdpa' or 'dense': 'blocked' goes through rows in Python.
@@ -117,7 +117,7 @@ class Transformer(nn.Module):
         Args:
             mask: Q queries, those of a query stream behind the tokens; as many keys as tokens.
             positions: int64 (B, Q).
-            remembered: how many places of memory stand in front of the tokens.
+            remembered: how many tokens of memory stand in front of the tokens.
             shapes_differ: whether masks have ever new shapes, see :class:`unified.attention.BackendChoice`.
 
         Raises:
@@ -168,7 +168,7 @@ class Transformer(nn.Module):
         if self.config.attn_type == "bi":
             return mask
         streamed = positions.size(1) > mask.key_length
-        return mask.causal(_places_of_queries(mask, positions) if streamed else mask.own_keys)
+        return mask.causal(_keys_of_queries(mask, positions) if streamed else mask.own_keys)
 
     def distances(self, greatest: int) -> DistanceTable | None:
         """What distances of at most ``greatest`` are to Transformer-XL's attentions; None where there are none."""
@@ -194,9 +194,9 @@ class Transformer(nn.Module):
         filled: int,
         entities: torch.Tensor | None,
     ) -> Relations:
-        """Of all queries to ``filled`` places of memory and the tokens.
+        """Of all queries to ``filled`` tokens of memory and the tokens.
 
-        The memory goes on before the first place in the direction of the text, which may be read backwards, and
+        The memory goes on before the first token in the direction of the text, which may be read backwards, and
         belongs to segment 0.
         """
         key_positions, key_types = positions[:, :tokens], token_types[:, :tokens]
@@ -218,7 +218,7 @@ class Transformer(nn.Module):
         relations: Relations | None = None,
         memory: Memory | None = None,
         hidden_states: list[torch.Tensor] | None = None,
-        places: torch.Tensor | None = None,
+        output_indices: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """:meth:`forward` with what :meth:`prepare` gives, or in decoding a cache in place of each."""
         states = self.embeddings(tokens, positions, token_types)
@@ -231,7 +231,7 @@ class Transformer(nn.Module):
             if hidden_states is not None:
                 hidden_states.append(states)
             last = i == len(self.layers) - 1
-            states = layer(states, views[i * each : (i + 1) * each], places if last else None)
+            states = layer(states, views[i * each : (i + 1) * each], output_indices if last else None)
         if memory is not None:
             memory.update([recorded[:, : tokens.size(1)] for recorded in entered])
         return self.dropout(self.norm(states))
@@ -253,8 +253,8 @@ class Transformer(nn.Module):
         return [(attention, relations, states, record) for attention, states in read], entered
 
 
-def _places_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tensor:
-    """Index of the key at whose place each query stands, int64 (B, Q): its own, or for a query stream its target's.
+def _keys_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tensor:
+    """Index of the key that each query stands at, int64 (B, Q): its own, or for a query stream its target's.
 
     A target is the key of the same document and position, found by one sort of the keys.
     """
@@ -262,9 +262,9 @@ def _places_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Te
     if keys == 0:
         return mask.own_keys
     within = positions - positions.amin()
-    place = mask.query_documents() * (within.amax() + 1) + within  # a number of its own for each token of a row
-    ordered, order = place[:, :keys].sort(dim=1)
-    found = torch.searchsorted(ordered, place[:, keys:].contiguous()).clamp(max=keys - 1)
+    number = mask.query_documents() * (within.amax() + 1) + within  # a number of its own for each token of a row
+    ordered, order = number[:, :keys].sort(dim=1)
+    found = torch.searchsorted(ordered, number[:, keys:].contiguous()).clamp(max=keys - 1)
     return torch.cat([mask.own_keys[:, :keys], order.gather(1, found)], dim=1)
 
 

@@ -29,7 +29,7 @@ _OF_SPANS = ("noun_phrase", "entity")
 
 @dataclass(frozen=True)
 class Anna(BatchedObjective):
-    """Whole noun phrases are hidden, then whole words, then single tokens; each token is predicted at its place.
+    """Whole noun phrases are hidden, then whole words, then single tokens; each token is predicted at its index.
 
     The sequence is CLS text SEP, all of it visible, without next-sentence prediction. The number of hidden tokens is
     divided into three shares. Spans in random order are hidden as long as they fit into theirs as a whole; what they
@@ -121,16 +121,16 @@ class Anna(BatchedObjective):
             texts = with_tags(texts, self.name)
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
-        places = np.flatnonzero(self._hidden(texts, sequences, draws))
+        indices = np.flatnonzero(self._hidden(texts, sequences, draws))
         shares = self.mask_replace_share, self.random_replace_share
         return Examples.of_one_group(
             self.name,
             extents,
-            tokens=replace(tokens, places, extents.counts(places), texts.special, *shares, draws),
+            tokens=replace(tokens, indices, extents.counts(indices), texts.special, *shares, draws),
             token_types=np.zeros(extents.total, dtype=np.int64),
             steps=steps.bidirectional(extents.lengths),
-            places=places,
-            labels=tokens[places],
+            output_indices=indices,
+            labels=tokens[indices],
             entities=self._entities(texts, sequences) if self.mark_entities else None,
         )
 
@@ -163,7 +163,7 @@ class Anna(BatchedObjective):
         return hidden
 
     def _spans(self, texts: Texts, sequences: Sequences, kind: str) -> Spans:
-        """Of the sequences, places counted over all."""
+        """Of the sequences, indices counted over all."""
         return sequence_spans(texts, kind, sequences.blocks, self.name).shifted(sequences.extents.starts)
 
     def _quotas(self, counts: np.ndarray, draws: Draws) -> np.ndarray:

@@ -93,26 +93,26 @@ class Bert(MayPredictNext, BatchedObjective):
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         if self.left_to_right:
-            places, of_each, shown = extents.firsts(extents.lengths - 1), steps.left_to_right(extents.lengths), tokens
-            labels = tokens[places + 1]
+            indices, of_each, shown = extents.firsts(extents.lengths - 1), steps.left_to_right(extents.lengths), tokens
+            labels = tokens[indices + 1]
         else:
-            places, of_each = self._hidden(texts, sequences, draws), steps.bidirectional(extents.lengths)
+            indices, of_each = self._hidden(texts, sequences, draws), steps.bidirectional(extents.lengths)
             shares = self.mask_replace_share, self.random_replace_share
-            shown = replace(tokens, places, extents.counts(places), texts.special, *shares, draws)
-            labels = tokens[places]
+            shown = replace(tokens, indices, extents.counts(indices), texts.special, *shares, draws)
+            labels = tokens[indices]
         return Examples.of_one_group(
             self.name,
             extents,
             tokens=shown,
             token_types=sequences.token_types((FIRST, SECOND)[: self.segments]),
             steps=of_each,
-            places=places,
+            output_indices=indices,
             labels=labels,
             is_next=is_next,
         )
 
     def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:
-        """Places to predict, int64 (N,), increasing."""
+        """Tokens to predict, int64 (N,), increasing."""
         extents = sequences.extents
         candidates, words = words_to_hide(sequences.tokens, extents, texts.special, self.name)
         counts = prediction_count(self.mask_share, extents.lengths)

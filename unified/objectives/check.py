@@ -178,15 +178,15 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
         outside = _outside(targets.index, len(example.tokens))
         if outside.size:
             what = f"of the head {head!r} in an example of {len(example.tokens)} tokens"
-            raise _refusal(called, f"has {outside[0]} among the places {what}")
+            raise _refusal(called, f"has {outside[0]} among the indices {what}")
         if head in tables:
             size, known = tables[head]
             outside = _outside(_labels(called, head, targets), size)
             if outside.size:
                 what = f"among the labels of the head {head!r}"
                 raise _refusal(called, f"has {outside[0]} {what}; {known.format(size)}")
-    if (np.diff(_predicted(example).places) <= 0).any():
-        raise _refusal(called, "has places of the head 'token' that do not increase")
+    if (np.diff(_predicted(example).output_indices) <= 0).any():
+        raise _refusal(called, "has indices of the head 'token' that do not increase")
     if BOUNDARY in example.targets:
         outside = _outside(example.targets[BOUNDARY].inputs["distances"], objective.boundary_offsets)
         if outside.size:

@@ -1,9 +1,9 @@
 """Which tokens a cloze objective hides, and by what: verbs that several objectives share.
 
-Three steps, each a function: draw n-grams (:func:`draw_ngrams`), let them cover places until enough are covered
+Three steps, each a function: draw n-grams (:func:`draw_ngrams`), let them cover tokens until enough are covered
 (:func:`unified.objectives.covering.cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the
 hyper-parameters of all three. They work on the sequences of a batch at once, which lie one after another in flat
-arrays; places count over all.
+arrays; indices count over all.
 The rules are UniLM's [UniLM, sec. 2.4], and those of the loader published with it.
 """
 
@@ -25,7 +25,7 @@ from unified.objectives.requirements import require_flag, require_integer, requi
 
 @dataclass(frozen=True)
 class Cloze:
-    """Hyper-parameters of hiding tokens and predicting each at its own place.
+    """Hyper-parameters of hiding tokens and predicting each at its own index.
 
     Attributes:
         ngram_share: share of draws that hide an n-gram instead of one token.
@@ -63,12 +63,12 @@ class Cloze:
         draws: Draws,
         word_starts: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Places to predict in n sequences at once.
+        """Tokens to predict in n sequences at once.
 
         Args:
-            candidates: bool (T,), places that may be hidden; n-grams and words end where one may not.
+            candidates: bool (T,), tokens that may be hidden; n-grams and words end where one may not.
             extents: of the sequences.
-            counts: int64 (n,), how many places to hide in each.
+            counts: int64 (n,), how many tokens to hide in each.
             word_starts: bool (T,), True where a word begins; read only with ``whole_words``.
 
         Returns:
@@ -81,10 +81,10 @@ class Cloze:
         return cover(*drawn, candidates, extents, counts, word_starts if self.whole_words else None)
 
     def replace(
-        self, tokens: np.ndarray, places: np.ndarray, counts: np.ndarray, special: SpecialTokens, draws: Draws
+        self, tokens: np.ndarray, indices: np.ndarray, counts: np.ndarray, special: SpecialTokens, draws: Draws
     ) -> np.ndarray:
-        """Tokens (T,) with those at ``places`` (N,), ``counts`` (n,) in each sequence, replaced: :func:`replace`."""
-        return replace(tokens, places, counts, special, self.mask_replace_share, self.random_replace_share, draws)
+        """Tokens (T,) with those at ``indices`` (N,), ``counts`` (n,) in each sequence, replaced: :func:`replace`."""
+        return replace(tokens, indices, counts, special, self.mask_replace_share, self.random_replace_share, draws)
 
 
 def maskable(tokens: np.ndarray, special: SpecialTokens) -> np.ndarray:
@@ -132,13 +132,13 @@ def draw_ngrams(
         starts int64 (C,) and lengths int64 (C,), one sequence after another: length 1 with probability
         ``1 - ngram_share``, otherwise 2 to ``ngram_max``, equally likely; and how many each sequence has, int64 (n,).
     """
-    places = np.flatnonzero(candidates)
-    each = extents.counts(places)
+    indices = np.flatnonzero(candidates)
+    each = extents.counts(indices)
     order = draws.permutations("n-grams", each)
     if limits is not None:
         every, each = Extents(each), np.minimum(each, limits)
         order = order[every.firsts(each)]
-    starts = places[order]
+    starts = indices[order]
     lengths = np.ones_like(starts)
     if ngram_share > 0:
         uniforms = draws.uniforms("lengths of n-grams", each) / ngram_share
@@ -149,19 +149,19 @@ def draw_ngrams(
 
 def replace(
     tokens: np.ndarray,
-    places: np.ndarray,
+    indices: np.ndarray,
     counts: np.ndarray,
     special: SpecialTokens,
     mask_share: float,
     random_share: float,
     draws: Draws,
 ) -> np.ndarray:
-    """Put [MASK] or a random token at ``places``, each place on its own: BERT's 80/10/10.
+    """Put [MASK] or a random token at ``indices``, each on its own: BERT's 80/10/10.
 
     Args:
         tokens: int64 (T,); not changed.
-        places: int64 (N,), those of one of n sequences after another.
-        counts: int64 (n,), how many places each sequence has.
+        indices: int64 (N,), those of one of n sequences after another.
+        counts: int64 (n,), how many tokens each sequence has.
         mask_share, random_share: probabilities of [MASK] and of a token drawn uniformly from
             ``ordinary_start`` to ``ordinary_stop - 1``; otherwise the token stays.
 
@@ -171,7 +171,7 @@ def replace(
     replaced = tokens.copy()
     uniforms = draws.uniforms("replacements", counts)
     drawn = draws.integers("random tokens", special.ordinary_stop - special.ordinary_start, counts)
-    replaced[places[uniforms < mask_share]] = special.mask
+    replaced[indices[uniforms < mask_share]] = special.mask
     at_random = (uniforms >= mask_share) & (uniforms < mask_share + random_share)
-    replaced[places[at_random]] = special.ordinary_start + drawn[at_random]
+    replaced[indices[at_random]] = special.ordinary_start + drawn[at_random]
     return replaced

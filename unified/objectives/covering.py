@@ -1,6 +1,6 @@
-"""Which places draws cover, word by word, until enough are covered: UniLM's rule (:func:`cover`), BERT's.
+"""Which tokens draws cover, word by word, until enough are covered: UniLM's rule (:func:`cover`), BERT's.
 
-All work on the sequences of a batch at once, which lie one after another in flat arrays; places count over all.
+All work on the sequences of a batch at once, which lie one after another in flat arrays; indices count over all.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def cover(
     counts: np.ndarray,
     word_starts: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Let draws cover places of their sequence, in their order, until enough are covered.
+    """Let draws cover tokens of their sequence, in their order, until enough are covered.
 
-    A draw whose start is covered is skipped. An n-gram ends before the first place that is no candidate; the surplus
+    A draw whose start is covered is skipped. An n-gram ends before the first token that is no candidate; the surplus
     of the last one is dropped. With ``word_starts`` a draw is widened to whole words on both sides, and the surplus is
     dropped in whole words: a word that does not fit is left alone and the next draw is tried. If no word fits at all,
     the first one drawn is covered all the same, so something is always predicted.
@@ -32,11 +32,11 @@ def cover(
         drawn: int64 (n,), how many draws each sequence has.
         candidates: bool (T,).
         extents: of the n sequences.
-        counts: int64 (n,), how many places of each to cover.
+        counts: int64 (n,), how many tokens of each to cover.
         word_starts: bool (T,), True where a word begins; None where every token counts as a word.
 
     Returns:
-        int64 (N,), increasing places.
+        int64 (N,), increasing indices.
     """
     word_of, sizes, is_open = words_of(candidates, word_starts, extents)
     each = Extents(drawn)
@@ -46,7 +46,7 @@ def cover(
         begin = starts[draws]
         return word_of[begin], word_of[np.minimum(begin + lengths[draws], ends) - 1]
 
-    # As long as all words fit, as many draws as places are enough, and words are covered in the order of draws.
+    # As long as all words fit, as many draws as tokens are enough, and words are covered in the order of draws.
     enough = np.minimum(drawn, counts)
     soon = each.firsts(enough)
     draw_of = _first_draws(soon, *words(soon, extents.stops.repeat(enough)), is_open, len(starts))
@@ -94,7 +94,7 @@ def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open
 def _cover_one_by_one(
     first: np.ndarray, last: np.ndarray, sizes: np.ndarray, is_open: np.ndarray, covered: np.ndarray, left: int
 ) -> int:
-    """Let draws of words cover ``left`` more places of one sequence; how many remain."""
+    """Let draws of words cover ``left`` more tokens of one sequence; how many remain."""
     for begin, end in zip(first.data, last.data, strict=True):
         if not left:
             break
@@ -126,19 +126,19 @@ def _counts_of(words: np.ndarray, word_of: np.ndarray, extents: Extents, total: 
 def cover_words(
     candidates: np.ndarray, word_starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws
 ) -> np.ndarray:
-    """Hide words in random order until enough places are hidden; a word too long for what is left is passed over.
+    """Hide words in random order until enough tokens are hidden; a word too long for what is left is passed over.
 
     BERT's rule (google-research/bert, create_pretraining_data.py): every word has the same chance, however many tokens
     it has, and nothing is hidden where no word fits.
 
     Args:
-        candidates: bool (T,), places that may be hidden; words end where one may not.
+        candidates: bool (T,), tokens that may be hidden; words end where one may not.
         word_starts: bool (T,), True where a word begins.
         extents: of n sequences.
-        counts: int64 (n,), how many places of each to hide.
+        counts: int64 (n,), how many tokens of each to hide.
 
     Returns:
-        int64 (N,), increasing places, at most ``counts`` of each sequence.
+        int64 (N,), increasing indices, at most ``counts`` of each sequence.
     """
     word_of, sizes, openings = words_of(candidates, word_starts, extents)
     words = np.flatnonzero(openings)
@@ -162,11 +162,11 @@ def cover_words(
 def words_of(
     candidates: np.ndarray, word_starts: np.ndarray | None, extents: Extents
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of the word that holds each place (T), size of each word (W), bool (W,) whether a word may be covered.
+    """Number of the word that holds each token (T), size of each word (W), bool (W,) whether a word may be covered.
 
     Without ``word_starts`` every token is a word.
 
-    A place that is no candidate is a word by itself, so words never reach across a special symbol, nor from one
+    A token that is no candidate is a word by itself, so words never reach across a special symbol, nor from one
     sequence into another.
     """
     if word_starts is None:

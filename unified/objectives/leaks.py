@@ -20,7 +20,7 @@ from unified.objectives.contract import Objective
 _HEADS = (TOKEN, BOUNDARY)
 #: Two tokens are equal by chance in all recodings with a probability of at most 10 to the power of minus this.
 _CERTAINTY = 16
-#: So many examples must show every label at its place before an objective counts as one that hides nothing.
+#: So many examples must show every label at its index before an objective counts as one that hides nothing.
 _TELLING_EXAMPLES = 6
 
 
@@ -32,12 +32,12 @@ def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | No
     that is predicted, wherever it stands. :func:`unified.masks.leaks` says which predictions can read such a copy
     through any number of layers.
 
-    Not judged are: the place itself where a token is predicted (BERT keeps a tenth of the hidden tokens), unless no
+    Not judged are: the token itself at the index that predicts it (BERT keeps a tenth of the hidden tokens), unless no
     example hides any; what is given, where the objective declares ``shows_labels``; and an objective that hides or
     orders tokens by what they are, since its examples then differ by more than their tokens.
 
     Returns:
-        A sentence without its subject that names the prediction, the tokens on the way and the place of the label.
+        A sentence without its subject that names the prediction, the tokens on the way and the index of the label.
     """
     made = [objective.examples(texts_of_other_tokens(texts, seed), draws) for seed in range(_recodings(texts))]
     if not all(_equal_but_for_tokens(made[0], other) for other in made[1:]):
@@ -50,7 +50,7 @@ def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | No
             return problem
         shown += copies.shown
     if len(shown) >= _TELLING_EXAMPLES and all(shown) and not objective.shows_labels:
-        return "leaks: every token that it predicts stands unhidden at the place that predicts it"
+        return "leaks: every token that it predicts stands unhidden at the index that predicts it"
     return None
 
 
@@ -87,7 +87,7 @@ class _Copies:
         runs: R examples of one text, recoded.
 
     Attributes:
-        shown: whether every token that it predicts stands at the place that predicts it; empty where it predicts none.
+        shown: whether every token that it predicts stands at the index that predicts it; empty where it predicts none.
     """
 
     def __init__(self, runs: tuple[Example, ...]):
@@ -103,10 +103,10 @@ class _Copies:
         self._kept = np.zeros(width, dtype=bool)
         self.shown: list[bool] = []
         if TOKEN in self._of_labels and not self._example.query_stream:
-            places, own = self._example.targets[TOKEN].places, self._of_labels[TOKEN]
-            at_place = (self._of_keys[places] == own) & (own >= 0)
-            self._kept[places[at_place]] = True
-            self.shown = [bool(at_place.all())] if len(places) else []
+            indices, own = self._example.targets[TOKEN].output_indices, self._of_labels[TOKEN]
+            at_index = (self._of_keys[indices] == own) & (own >= 0)
+            self._kept[indices[at_index]] = True
+            self.shown = [bool(at_index.all())] if len(indices) else []
 
     def leak(self, given_may_show: bool) -> str | None:
         """How a prediction can read its own label; None where none can."""
@@ -131,16 +131,16 @@ def leak(example: Example, targets: ExampleTargets, prediction: np.ndarray, key:
     """How a prediction can read a key that holds its label, through several layers; None where none can.
 
     Args:
-        targets: of a head that reads places, or, for the head ``token`` of an example with a query stream, its queries.
+        targets: of a head that reads tokens, or, for the head ``token`` of an example with a query stream, its queries.
         prediction, key: int64 (P,), pairs of a prediction's number and a key that holds its label.
     """
     if example.query_stream:
-        streamed = example.targets[TOKEN].places
+        streamed = example.targets[TOKEN].output_indices
         mask, read = _both_streams(example.mask, streamed), len(example.tokens) + prediction
         predicts = dict(zip(read.tolist(), streamed[prediction].tolist(), strict=True))
     else:
-        places = targets.index[prediction]  # (P, k)
-        mask, read, key = example.mask, places.ravel(), key.repeat(places.shape[1])
+        indices = targets.index[prediction]  # (P, k)
+        mask, read, key = example.mask, indices.ravel(), key.repeat(indices.shape[1])
         predicts = {}
     found = masks.leaks(mask, read, key)
     if not found:
@@ -150,9 +150,9 @@ def leak(example: Example, targets: ExampleTargets, prediction: np.ndarray, key:
     return f"leaks: the prediction at index {index}{through} sees its own label at index {found[0].label_key}"
 
 
-def _both_streams(content: AttentionMask, places: np.ndarray) -> AttentionMask:
+def _both_streams(content: AttentionMask, indices: np.ndarray) -> AttentionMask:
     """Queries of the content stream, and behind them those of a query stream, over the same keys."""
-    stream = content.query_stream(places)
+    stream = content.query_stream(indices)
     return AttentionMask.unchecked(
         query_step=torch.cat([content.query_step, stream.query_step]),
         key_start=content.key_start,

@@ -71,13 +71,13 @@ class Sequences:
         tokens: int64 (T,), of one sequence after another.
         blocks: int64 (k, n), lengths of the blocks, CLS counted with the first.
         extents: of the sequences.
-        places: int64, where each token of the texts stands.
+        token_indices: int64, the index of each token of the texts.
     """
 
     tokens: np.ndarray
     blocks: np.ndarray
     extents: Extents
-    places: np.ndarray
+    token_indices: np.ndarray
 
     @classmethod
     def of(cls, texts: Texts, segments: int, name: str) -> Sequences:
@@ -97,9 +97,9 @@ class Sequences:
         of_blocks = Extents(blocks.T.ravel())
         firsts = of_blocks.starts.copy()
         firsts[::segments] += 1
-        places = runs(firsts, texts.lengths.T.ravel())
-        tokens[places] = texts.tokens
-        return cls(tokens, blocks, extents, places)
+        token_indices = runs(firsts, texts.lengths.T.ravel())
+        tokens[token_indices] = texts.tokens
+        return cls(tokens, blocks, extents, token_indices)
 
     @classmethod
     def cls_last(cls, texts: Texts, name: str) -> Sequences:
@@ -115,9 +115,9 @@ class Sequences:
         tokens = np.full(extents.total, texts.special.separator)
         tokens[extents.stops - 1] = texts.special.begin
         firsts = Extents(blocks.T.ravel()).starts.reshape(-1, 3)[:, :2].ravel()
-        places = runs(firsts, texts.lengths.T.ravel())
-        tokens[places] = texts.tokens
-        return cls(tokens, blocks, extents, places)
+        token_indices = runs(firsts, texts.lengths.T.ravel())
+        tokens[token_indices] = texts.tokens
+        return cls(tokens, blocks, extents, token_indices)
 
     def token_types(self, types: Sequence[int]) -> np.ndarray:
         """int64 (T,), one of ``types`` for each block."""
@@ -135,7 +135,7 @@ class Sequences:
         """
         require_word_starts(texts, name)
         starts = np.ones(self.extents.total, dtype=bool)
-        starts[self.places] = (texts.first_segments() if len(self.blocks) == 1 else texts).word_starts
+        starts[self.token_indices] = (texts.first_segments() if len(self.blocks) == 1 else texts).word_starts
         return starts
 
 
@@ -242,7 +242,7 @@ def annotated_spans(texts: Texts, kind: str, name: str) -> Spans:
 
 
 def sequence_spans(texts: Texts, kind: str, blocks: np.ndarray, name: str) -> Spans:
-    """Annotated spans of ``texts`` along their sequences, each counted from its sequence's first place.
+    """Annotated spans of ``texts`` along their sequences, each counted from its sequence's first token.
 
     Args:
         blocks: int64 (k, n), lengths of the blocks of each sequence, CLS counted with the first.

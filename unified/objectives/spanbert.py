@@ -36,7 +36,7 @@ ANNOTATED_SHARE = 0.5
 
 @dataclass(frozen=True)
 class SpanBert(MayPredictNext, BatchedObjective):
-    """Spans of whole words are hidden and predicted, each token at its place and from the span's two neighbours.
+    """Spans of whole words are hidden and predicted, each token at its index and from the span's two neighbours.
 
     The sequence is CLS text SEP, all of it visible. A span takes a geometric number of words; the budget may cut its
     last word. Spans that touch are one. The boundary objective predicts the tokens of a span from the states just
@@ -50,7 +50,7 @@ class SpanBert(MayPredictNext, BatchedObjective):
         boundary_offsets: longest reach of the boundary objective into a span, in tokens; 0 switches it off.
         next_sentence: two segments and next-sentence prediction, as in BERT; the published model has neither.
         mask_replace_share: share of hidden spans that become [MASK].
-        random_replace_share: share whose tokens are replaced by tokens from random places of the corpus; the rest stay.
+        random_replace_share: share whose tokens are replaced by random tokens of the corpus; the rest stay.
         per_span: one such choice per span; False makes it per token.
     """
 
@@ -98,15 +98,15 @@ class SpanBert(MayPredictNext, BatchedObjective):
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         hidden = self._hidden(texts, sequences, draws)
-        places = np.flatnonzero(hidden)
+        indices = np.flatnonzero(hidden)
         made = Examples.of_one_group(
             self.name,
             extents,
             tokens=self._replaced(texts, sequences, hidden, draws),
             token_types=sequences.token_types((FIRST, SECOND)[: self.segments]),
             steps=steps.bidirectional(extents.lengths),
-            places=places,
-            labels=tokens[places],
+            output_indices=indices,
+            labels=tokens[indices],
             is_next=is_next,
         )
         if not self.boundary_offsets:
@@ -150,17 +150,17 @@ class SpanBert(MayPredictNext, BatchedObjective):
         """The tokens with the hidden ones replaced, span by span or one by one."""
         first, lengths = runs(hidden) if self.per_span else (np.flatnonzero(hidden), np.ones(hidden.sum(), dtype=int))
         uniforms = np.repeat(draws.uniforms("replacements", sequences.extents.counts(first)), lengths)
-        places, mask_share = np.flatnonzero(hidden), self.mask_replace_share
-        by_random = places[(uniforms >= mask_share) & (uniforms < mask_share + self.random_replace_share)]
+        indices, mask_share = np.flatnonzero(hidden), self.mask_replace_share
+        by_random = indices[(uniforms >= mask_share) & (uniforms < mask_share + self.random_replace_share)]
         replaced = sequences.tokens.copy()
-        replaced[places[uniforms < mask_share]] = texts.special.mask
+        replaced[indices[uniforms < mask_share]] = texts.special.mask
         replaced[by_random] = texts.random_tokens(sequences.extents.counts(by_random), draws)
         return replaced
 
     def _boundaries(
         self, tokens: np.ndarray, extents: Extents, hidden: np.ndarray, special: SpecialTokens
     ) -> tuple[ExampleTargets, np.ndarray]:
-        """Tokens of spans from the places before and behind them, and how many each example has."""
+        """Tokens of spans from the states before and behind them, and how many each example has."""
         first, lengths = runs(hidden)
         before, behind = tokens[first - 1], tokens[first + lengths]
         inside = (before != special.begin) & (before != special.separator) & (behind != special.separator)

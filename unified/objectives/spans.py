@@ -35,24 +35,24 @@ def cover_spans(
     length_shares: np.ndarray,
     draws: Draws,
 ) -> np.ndarray:
-    """Hide spans of whole words until enough places of each of n sequences are hidden.
+    """Hide spans of whole words until enough tokens of each of n sequences are hidden.
 
     Each span begins with the word of a random candidate that is not hidden yet and takes in the words after it, hidden
-    or not, until it has as many as drawn, meets a place that is no candidate, or the count is reached, be it within a
+    or not, until it has as many as drawn, meets a token that is no candidate, or the count is reached, be it within a
     word. Spans that touch are one.
 
     Args:
-        candidates: bool (T,), places that may be hidden.
+        candidates: bool (T,), tokens that may be hidden.
         word_starts: bool (T,), True where a word begins; None where every token counts as a word.
         extents: of the sequences.
-        counts: int64 (n,), how many places of each to hide, no more than it has candidates.
+        counts: int64 (n,), how many tokens of each to hide, no more than it has candidates.
         length_shares: float (L,), probability of a span of 1, 2, … L words.
 
     Returns:
         bool (T,), ``counts`` of each sequence True.
     """
-    places = np.flatnonzero(candidates)
-    each = Extents(extents.counts(places))
+    indices = np.flatnonzero(candidates)
+    each = Extents(extents.counts(indices))
     word_of, sizes, is_open = words_of(candidates, word_starts, extents)
     bounds = Extents(sizes).offsets
     # No span reaches across a word that may not be hidden, nor into the next sequence.
@@ -65,7 +65,7 @@ def cover_spans(
             return np.frombuffer(hidden, dtype=bool)
         own, drawn = draws.take(rows), np.full(len(rows), _DRAWS)
         numbers = own.integers(f"anchors, attempt {attempt}", np.repeat(each.lengths[rows], drawn), drawn)
-        anchors = places[np.repeat(each.starts[rows], drawn) + numbers]
+        anchors = indices[np.repeat(each.starts[rows], drawn) + numbers]
         lengths = 1 + np.searchsorted(edges, own.uniforms(f"lengths, attempt {attempt}", drawn), side="right")
         words = word_of[anchors]
         stops = np.minimum(words + lengths, barriers[barriers.searchsorted(words, side="right")])
@@ -75,7 +75,7 @@ def cover_spans(
 
 
 def _hide(hidden: bytearray, spans: Iterator[tuple[int, int, int]], left: int) -> int:
-    """Hide spans (anchor, start, stop) whose anchors are not hidden, ``left`` places at most; how many remain.
+    """Hide spans (anchor, start, stop) whose anchors are not hidden, ``left`` tokens at most; how many remain.
 
     All ``spans`` are taken from their iterator.
     """
@@ -101,26 +101,26 @@ def cover_annotated(
     span_share: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Hide random annotated spans and random words in turn until ``count`` places are hidden.
+    """Hide random annotated spans and random words in turn until ``count`` tokens are hidden.
 
     Each round hides one of ``spans``, all equally likely, with probability ``span_share``, else the word of a random
     candidate. A round whose draw is hidden already counts for nothing; the count may cut the last one. Without spans
     every round takes a word.
 
     Args:
-        candidates: bool (T,), places that may be hidden, at least ``count`` of them.
+        candidates: bool (T,), tokens that may be hidden, at least ``count`` of them.
         word_starts: bool (T,), True where a word begins.
         spans: int64 (k, 2), starts and stops.
 
     Returns:
         bool (T,), ``count`` of them True.
     """
-    places = np.flatnonzero(candidates)
+    indices = np.flatnonzero(candidates)
     words, word_of = word_bounds(candidates, word_starts, Extents(np.array([len(candidates)])))
     free = candidates.copy()
     left = count
     while left:
-        drawn = words[word_of[places[rng.integers(len(places), size=_DRAWS)]]]
+        drawn = words[word_of[indices[rng.integers(len(indices), size=_DRAWS)]]]
         if len(spans):
             annotated = rng.random(_DRAWS) < span_share
             drawn = np.where(annotated[:, None], spans[rng.integers(len(spans), size=_DRAWS)], drawn)
@@ -137,9 +137,9 @@ def cover_whole(taken: bytearray, spans: Spans, most: np.ndarray) -> np.ndarray:
     """Hide spans of n sequences in their order, each as a whole or not at all; one that does not fit is passed over.
 
     Args:
-        taken: 1 for each of T places that may not be hidden, or not any more; those that get hidden become 1.
-        spans: of the sequences, places counted over all.
-        most: int64 (n,), how many places of each to hide.
+        taken: 1 for each of T tokens that may not be hidden, or not any more; those that get hidden become 1.
+        spans: of the sequences, indices counted over all.
+        most: int64 (n,), how many tokens of each to hide.
 
     Returns:
         int64 (n,), how many of ``most`` are left.
@@ -161,7 +161,7 @@ def _cover_whole(taken: bytearray, bounds: list[tuple[int, int]], left: int) -> 
 
 
 def word_bounds(candidates: np.ndarray, word_starts: np.ndarray, extents: Extents) -> tuple[np.ndarray, np.ndarray]:
-    """int64 (W, 2), first place of each word and the one behind its last; int64 (T,), the word of each place.
+    """int64 (W, 2), first token of each word and the one behind its last; int64 (T,), the word of each token.
 
     See :func:`unified.objectives.covering.words_of`.
     """
@@ -171,7 +171,7 @@ def word_bounds(candidates: np.ndarray, word_starts: np.ndarray, extents: Extent
 
 
 def runs(hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First places and lengths, int64 each, of the runs of True in bool (T,)."""
+    """First tokens and lengths, int64 each, of the runs of True in bool (T,)."""
     padded = np.zeros(len(hidden) + 2, dtype=bool)  # np.diff could pad by itself, in four times the time
     padded[1:-1] = hidden
     edges = np.flatnonzero(padded[1:] != padded[:-1])

@@ -60,7 +60,7 @@ class _Rewriting(BatchedObjective):
     special_tokens: ClassVar[int] = 3
 
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
-        """Places of examples of so many tokens, at most: the whole text on both sides."""
+        """Tokens of examples of so many tokens of text, at most: the whole text on both sides."""
         return 2 * tokens + self.special_tokens
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
@@ -79,7 +79,7 @@ class _Rewriting(BatchedObjective):
 
 @dataclass(frozen=True)
 class PrefixLM(_Rewriting):
-    """A prefix is given, the rest is predicted; every place to cut is equally likely."""
+    """A prefix is given, the rest is predicted; every cut is equally likely."""
 
     name: ClassVar[str] = "prefix_lm"
 

@@ -12,7 +12,7 @@ objective               sequence               token types  a token sees
 ======================  =====================  ===========  ===================================================
 
 CLS and BOS are ``SpecialTokens.begin``, SEP is ``SpecialTokens.separator``. The token types name the objective to the
-model; positions count from 0 through the whole sequence. A hidden token is predicted at its own place (cloze), only
+model; positions count from 0 through the whole sequence. A hidden token is predicted at its own index (cloze), only
 ``target_next`` predicts the token that follows.
 """
 
@@ -94,15 +94,15 @@ class _PretrainingCloze(Cloze, BatchedObjective):
         candidates, words = words_to_hide(tokens, extents, texts.special, self.name)
         counts = prediction_count(self.mask_share, words)
         starts = sequences.word_starts(texts, self.name) if self.whole_words else None
-        places = self.hide(candidates, extents, counts, draws, starts)
+        indices = self.hide(candidates, extents, counts, draws, starts)
         return Examples.of_one_group(
             self.name,
             extents,
-            tokens=self.replace(tokens, places, extents.counts(places), texts.special, draws),
+            tokens=self.replace(tokens, indices, extents.counts(indices), texts.special, draws),
             token_types=sequences.token_types(self.block_types),
             steps=self._steps(sequences),
-            places=places,
-            labels=tokens[places],
+            output_indices=indices,
+            labels=tokens[indices],
             is_next=self._is_next(texts),
         )
 
@@ -225,22 +225,22 @@ class TargetCloze(MayExtract, Cloze, BatchedObjective):
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         starts = sequences.word_starts(texts, self.name) if self.whole_words else None
-        places = self._predicted(sequences, texts.special, starts, draws)
+        indices = self._predicted(sequences, texts.special, starts, draws)
         made = Examples.of_one_group(
             self.name,
             extents,
-            tokens=self.replace(tokens, places, extents.counts(places), texts.special, draws),
+            tokens=self.replace(tokens, indices, extents.counts(indices), texts.special, draws),
             token_types=sequences.token_types((SOURCE, TARGET)),
             steps=sequences.seq2seq_steps(),
-            places=places,
-            labels=tokens[places],
+            output_indices=indices,
+            labels=tokens[indices],
         )
         return self.with_sentences(made, texts, sequences.blocks)
 
     def _predicted(
         self, sequences: Sequences, special: SpecialTokens, word_starts: np.ndarray | None, draws: Draws
     ) -> np.ndarray:
-        """Hidden places of both blocks, each block drawn on its own. int64 (N,), increasing."""
+        """Hidden tokens of both blocks, each block drawn on its own. int64 (N,), increasing."""
         tokens, extents = sequences.tokens, sequences.extents
         source_block = extents.within < np.repeat(sequences.blocks[0], extents.lengths)
         words = maskable(tokens, special)
@@ -249,17 +249,17 @@ class TargetCloze(MayExtract, Cloze, BatchedObjective):
             counts = np.minimum(counts, self.max_predictions)
         # Every SEP of the target block may be hidden: to stop is something the model has to learn.
         target = ~source_block & (words | (tokens == special.separator))
-        places = self.hide(target, extents, counts, draws.branch("target"), word_starts)
+        indices = self.hide(target, extents, counts, draws.branch("target"), word_starts)
         if self.mask_source == 0:
-            return places
+            return indices
         source = source_block & words
         counts = np.rint(self.mask_source * extents.counts(np.flatnonzero(source))).astype(np.int64)
-        return np.sort(np.append(places, self.hide(source, extents, counts, draws.branch("source"), word_starts)))
+        return np.sort(np.append(indices, self.hide(source, extents, counts, draws.branch("source"), word_starts)))
 
 
 @dataclass(frozen=True)
 class TargetNext(MayExtract, BatchedObjective):
-    """Ordinary teacher forcing: the target block starts with BOS and every place of it predicts the next token.
+    """Ordinary teacher forcing: the target block starts with BOS and every token of it predicts the next token.
 
     Nothing is hidden; the last target token predicts SEP. While decoding, one token a step is enough.
 
@@ -291,7 +291,7 @@ class TargetNext(MayExtract, BatchedObjective):
 def next_token_examples(
     name: str, sources: Sequence[np.ndarray], targets: Sequence[np.ndarray], special: SpecialTokens
 ) -> Examples:
-    """CLS source SEP BOS target; every place from BOS on predicts the next token, the last one SEP.
+    """CLS source SEP BOS target; every token from BOS on predicts the next token, the last one SEP.
 
     Args:
         name: the objective's.
@@ -314,6 +314,6 @@ def next_token_examples(
         tokens=whole[kept],
         token_types=np.repeat(np.tile((SOURCE, TARGET), len(extents)), blocks.lengths),
         steps=steps.seq2seq(lengths[:, 0], lengths[:, 1]),
-        places=of_targets,
+        output_indices=of_targets,
         labels=whole[kept[of_targets] + 1],
     )

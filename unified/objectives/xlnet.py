@@ -39,12 +39,12 @@ class XLNet(MayPredictNext, BatchedObjective):
         max_span: spans have n tokens with probability proportional to 1 / n, n from 1 to max_span; 1 is the ablation
             without span-based prediction.
         span_words: a span of n has n words instead of n tokens. The published code means words and counts tokens: its
-            loop looks whether a word begins at the wrong place.
-        reuse: places of the first half, by which streams of text with a memory go on; None: half of the sequence.
-        permutation_size: an order is drawn for so many places and repeated; None: for the whole half.
+            loop looks whether a word begins at the wrong index.
+        reuse: tokens of the first half, by which streams of text with a memory go on; None: half of the sequence.
+        permutation_size: an order is drawn for so many tokens and repeated; None: for the whole half.
         both_directions: half of the texts are read backwards, which their positions tell (bidirectional data).
         next_sentence: predict from CLS whether the second segment follows; it is random half of the time anyway.
-        denoising: the baseline DAE: every place sees every other, targets are hidden as BERT hides them.
+        denoising: the baseline DAE: every token sees every other, targets are hidden as BERT hides them.
         mask_replace_share, random_replace_share: with ``denoising``, shares of targets that become [MASK] and a random
             token; the rest stay.
     """
@@ -102,20 +102,20 @@ class XLNet(MayPredictNext, BatchedObjective):
         halves, of_halves = self._halves(extents.lengths), draws.parts(2)
         targets = self._targets(texts, sequences, halves, of_halves) & ~functional
         self._ensure_targets(targets, functional, extents, draws)
-        places, last = np.flatnonzero(targets), extents.lengths - 1
+        indices, last = np.flatnonzero(targets), extents.lengths - 1
         of_each = steps.bidirectional(extents.lengths)
         if not self.denoising:
             of_each = steps.permutation(self._order(targets | functional, halves, of_halves), extents.lengths)
         made = Examples.of_one_group(
             self.name,
             extents,
-            tokens=self._shown(tokens, places, extents, texts.special, draws),
+            tokens=self._shown(tokens, indices, extents, texts.special, draws),
             token_types=sequences.token_types((FIRST_TYPE, SECOND_TYPE, CLS_TYPE)),
             steps=of_each,
-            places=places,
-            labels=tokens[places],
+            output_indices=indices,
+            labels=tokens[indices],
             is_next=self.pair_labels(texts),
-            pair_places=last,
+            pair_indices=last,
         )
         backward = np.repeat(texts.backward, extents.lengths)
         return fields_changed(
@@ -125,13 +125,13 @@ class XLNet(MayPredictNext, BatchedObjective):
         )
 
     def _shown(
-        self, tokens: np.ndarray, places: np.ndarray, extents: Extents, special: SpecialTokens, draws: Draws
+        self, tokens: np.ndarray, indices: np.ndarray, extents: Extents, special: SpecialTokens, draws: Draws
     ) -> np.ndarray:
         """The tokens that the model reads: hidden where targets are not predicted by a query stream."""
         if not self.denoising:
             return tokens
         shares = self.mask_replace_share, self.random_replace_share
-        return replace(tokens, places, extents.counts(places), special, *shares, draws)
+        return replace(tokens, indices, extents.counts(indices), special, *shares, draws)
 
     def _ensure_targets(self, targets: np.ndarray, functional: np.ndarray, extents: Extents, draws: Draws) -> None:
         """Mark a random target in short texts whose draws all fell on SEP or CLS.
@@ -154,7 +154,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         return Extents(np.stack([first, lengths - first], axis=1).ravel())
 
     def _targets(self, texts: Texts, sequences: Sequences, halves: Extents, draws: Draws) -> np.ndarray:
-        """bool (T,), one place in ``context``; of an odd number of targets the first half has more."""
+        """bool (T,), one token in ``context``; of an odd number of targets the first half has more."""
         lengths = sequences.extents.lengths
         total = np.maximum(1, lengths // self.context)
         later = total * halves.lengths[1::2] // lengths
@@ -172,7 +172,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         return self._spans(starts[mirrored], halves, counts, draws)[mirrored]
 
     def _spans(self, starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws) -> np.ndarray:
-        """``counts`` (n,) places of n stretches in spans that begin where words do, bool (T,) (``_sample_mask``).
+        """``counts`` (n,) tokens of n stretches in spans that begin where words do, bool (T,) (``_sample_mask``).
 
         A span of n tokens, or words, is given n x K tokens, of which those before it are uniform; what spans leave is
         drawn token by token. A span of words that exceeds what is left to draw loses its last words; where its first
@@ -181,18 +181,18 @@ class XLNet(MayPredictNext, BatchedObjective):
         size = len(starts)
         lengths = (1 + _edges(self.max_span).searchsorted(draws.uniforms("lengths", counts), side="right")).tolist()
         uniforms = draws.uniforms("places", counts).tolist()
-        # Where the next word begins, from every place on.
+        # Where the next word begins, from every token on.
         next_start = np.minimum.accumulate(np.where(starts, np.arange(size), size)[::-1])[::-1].data
         taken, left = bytearray(size), counts.copy()
         offsets = Extents(counts).offsets.tolist()
-        for one, (place, end) in enumerate(zip(extents.starts.tolist(), extents.stops.tolist(), strict=True)):
+        for one, (index, end) in enumerate(zip(extents.starts.tolist(), extents.stops.tolist(), strict=True)):
             own = slice(offsets[one], offsets[one + 1])
             wanted = offsets[one + 1] - offsets[one]
             for length, uniform in zip(lengths[own], uniforms[own], strict=True):
                 length = min(length, wanted)
                 room = length * self.context
                 before = int(uniform * room)
-                begin = next_start[place + before] if place + before < end else end
+                begin = next_start[index + before] if index + before < end else end
                 stop = begin + length
                 if self.span_words:
                     stop = _behind_words(begin, length, wanted, next_start, end)
@@ -200,7 +200,7 @@ class XLNet(MayPredictNext, BatchedObjective):
                     break
                 taken[begin:stop] = b"\1" * (stop - begin)
                 wanted -= stop - begin
-                place = stop + room - before
+                index = stop + room - before
             left[one] = wanted
         hidden = np.frombuffer(taken, dtype=bool)
         free = np.flatnonzero(~hidden)
@@ -209,22 +209,22 @@ class XLNet(MayPredictNext, BatchedObjective):
         return hidden
 
     def _order(self, ordered: np.ndarray, halves: Extents, draws: Draws) -> np.ndarray:
-        """When each place appears, int64 (T,); those not ``ordered`` do before the others of their half."""
+        """When each token appears, int64 (T,); those not ``ordered`` do before the others of their half."""
         shown = np.full(len(halves), GIVEN)
         shown[1::2] += 1 + halves.lengths[::2]
         shown = np.repeat(shown, halves.lengths)
         return np.where(ordered, shown + 1 + self._orders(halves, draws), shown)
 
     def _orders(self, extents: Extents, draws: Draws) -> np.ndarray:
-        """Permutations of each stretch's places, or of ``permutation_size``, one run of them after another."""
+        """Permutations of each stretch's tokens, or of ``permutation_size``, one run of them after another."""
         sizes = np.minimum(self.permutation_size or extents.lengths, extents.lengths)
         runs = Extents(sizes)
         permutations = draws.permutations("orders", sizes) - np.repeat(runs.starts, sizes)
         if self.permutation_size is None:
             return permutations
         size = np.repeat(sizes, extents.lengths)
-        run, place = np.divmod(extents.within, size)
-        steps = run * size + permutations[np.repeat(runs.starts, extents.lengths) + place]
+        run, index = np.divmod(extents.within, size)
+        steps = run * size + permutations[np.repeat(runs.starts, extents.lengths) + index]
         # The last run may be shorter: its steps keep their order without gaps.
         order = np.empty_like(steps)
         order[np.argsort(np.repeat(extents.starts, extents.lengths) * 2 + steps)] = extents.within
@@ -242,7 +242,7 @@ def _behind_words(begin: int, count: int, most: int, next_start: memoryview, end
     """Where the ``count`` words from ``begin`` on end, or as many of them as have at most ``most`` tokens together.
 
     Args:
-        next_start: for each place the first one from there on where a word begins.
+        next_start: for each token the first one from there on where a word begins.
         end: of the stretch, which ends its last word.
     """
     stop = begin

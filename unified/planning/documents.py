@@ -1,8 +1,8 @@
 """Running text from a token file: documents, their sentences, and the texts that objectives receive.
 
 Every item of the file is a sentence that ends with ``</s>``; an item of ``</s>`` alone (an empty line of the corpus)
-stands between two documents. Places in the text count the tokens of all sentences one after another, the final ``</s>``
-of each left out.
+stands between two documents. Indices in the text count the tokens of all sentences one after another, the final
+``</s>`` of each left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DocumentTexts:
         self.items = np.flatnonzero(sizes > 1)
         if self.items.size == 0:
             raise UnifiedError(f"{self.name}: holds no sentence, only {len(sizes)} empty lines")
-        #: int64 (S + 1,), the place where each sentence begins, and the end.
+        #: int64 (S + 1,), the index where each sentence begins, and the end.
         self.bounds = np.zeros(len(self.items) + 1, dtype=np.int64)
         np.cumsum(sizes[self.items] - 1, out=self.bounds[1:])
         # Items that are no sentence stand between documents, so their number before a sentence tells its document.
@@ -83,9 +83,9 @@ class DocumentTexts:
     def document_count(self) -> int:
         return len(self.document_starts) - 1
 
-    def sentence_at(self, place: int) -> int:
-        """The sentence that holds ``place``."""
-        return int(self.bounds.searchsorted(place, side="right")) - 1
+    def sentence_at(self, index: int) -> int:
+        """The sentence that holds ``index``."""
+        return int(self.bounds.searchsorted(index, side="right")) - 1
 
     def blocks(self, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
         """Blocks whose examples fit into ``room``; the same ones in every epoch but where documents are ``dealt``."""
@@ -106,9 +106,9 @@ class DocumentTexts:
         return self.texts(np.array([start]), np.array([length]), objective, draws).texts()[0]
 
     def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
-        """The blocks of ``lengths`` tokens from places ``starts`` on (int64 (n,) each) as ``objective`` wants them.
+        """The blocks of ``lengths`` tokens from indices ``starts`` on (int64 (n,) each) as ``objective`` wants them.
 
-        Two segments are cut where a sentence ends, each of these places equally likely (google-research/bert,
+        Two segments are cut where a sentence ends, each of these equally likely (google-research/bert,
         create_pretraining_data.py); a block without one, a single sentence, is cut at any token. A block of one token
         has an empty second segment, and that one is never replaced. An objective that wants random second segments gets
         one half of the time: as many tokens of another document, which begin and end as the true ones do
@@ -171,9 +171,9 @@ class DocumentTexts:
         of_sentence = spans.owners
         segment = np.arange(len(starts)).repeat(counts)[of_sentence]
         placed = spans.moved(self.bounds[sentences[of_sentence]])
-        places = placed.bounds
-        whole = (places[:, 0] >= starts[segment]) & (places[:, 1] <= stops[segment])
-        # Places of a text count on through its second segment.
+        bounds = placed.bounds
+        whole = (bounds[:, 0] >= starts[segment]) & (bounds[:, 1] <= stops[segment])
+        # Indices of a text count on through its second segment.
         before = np.cumsum(segments.lengths, axis=0) - segments.lengths
         within = placed.moved((before.T.ravel() - starts)[segment]).bounds
         text = segment[whole] // len(segments.lengths)
@@ -186,19 +186,19 @@ class DocumentTexts:
             int64 (k n,), where each segment begins and stops; int64 (S,), the sentences of one after another; and
             int64 (k n,), how many sentences each has.
         """
-        starts, stops = (places.T.ravel() for places in (segments.starts, segments.starts + segments.lengths))
+        starts, stops = (bounds.T.ravel() for bounds in (segments.starts, segments.starts + segments.lengths))
         first = self.bounds.searchsorted(starts, side="right") - 1
         # An empty segment may lie behind the last sentence; it reads none.
         counts = np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
         return starts, stops, runs(first, counts), counts
 
     def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
-        """``Text.sampler``: tokens at random places of the whole text, as often as they occur in it."""
+        """``Text.sampler``: tokens at random indices of the whole text, as often as they occur in it."""
         tokens = np.full(counts.sum(), self.special.separator)
         attempt = 0
         while (wanting := np.flatnonzero(tokens == self.special.separator)).size:
-            places = draws.integers(f"places of the corpus, attempt {attempt}", self.file.token_count, counts)
-            tokens[wanting] = self.file.at(places[wanting])
+            indices = draws.integers(f"places of the corpus, attempt {attempt}", self.file.token_count, counts)
+            tokens[wanting] = self.file.at(indices[wanting])
             attempt += 1
         return tokens
 
@@ -227,14 +227,14 @@ def _mirrored(lengths: np.ndarray, backward: np.ndarray) -> np.ndarray:
     """Where each token is taken from so that the segments of some texts stand in reverse order, int64."""
     extents = Extents(lengths.T.ravel())
     turned = np.repeat(backward, len(lengths))[extents.owners]
-    places = np.arange(extents.total)
+    indices = np.arange(extents.total)
     other_end = np.repeat(extents.starts + extents.stops - 1, extents.lengths)
-    return np.where(turned, other_end - places, places)
+    return np.where(turned, other_end - indices, indices)
 
 
 def _in_tokens(plan: RowPlan, slope: float) -> RowPlan:
-    """A plan in places, ``slope`` for a token, as one in tokens; ends of sentences come back exactly."""
+    """A plan in tokens of rows, ``slope`` for a token of text, as one in tokens of text; sentence ends stay exact."""
     starts, stops = (
-        np.ceil(places / slope - 1e-9).astype(np.int64) for places in (plan.starts, plan.starts + plan.lengths)
+        np.ceil(bounds / slope - 1e-9).astype(np.int64) for bounds in (plan.starts, plan.starts + plan.lengths)
     )
     return replace(plan, starts=starts, lengths=stops - starts)

@@ -96,7 +96,7 @@ class PlannedInstances:
     """A :class:`unified.planning.planners.TextPlan` of N instances.
 
     Attributes:
-        starts: int64 (2, N), the place where each segment begins.
+        starts: int64 (2, N), the index where each segment begins.
         segment_lengths: int64 (2, N), tokens of each; second segments of 0 tokens where there is only one.
         is_next: bool (N,), False where the second segment is random; None where there is only one.
     """
@@ -114,9 +114,9 @@ class PlannedInstances:
 
     def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
         """Nothing is left to draw: ``draws`` are not used."""
-        segments = 1 if self.is_next is None else 2
-        places = Segments(self.starts[:segments, indices], self.segment_lengths[:segments, indices])
-        return self.source.read(places, None if self.is_next is None else self.is_next[indices])
+        count = 1 if self.is_next is None else 2
+        segments = Segments(self.starts[:count, indices], self.segment_lengths[:count, indices])
+        return self.source.read(segments, None if self.is_next is None else self.is_next[indices])
 
 
 def truncated(first: np.ndarray, second: np.ndarray, longest: int) -> np.ndarray:
@@ -157,8 +157,8 @@ def _elsewhere(
 
 def _visited(jumps: np.ndarray) -> np.ndarray:
     """int64, where one comes by who starts at 0 and goes from i to ``i + jumps[i]``, up to the end."""
-    places, place, jump = [], 0, jumps.data
-    while place < len(jump):
-        places.append(place)
-        place += jump[place]
-    return np.array(places, dtype=np.int64)
+    indices, index, jump = [], 0, jumps.data
+    while index < len(jump):
+        indices.append(index)
+        index += jump[index]
+    return np.array(indices, dtype=np.int64)

@@ -1,13 +1,13 @@
-"""Documents cut into blocks that fill rows to the last place, in many lanes side by side.
+"""Documents cut into blocks that fill rows to the last token, in many lanes side by side.
 
 The documents are dealt to lanes, and each lane fills rows of its own. It reads one document from its front and holds
 the next sentences of several others. The main document fills a row as far as it goes; the end of the row is chosen
 among all pairs of (one of the last sentence ends that fit, one of the next runs of the other documents): the pair that
-leaves fewest places empty, where 1 % of a row is as good as none; among equals the one with the longest main block, a
+leaves fewest tokens empty, where 1 % of a row is as good as none; among equals the one with the longest main block, a
 lone sentence counting as a quarter of a row less, because such a block has no sentence boundary inside.
 
 One step of all lanes is a few array operations, so a corpus of 100 million tokens is planned in seconds. Units, blocks
-and places are explained in :mod:`unified.planning.rows`.
+and indices are explained in :mod:`unified.planning.rows`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LaneFiller:
     """State of L lanes, one array entry each.
 
     ``main`` and ``main_end`` (L,) are the next unit of a lane's main document and its end, ``other`` and ``other_end``
-    (L, P) those of the other documents, ``space`` (L,) the empty places of the row being filled.
+    (L, P) those of the other documents, ``space`` (L,) the tokens left in the row being filled.
     """
 
     def __init__(
@@ -123,24 +123,24 @@ class LaneFiller:
         main_stops = np.maximum(farthest[:, None] - np.arange(_ENDS), self.main[:, None])  # (L, E)
         first = self.other[:, self.columns]
         other_stops = np.minimum(first + self.runs, self.other_end[:, self.columns])  # (L, O)
-        main_places, main_lone = self._places(self.main[:, None], main_stops)
-        other_places, other_lone = self._places(first, other_stops)
-        rest = self.space.astype(self.small)[:, None] - main_places
-        left = rest[:, :, None] - other_places[:, None, :]  # (L, E, O)
-        # Empty places first, the block sizes second: one place outweighs every difference of the latter.
+        main_tokens, main_lone = self._tokens(self.main[:, None], main_stops)
+        other_tokens, other_lone = self._tokens(first, other_stops)
+        rest = self.space.astype(self.small)[:, None] - main_tokens
+        left = rest[:, :, None] - other_tokens[:, None, :]  # (L, E, O)
+        # Tokens left first, the block sizes second: one token outweighs every difference of the latter.
         loss = np.maximum(left, max(1, self.row_length // 100))
         loss *= 2 * self.row_length
-        loss += (main_lone - main_places)[:, :, None]
+        loss += (main_lone - main_tokens)[:, :, None]
         loss += other_lone[:, None, :]
         loss[left < 0] = np.iinfo(self.small).max
         end, choice = np.divmod(loss.reshape(len(lanes), -1).argmin(1), len(self.runs))
         return main_stops[lanes, end], self.columns[choice], other_stops[lanes, choice]
 
-    def _places(self, first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places that blocks take, none where empty; and a quarter of a row for each that is a lone unit."""
+    def _tokens(self, first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens that blocks take, none where empty; and a quarter of a row for each that is a lone unit."""
         count = stop - first
-        places = self.units[stop] - self.units[first] + self.special_tokens * (count > 0)
-        return places.astype(self.small), (self.row_length // 4 * (count == 1)).astype(self.small)
+        tokens = self.units[stop] - self.units[first] + self.special_tokens * (count > 0)
+        return tokens.astype(self.small), (self.row_length // 4 * (count == 1)).astype(self.small)
 
 
 def cut_stretches(
@@ -148,8 +148,8 @@ def cut_stretches(
 ) -> tuple[np.ndarray, np.ndarray]:
     """First and stop units of the stretches: documents, longer ones cut between units about every ``limit`` tokens."""
     tokens = units[stops] - units[firsts]
-    places = evenly(units[firsts], tokens, np.maximum(1, tokens // limit), units[-1])[:-1]
-    cuts = np.unique(np.searchsorted(units, places))
+    borders = evenly(units[firsts], tokens, np.maximum(1, tokens // limit), units[-1])[:-1]
+    cuts = np.unique(np.searchsorted(units, borders))
     ends = stops[np.searchsorted(firsts, cuts, side="right") - 1]
     return cuts, np.minimum(np.append(cuts[1:], ends[-1]), ends)
 

@@ -93,20 +93,20 @@ class PairTexts:
         Raises:
             UnifiedError: pairs are longer than a row; says how many and how long the longest is.
         """
-        places = self.lengths + room.overhead
-        longest = int(places.max())
+        lengths = self.lengths + room.overhead
+        longest = int(lengths.max())
         if longest > room.row_length:
             raise UnifiedError(
-                f"{self.name}: {int((places > room.row_length).sum())} of {len(places)} pairs are longer than a row of "
-                f"{room.row_length} tokens, the longest has {longest} with its {room.overhead} special tokens; "
+                f"{self.name}: {int((lengths > room.row_length).sum())} of {len(lengths)} pairs are longer than a row "
+                f"of {room.row_length} tokens, the longest has {longest} with its {room.overhead} special tokens; "
                 "lengthen the rows or shorten the texts"
             )
         if room.packed:
             rng = randomness.generator(seed, epoch, randomness.PLAN)
-            members, offsets = group_rows(pack_windows(places, room.row_length, rng)[0], rng)
+            members, offsets = group_rows(pack_windows(lengths, room.row_length, rng)[0], rng)
         else:
-            members, offsets = np.arange(len(places)), np.arange(len(places) + 1)
-        return RowPlan(np.arange(len(places)), self.lengths, members, offsets)
+            members, offsets = np.arange(len(lengths)), np.arange(len(lengths) + 1)
+        return RowPlan(np.arange(len(lengths)), self.lengths, members, offsets)
 
     def text(self, start: int, length: int, objective: TextRequest, rng: np.random.Generator) -> Text:
         """One of :meth:`texts`; ``rng`` is not used."""

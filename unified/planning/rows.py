@@ -1,7 +1,7 @@
 """Which blocks of text share a row: planned once, from lengths alone, before any example is made.
 
 A *unit* is what is never cut: a sentence, or a piece of a sentence longer than a row. A *block* is a run of units of
-one document; it becomes one example. Places in the text are counted over all sentences of a corpus, one after another,
+one document; it becomes one example. Indices in the text are counted over all sentences of a corpus, one after another,
 without their separators.
 """
 
@@ -23,7 +23,7 @@ class RowPlan:
     """R rows of N blocks; every block is in exactly one row. All arrays int64.
 
     Attributes:
-        starts: (N,) where block i begins: a place in the text, or the number of the pair.
+        starts: (N,) where block i begins: an index in the text, or the number of the pair.
         lengths: (N,) its tokens, special symbols not counted.
         members: (N,) numbers of the blocks, row after row.
         offsets: (R + 1,) row r holds the blocks ``members[offsets[r] : offsets[r + 1]]``.
@@ -43,10 +43,10 @@ class Room:
     """What the texts of one kind have to fit into.
 
     Attributes:
-        row_length: places per row.
+        row_length: tokens per row, padding included.
         longest: tokens of the longest text that every objective of the kind can put into a row.
-        overhead: an example takes at most ``slope`` places for each token of its text and so many more; None where
-            texts of one length make examples of different ones.
+        overhead: an example takes at most ``slope`` tokens of its row for each token of its text and so many more; None
+            where texts of one length make examples of different ones.
         packed: False where every text has a row of its own.
     """
 
@@ -82,13 +82,13 @@ def plan_documents(
 
     Documents of at most a quarter of a row stay whole and are packed best-fit decreasing; :mod:`unified.planning.lanes`
     cuts the others into blocks. Padding, measured on 10 million tokens of Wikipedia articles in sentences of 30 tokens:
-    1.0 % in rows of 128 places, 0.4 % in 256, 0.5 % in 512; in paragraphs of 81 tokens: 3.4, 2.4 and 0.9 %.
+    1.0 % in rows of 128 tokens, 0.4 % in 256, 0.5 % in 512; in paragraphs of 81 tokens: 3.4, 2.4 and 0.9 %.
 
     Args:
-        bounds: int64 (S + 1,), increasing; sentence s holds the places ``bounds[s]`` to ``bounds[s + 1] - 1``.
+        bounds: int64 (S + 1,), increasing; sentence s holds the tokens ``bounds[s]`` to ``bounds[s + 1] - 1``.
         document_starts: int64 (D + 1,), increasing; document d begins with sentence ``document_starts[d]``.
         row_length: tokens per row, above ``special_tokens``.
-        special_tokens: places that every block takes beyond its tokens.
+        special_tokens: tokens that every block takes beyond its tokens.
         rng: order of documents and rows.
         wanted: bool (D,), the documents to plan; None for all.
     """
@@ -134,7 +134,7 @@ def pack_windows(lengths: np.ndarray, row_length: int, rng: np.random.Generator)
     """Pack examples of fixed lengths: best fit decreasing within windows of a random order.
 
     Args:
-        lengths: int64 (N,), places per example, special symbols included, none above ``row_length``.
+        lengths: int64 (N,), tokens per example, special symbols included, none above ``row_length``.
 
     Returns:
         int64 (N,) the row of each, and the number of rows.
@@ -157,8 +157,8 @@ def best_fit_decreasing(lengths: np.ndarray, row_length: int) -> tuple[np.ndarra
         int64 (N,) the row of each, and the number of rows.
     """
     rows = np.empty(len(lengths), dtype=np.int64)
-    with_room: list[list[int]] = [[] for _ in range(row_length + 1)]  # rows by their empty places
-    rooms = 0  # bit r is set where some row has r empty places: the best fit is one shift away
+    with_room: list[list[int]] = [[] for _ in range(row_length + 1)]  # rows by their empty tokens
+    rooms = 0  # bit r is set where some row has r empty tokens: the best fit is one shift away
     count = 0
     longest_first = np.argsort(-lengths, kind="stable")
     for i, length in zip(longest_first.tolist(), lengths[longest_first].tolist(), strict=True):
@@ -201,11 +201,11 @@ def group_rows(row_of_block: np.ndarray, rng: np.random.Generator) -> tuple[np.n
         row_of_block: int64 (N,), row numbers from 0, none left out.
     """
     counts = np.bincount(row_of_block)
-    new_place = rng.permutation(len(counts))
+    new_index = rng.permutation(len(counts))
     offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    offsets[new_place + 1] = counts
+    offsets[new_index + 1] = counts
     np.cumsum(offsets, out=offsets)
-    return np.argsort(new_place[row_of_block], kind="stable"), offsets
+    return np.argsort(new_index[row_of_block], kind="stable"), offsets
 
 
 def _all_or(wanted: np.ndarray | None, document_starts: np.ndarray) -> np.ndarray:

@@ -18,11 +18,12 @@ from unified.data.randomness import Draws
 from unified.planning.segments import BlocksToCut, Segments
 from unified.planning.sentences import Sentences
 
-#: What there is at a place: the middle of a sentence, the border between two of a document, or of two documents.
+#: What there is at an index of the text: the middle of a sentence, the border between two sentences of a document, or
+#: between two documents.
 INSIDE, BETWEEN, OUTSIDE = range(3)
-#: So many sentences, or documents, in a row are tried, first from one random place on, then from several. Where
+#: So many sentences, or documents, in a row are tried, first from one random index on, then from several. Where
 #: sentences have 25 tokens about one in 40 fits.
-_IN_A_ROW, _PLACES = 128, (1, 4, 16)
+_IN_A_ROW, _BEGINS = 128, (1, 4, 16)
 
 
 @dataclass(frozen=True)
@@ -34,25 +35,25 @@ class Shapes:
         joins: int64 (n,), what there is where each meets its first segment, :data:`INSIDE` or :data:`BETWEEN`.
         ends: int64 (n,), what there is at its other side.
         backward: bool (n,), whether it is read backwards, so that it stands before the first segment in the text.
-        places: int64 (n,), a place of its document.
+        inside: int64 (n,), an index inside of its document.
     """
 
     lengths: np.ndarray
     joins: np.ndarray
     ends: np.ndarray
     backward: np.ndarray
-    places: np.ndarray
+    inside: np.ndarray
 
     @classmethod
     def of(cls, texts: Sentences, blocks: BlocksToCut, lengths: np.ndarray) -> Shapes:
-        """Those of the last ``lengths`` (int64 (n,)) places of blocks, as they are read."""
+        """Those of the last ``lengths`` (int64 (n,)) tokens of blocks, as they are read."""
         far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
         joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
         return cls(lengths, joins, _kinds(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)
 
     def take(self, members: np.ndarray) -> Shapes:
         one = self.lengths[members], self.joins[members], self.ends[members]
-        return Shapes(*one, self.backward[members], self.places[members])
+        return Shapes(*one, self.backward[members], self.inside[members])
 
 
 def with_random_seconds(
@@ -99,11 +100,11 @@ def runs_elsewhere(
     """
     found, kept = np.full(len(shapes.lengths), -1), shapes.lengths.copy()
     left = np.arange(len(found))
-    for places in _PLACES:
+    for begins in _BEGINS:
         if len(left) == 0:
             break
         some, own = shapes.take(left), draws.take(left)
-        found[left] = _found(texts, some, some.lengths, some.ends, places, own, f"elsewhere {places}")
+        found[left] = _found(texts, some, some.lengths, some.ends, begins, own, f"elsewhere {begins}")
         left = left[found[left] < 0]
     for i in left.tolist():
         one = np.array([i])
@@ -116,12 +117,12 @@ def _found(
     shapes: Shapes,
     lengths: np.ndarray,
     ends: np.ndarray,
-    places: int,
+    begins: int,
     draws: Draws,
     purpose: str,
 ) -> np.ndarray:
     """Where a random run with these lengths and ends begins, int64 (n,), -1 where none of the tried ones fits."""
-    sentences, valid = _candidates(texts, shapes, ends == OUTSIDE, places, draws, purpose)
+    sentences, valid = _candidates(texts, shapes, ends == OUTSIDE, begins, draws, purpose)
     owners, starts = _fitting(texts, sentences, valid, shapes, lengths, ends, draws, purpose)
     fitting = Extents(np.bincount(owners, minlength=len(shapes.lengths)))
     one = fitting.starts + draws.integers(f"{purpose}, one of", fitting.lengths)
@@ -129,20 +130,20 @@ def _found(
 
 
 def _candidates(
-    texts: Sentences, shapes: Shapes, ends: np.ndarray, places: int, draws: Draws, purpose: str
+    texts: Sentences, shapes: Shapes, ends: np.ndarray, begins: int, draws: Draws, purpose: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sentences outside of the own document, int64 (n, places x 128), and bool alike: False for one too many.
+    """Sentences outside of the own document, int64 (n, begins x 128), and bool alike: False for one too many.
 
     Where ``ends`` (bool (n,)) they are the last ones of documents, or the first ones where the text is read backwards.
     """
-    own = texts.document_starts.searchsorted(texts.bounds.searchsorted(shapes.places, side="right") - 1, "right") - 1
+    own = texts.document_starts.searchsorted(texts.bounds.searchsorted(shapes.inside, side="right") - 1, "right") - 1
     stop = np.where(ends, own + 1, texts.document_starts[own + 1])
     total = np.where(ends, texts.document_count, len(texts.items))
     count = (total - np.where(ends, 1, stop - texts.document_starts[own]))[:, None]
     # Runs of numbers from random ones on, on a circle of those that lie outside.
-    begins = draws.integers(purpose, np.repeat(count[:, 0], places), np.full(len(own), places))
+    first = draws.integers(purpose, np.repeat(count[:, 0], begins), np.full(len(own), begins))
     in_a_row = np.arange(_IN_A_ROW)
-    numbers = (begins.reshape(-1, places, 1) + in_a_row).reshape(len(own), places * _IN_A_ROW)
+    numbers = (first.reshape(-1, begins, 1) + in_a_row).reshape(len(own), begins * _IN_A_ROW)
     numbers = np.minimum(numbers - count * (numbers >= count), count - 1) + stop[:, None]
     numbers -= total[:, None] * (numbers >= total[:, None])
     rows = np.flatnonzero(ends)
@@ -151,7 +152,7 @@ def _candidates(
         texts.document_starts[numbers[rows]],
         texts.document_starts[numbers[rows] + 1] - 1,
     )
-    return numbers, np.tile(in_a_row, places) < count
+    return numbers, np.tile(in_a_row, begins) < count
 
 
 def _fitting(
@@ -198,17 +199,17 @@ def _fitting(
     return owners[fits], starts[fits]
 
 
-def _kinds(texts: Sentences, border: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """What there is at places, given the first of the bounds at or behind each."""
+def _kinds(texts: Sentences, border: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """What there is at indices of the text, given the first of the bounds at or behind each."""
     border = np.minimum(border, len(texts.bounds) - 1)
-    return (texts.bounds[border] == places) * texts.borders[border]
+    return (texts.bounds[border] == indices) * texts.borders[border]
 
 
 def _cut_run(texts: Sentences, shape: Shapes, shorter: list[int], draws: Draws) -> tuple[int, int]:
     """A run that is shorter than the one segment of ``shape``: where it begins, and its length."""
     between = np.array([BETWEEN])
     for length in ([int(shape.lengths[0])] if shape.ends[0] == OUTSIDE else []) + shorter:
-        start = _found(texts, shape, np.array([length]), between, _PLACES[-1], draws, "cut run")[0]
+        start = _found(texts, shape, np.array([length]), between, _BEGINS[-1], draws, "cut run")[0]
         if start >= 0:
             return int(start), length
     return _any_run(texts, shape, draws)

@@ -16,8 +16,8 @@ class Segments:
     """One or two segments of each of n texts, each a stretch of one document.
 
     Attributes:
-        starts: int64 (k, n), the place where each begins, however it is read.
-        lengths: int64 (k, n), its places.
+        starts: int64 (k, n), the index where each begins, however it is read.
+        lengths: int64 (k, n), its tokens.
     """
 
     starts: np.ndarray
@@ -26,13 +26,13 @@ class Segments:
 
 @dataclass(frozen=True)
 class BlocksToCut:
-    """n blocks of places, each of one document, that are to be cut in two.
+    """n blocks of tokens, each of one document, that are to be cut in two.
 
     Attributes:
         starts, lengths: int64 (n,).
         backward: bool (n,), whether they are read from their end.
         inner: the inner sentence ends of each block.
-        ends: int64 (E,), how many places of its block precede each of them, in the order of the text.
+        ends: int64 (E,), how many tokens of its block precede each of them, in the order of the text.
     """
 
     starts: np.ndarray
@@ -58,7 +58,7 @@ class BlocksToCut:
         return cuts
 
     def divided(self, cuts: np.ndarray) -> Segments:
-        """The two segments, the first of ``cuts`` places."""
+        """The two segments, the first of ``cuts`` tokens."""
         left = np.where(self.backward, self.lengths - cuts, cuts)
         at = self.starts + left
         starts = np.where(self.backward, [at, self.starts], [self.starts, at])

@@ -28,7 +28,7 @@ class Predictor:
         head: the name of its head.
         task: what the head answers.
         codec: how texts become sequences.
-        most_places: tokens of a batch, at most, where an item does not take more by itself.
+        max_tokens: tokens of a batch, at most, where an item does not take more by itself.
         ahead: items that are read before the first of them is answered; more where they belong together.
         annotator: finds the named entities of items that do not name theirs, for a model whose attention reads them.
         others: further models that answer together with ``model``, each with the name of its head; what they predict is
@@ -42,7 +42,7 @@ class Predictor:
     head: str
     task: Understanding[Any]
     codec: Codec
-    most_places: int = 4096
+    max_tokens: int = 4096
     ahead: int = 512
     annotator: Annotator | None = None
     others: tuple[tuple[UnifiedModel, str], ...] = ()
@@ -94,11 +94,11 @@ class Predictor:
             items = annotated(items, self.annotator)
         encoded = self.task.encode(items, self.codec)
         units = units_of(encoded.owners, together=True)
-        places = np.array([sum(len(encoded.examples[member].tokens) for member in unit) for unit in units])
+        lengths = np.array([sum(len(encoded.examples[member].tokens) for member in unit) for unit in units])
         device = next(self.model.parameters()).device
         row_length = packed_length(self.model.transformer, self.codec.longest, device)
         found: list[dict[str, Any]] = [{} for _ in items]
-        for some in batches_of(np.argsort(-places, kind="stable"), places, None, self.most_places):
+        for some in batches_of(np.argsort(-lengths, kind="stable"), lengths, None, self.max_tokens):
             chosen, pad = np.sort(some), self.codec.vocabulary.special.pad
             members, batch, reading = assembled(encoded, np.concatenate([units[i] for i in chosen]), row_length, pad)
             reading = {name: tensor.to(device) for name, tensor in reading.items()}

@@ -229,7 +229,7 @@ class TaskModel(TrainedModel):
     def resolve(self, sentences: Sequence[str | Sequence[str]], head: str | None = None) -> list[list[str]]:
         """Chains of mentions, each as its words, of a document; sentences as texts are divided at white space.
 
-        Places of words are in what :meth:`predict` gives.
+        Indices of words are in what :meth:`predict` gives.
 
         Raises:
             UnifiedError: the model was fine-tuned for something else, or a sentence has no words.

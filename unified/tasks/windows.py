@@ -1,4 +1,4 @@
-"""Windows of whole words of a text, measured in tokens: around a place, or one behind the other."""
+"""Windows of whole words of a text, measured in tokens: around a span, or one behind the other."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def fitting(
     Sizes of words add up to those of texts but for rare cases; there ``choose`` is asked again with a lower budget.
     """
     asked = budget
-    while (place := choose(asked)) is not None:
-        excess = counter(text[slice(*place)]) - budget
+    while (span := choose(asked)) is not None:
+        excess = counter(text[slice(*span)]) - budget
         if excess <= 0:
-            return place
+            return span
         asked -= excess
     return None

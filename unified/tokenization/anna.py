@@ -167,12 +167,12 @@ class AnnaTokenizer:
 
     def _offsets_within(self, chunks: set[str]) -> dict[str, list[tuple[int, int]]]:
         """The characters of each token of each chunk."""
-        places = {chunk: place for chunk in chunks if (place := self.known_word(chunk))}
+        spans = {chunk: span for chunk in chunks if (span := self.known_word(chunk))}
         within = {
             chunk: [*_single(0, start), (start, stop), *_single(stop, len(chunk))]
-            for chunk, (start, stop) in places.items()
+            for chunk, (start, stop) in spans.items()
         }
-        others = list(chunks.difference(places))
+        others = list(chunks.difference(spans))
         _, sizes, offsets = self._wordpiece.encode_offsets(others)
         pairs = [(first, behind) for first, behind in offsets.tolist()]
         ends = np.cumsum(sizes).tolist()
@@ -185,11 +185,11 @@ class AnnaTokenizer:
         if self._remembered_characters > _REMEMBERED_CHARACTERS:
             self._remembered, self._remembered_characters = {}, 0
         new = set(chunks).difference(self._remembered)
-        places = {chunk: place for chunk in new if (place := self.known_word(chunk))}
-        for chunk, (start, stop) in places.items():
+        spans = {chunk: span for chunk in new if (span := self.known_word(chunk))}
+        for chunk, (start, stop) in spans.items():
             before, after = ([self._mark_ids[mark] for mark in side] for side in (chunk[:start], chunk[stop:]))
             self._remembered[chunk] = [*before, self._ids[chunk[start:stop]], *after]
-        others = list(new.difference(places))
+        others = list(new.difference(spans))
         ids, sizes = self._wordpiece.encode_ids(others)
         flat, ends = ids.tolist(), np.cumsum(sizes).tolist()
         for chunk, begin, end in zip(others, [0, *ends], ends, strict=False):
@@ -266,7 +266,7 @@ def _single(start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _ends(lists: Sequence[Sized]) -> np.ndarray:
-    """int64 (n + 1,): 0 and the place where each of ``lists`` would end if they followed one another."""
+    """int64 (n + 1,): 0 and the index where each of ``lists`` would end if they followed one another."""
     ends = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)), out=ends[1:])
     return ends

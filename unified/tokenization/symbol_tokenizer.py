@@ -33,8 +33,8 @@ class SymbolTokenizer:
         return concatenated([[self._ids.get(symbol, unknown) for symbol in text.split()] for text in texts])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        places = [[match.span() for match in _SYMBOL.finditer(single_spaced(text))] for text in texts]
-        return *self.encode_ids(texts), pairs_of_integers(places)
+        spans = [[match.span() for match in _SYMBOL.finditer(single_spaced(text))] for text in texts]
+        return *self.encode_ids(texts), pairs_of_integers(spans)
 
     def decode(self, pieces: list[str]) -> str:
         return " ".join(pieces)

@@ -50,8 +50,8 @@ class XLNetTokenizer(SentencePieceTokenizer):
         return concatenated([self._ids(text) for text in texts])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        found = [self._ids_and_places(single_spaced(text)) for text in texts]
-        return *concatenated([ids for ids, _ in found]), pairs_of_integers([places for _, places in found])
+        found = [self._ids_and_spans(single_spaced(text)) for text in texts]
+        return *concatenated([ids for ids, _ in found]), pairs_of_integers([spans for _, spans in found])
 
     def native_symbols(self) -> list[str]:
         return [_NAMES.get(piece, piece) for piece in self._pieces]
@@ -65,22 +65,22 @@ class XLNetTokenizer(SentencePieceTokenizer):
             divided += self._without_comma(self._pieces[i]) if i in self._ends_in_comma else [i]
         return divided
 
-    def _ids_and_places(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    def _ids_and_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Ids of a single-spaced text, and the characters of it that each stands for."""
         shown, begins, ends = _prepared_characters(text)
         encoded = self._processor.encode(shown, out_type="offset_mapping")
         ids: list[int] = []
-        places: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for i, (begin, end) in zip(encoded["ids"], encoded["offsets"], strict=True):
             if i in self._ends_in_comma:
                 parts = self._without_comma(self._pieces[i])
                 ids += parts
-                places += _divided(begin, end, [self._pieces[part].lstrip(_SPACE) for part in parts], shown)
+                spans += _divided(begin, end, [self._pieces[part].lstrip(_SPACE) for part in parts], shown)
             else:
                 ids.append(i)
                 # Of the pieces of one character all but the last have no extent.
-                places.append((begin, max(end, begin + 1)))
-        return ids, [(begins[begin], ends[end - 1]) for begin, end in places]
+                spans.append((begin, max(end, begin + 1)))
+        return ids, [(begins[begin], ends[end - 1]) for begin, end in spans]
 
     def _without_comma(self, piece: str) -> list[int]:
         """Ids of "9" and "," for the piece "9,"; the number keeps or lacks its space as the piece does."""
@@ -119,11 +119,11 @@ def _divided(begin: int, end: int, parts: list[str], shown: str) -> list[tuple[i
     number = parts[:-1]
     if sum(map(len, number)) != end - 1 - first:
         return [*((begin, end - 1) for _ in number), (end - 1, end)]
-    places = []
+    spans = []
     for part in number:
-        places.append((begin, max(first + len(part), begin + 1)))
+        spans.append((begin, max(first + len(part), begin + 1)))
         begin = first = first + len(part)
-    return [*places, (end - 1, end)]
+    return [*spans, (end - 1, end)]
 
 
 def _comma_behind_digit(piece: str) -> bool:

@@ -72,7 +72,7 @@ class _PlannedTogether:
 
 
 class RowDataset:
-    """A map-style dataset whose item is a row: a list of examples that fit into ``row_length`` places together.
+    """A map-style dataset whose item is a row: a list of examples that fit into ``row_length`` tokens together.
 
     A row depends on (seed, epoch, its number) alone, the objectives of its examples included. It can be pickled;
     workers see the epoch that was set when they got their copy, so set the epoch before they start.
@@ -80,7 +80,7 @@ class RowDataset:
     Args:
         texts: documents or pairs.
         mixture: the objectives; one is drawn for each example.
-        row_length: places per row.
+        row_length: tokens per row, padding included.
         seed: a whole number from 0.
         packed: False gives every example a row of its own, of its own length.
 
@@ -109,8 +109,8 @@ class RowDataset:
         #: int64 (K + 1,), number of the first text of each plan, and the end.
         self._firsts = np.cumsum([0, *map(len, lengths)])
         self._objectives = self._drawn_objectives(epoch)
-        #: int64 (texts,), places that each example takes, at most.
-        self._places = self._example_lengths(np.concatenate(lengths))
+        #: int64 (texts,), tokens that each example takes, at most.
+        self._lengths = self._example_lengths(np.concatenate(lengths))
         self._members, self._offsets = self._rows(epoch)
         self.epoch = epoch
 
@@ -140,17 +140,17 @@ class RowDataset:
         members, offsets = [], [np.zeros(1, dtype=np.int64)]
         for number, (_, plan) in enumerate(self._plans):
             first, stop = self._firsts[number : number + 2]
-            own_members, own_offsets = plan.rows or self._packed_rows(self._places[first:stop], epoch, number)
+            own_members, own_offsets = plan.rows or self._packed_rows(self._lengths[first:stop], epoch, number)
             members.append(own_members + first)
             offsets.append(own_offsets[1:] + first)
         return np.concatenate(members), np.concatenate(offsets)
 
-    def _packed_rows(self, places: np.ndarray, epoch: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def _packed_rows(self, lengths: np.ndarray, epoch: int, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of examples of these lengths."""
         if not self.packed:
-            return np.arange(len(places)), np.arange(len(places) + 1)
+            return np.arange(len(lengths)), np.arange(len(lengths) + 1)
         rng = randomness.generator(self.seed, epoch, randomness.PLAN, number)
-        return group_rows(pack_windows(places, self.row_length, rng)[0], rng)
+        return group_rows(pack_windows(lengths, self.row_length, rng)[0], rng)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ class RowDataset:
         objective, name = self.mixture.objectives[of_mixture], self.mixture.names[of_mixture]
         texts, draws, planned = self._texts(indices)
         made = objective.examples(texts, draws)
-        check_lengths(objective, made, self._places[indices], planned, name)
+        check_lengths(objective, made, self._lengths[indices], planned, name)
         check_sentinels(objective, made, texts, name)
         return made
 
@@ -218,14 +218,14 @@ class RowDataset:
 
         Where no other document has a run of a second segment's shape, an example is shorter than counted here.
         """
-        return np.add.reduceat(self._places[self._members], self._offsets[:-1])
+        return np.add.reduceat(self._lengths[self._members], self._offsets[:-1])
 
     def row_tokens(self, row: int) -> int:
         """Tokens of one row, an entry of :attr:`lengths`."""
-        return int(self._places[self._members_of(row)].sum())
+        return int(self._lengths[self._members_of(row)].sum())
 
     def padding_share(self) -> float:
-        """Share of all places, ``row_length`` in each row, that hold no token."""
+        """Share of ``row_length`` tokens in each row that are padding."""
         return 1 - int(self.lengths.sum()) / (len(self) * self.row_length)
 
     def order(self) -> np.ndarray:
@@ -252,7 +252,7 @@ def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) ->
     tokens, own = tokens[:longest], lengths[0][:longest]
     half = longest // 2
     slope = max(1.0, (own[-1] - own[half - 1]) / (longest - half))
-    # Between places of the text and of the row something is rounded at either end of a block.
+    # Between tokens of the text and of the row something is rounded at either end of a block.
     return float(slope), int(np.ceil((own - slope * tokens).max() + slope))
 
 

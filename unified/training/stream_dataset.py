@@ -44,26 +44,26 @@ class RunningText:
         sizes = np.asarray(file.sizes)
         if sizes.size == 0 or sizes.min() < 1:
             raise UnifiedError(f"{self.name}: holds no text, or an item without </s>")
-        #: int64 (I + 1,), the place where each item begins, and the end. A sentence's own ``</s>`` has no place.
+        #: int64 (I + 1,), the index where each item begins, and the end. A sentence's own ``</s>`` has no place.
         self.bounds = np.zeros(len(sizes) + 1, dtype=np.int64)
         np.cumsum(np.maximum(sizes - 1, 1), out=self.bounds[1:])
 
     def __len__(self) -> int:
-        """Places of the text."""
+        """Tokens of the text."""
         return int(self.bounds[-1])
 
-    def read(self, place: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of ``length`` places, int64, and how many of them precede each sentence end within."""
-        place %= len(self)
-        here = min(length, len(self) - place)
-        tokens, ends = self._read(place, place + here)
+    def read(self, index: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """``length`` tokens, int64, and how many of them precede each sentence end within."""
+        index %= len(self)
+        here = min(length, len(self) - index)
+        tokens, ends = self._read(index, index + here)
         if here == length:
             return tokens, ends
         more, later = self.read(0, length - here)
         return np.concatenate([tokens, more]), np.concatenate([ends, [here], here + later])
 
     def random_start(self, rng: np.random.Generator) -> int:
-        """The place where a random sentence begins, or a ``</s>`` between documents; each is equally likely."""
+        """The index where a random sentence begins, or a ``</s>`` between documents; each is equally likely."""
         return int(self.bounds[rng.integers(len(self.bounds) - 1)])
 
     def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +90,7 @@ class StreamDataset:
         text: the corpus.
         objective: one that reads streams, such as XLNet.
         word_starts: bool (V,), True where a vocabulary entry begins a word; None when unknown.
-        row_length: places per row.
+        row_length: tokens per row, padding included.
         seed: a whole number from 0.
         streams: S; :meth:`split` changes it.
         name: what the objective is called in logs; its own name where it has no other.
@@ -118,7 +118,7 @@ class StreamDataset:
             )
         self.text, self.objective, self.word_starts = text, objective, word_starts
         self.row_length, self.seed = row_length, seed
-        #: Places of a row that enter the memory, by which a stream goes on.
+        #: Tokens of a row that enter the memory, by which a stream goes on.
         self.advance = objective.reuse or row_length // 2
         self.window = row_length - objective.special_tokens
         if self.advance > self.window - 2:
@@ -185,8 +185,8 @@ class StreamDataset:
         region = len(self.text) // self.regions
         start = self._shift + stream % self.regions * region
         begun = step * self.advance
-        place = start + region - begun - self.window if backward else start + begun
-        tokens, ends = self._read(place, self.window, backward)
+        index = start + region - begun - self.window if backward else start + begun
+        tokens, ends = self._read(index, self.window, backward)
         # Segment A takes at least one token behind the running text, and B one.
         ends = ends[(ends > self.advance) & (ends < self.window)]
         cut = int(rng.choice(ends)) if len(ends) else int(rng.integers(self.advance + 1, self.window))
@@ -199,8 +199,8 @@ class StreamDataset:
         starts = word_starts_of(both, self.word_starts, self.text.special, self.text.name)
         return Text(first, self.text.special, second, bool(follows), starts, backward)
 
-    def _read(self, place: int, length: int, backward: bool) -> tuple[np.ndarray, np.ndarray]:
-        tokens, ends = self.text.read(place, length)
+    def _read(self, index: int, length: int, backward: bool) -> tuple[np.ndarray, np.ndarray]:
+        tokens, ends = self.text.read(index, length)
         return (tokens[::-1], (length - ends)[::-1]) if backward else (tokens, ends)
 
     @property

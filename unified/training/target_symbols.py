@@ -24,7 +24,7 @@ def target_symbols(
         files: all texts that are trained and validated on.
         mixture: the objectives.
         special: ids of the special symbols.
-        row_length: places of a row, which bound how long a text can be.
+        row_length: tokens of a row, which bound how long a text can be.
 
     Returns:
         int64 (m,), in the order of ``symbols``.

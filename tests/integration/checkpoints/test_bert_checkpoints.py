@@ -65,8 +65,8 @@ def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, safe):
     tokens, their_ids = torch.tensor([ids]), torch.tensor([[ENTRIES.index(piece) for piece in pieces]])
     types = torch.tensor([[0] * 4 + [1] * 6])
     expected = theirs(input_ids=their_ids, token_type_ids=types)
-    mask, places = masks.batch([masks.bidirectional(len(ids))]), torch.arange(len(ids)).unsqueeze(0)
-    states = lm.model.transformer(tokens, places, types, mask)[0]
+    mask, positions = masks.batch([masks.bidirectional(len(ids))]), torch.arange(len(ids)).unsqueeze(0)
+    states = lm.model.transformer(tokens, positions, types, mask)[0]
     native = {symbol: row for row, symbol in enumerate(lm.tokenizer.native_symbols())}
     shared = [i for i, symbol in enumerate(lm.vocabulary.symbols) if symbol in native]
     assert len(shared) == len(ENTRIES)
@@ -90,8 +90,8 @@ def test_gradients_are_those_of_transformers_under_the_other_names(tmp_path):
     expected = theirs(input_ids=their_ids, token_type_ids=types)
     weights = torch.randn(2, 9, len(ENTRIES), dtype=torch.float64)
     ((expected.prediction_logits * weights).sum() + expected.seq_relationship_logits[:, 0].sum()).backward()
-    mask, places = masks.batch([masks.bidirectional(9)] * 2), torch.arange(9).expand(2, -1)
-    states = model.transformer(rows[their_ids], places, types, mask)
+    mask, positions = masks.batch([masks.bidirectional(9)] * 2), torch.arange(9).expand(2, -1)
+    states = model.transformer(rows[their_ids], positions, types, mask)
     scores = model.logits(states.flatten(0, 1))[:, rows].view_as(weights)
     ((scores * weights).sum() + model.heads["next_sentence"](states[:, 0])[:, 1].sum()).backward()
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
@@ -327,8 +327,8 @@ def test_a_real_checkpoint_gives_the_states_of_transformers(minilm, tmp_path):
         ids = [vocabulary.special.begin, *vocabulary.encode(tokenizer.encode(sentence)), vocabulary.special.separator]
         given = their_tokenizer(sentence, return_tensors="pt")
         assert len(ids) == given["input_ids"].size(1)
-        mask, places = masks.batch([masks.bidirectional(len(ids))]), torch.arange(len(ids)).unsqueeze(0)
-        states = model.transformer(torch.tensor([ids]), places, places * 0, mask)
+        mask, positions = masks.batch([masks.bidirectional(len(ids))]), torch.arange(len(ids)).unsqueeze(0)
+        states = model.transformer(torch.tensor([ids]), positions, positions * 0, mask)
         torch.testing.assert_close(states, theirs(**given).last_hidden_state, atol=1e-4, rtol=1e-4)
 
 

@@ -93,10 +93,10 @@ def test_an_imported_model_gives_the_numbers_of_fairseq(published, tmp_path, cap
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     rows = len(expected["symbols"])
     assert lm.vocabulary.symbols == [*expected["symbols"], *SENTINELS]
-    tokens, places = torch.from_numpy(expected["tokens"]), torch.arange(17).expand(3, -1)
+    tokens, positions = torch.from_numpy(expected["tokens"]), torch.arange(17).expand(3, -1)
     mask = masks.batch([masks.bidirectional(17)] * 3)
-    for types in (torch.zeros_like(places), torch.ones_like(places)):
-        states = lm.model.transformer(tokens, places, types, mask)
+    for types in (torch.zeros_like(positions), torch.ones_like(positions)):
+        states = lm.model.transformer(tokens, positions, types, mask)
         torch.testing.assert_close(states, torch.from_numpy(expected["states"]), atol=1e-4, rtol=1e-4)
     logits = lm.model.logits(states.flatten(0, 1))[:, :rows].view(3, 17, rows)
     torch.testing.assert_close(logits, torch.from_numpy(expected["logits"]), atol=1e-4, rtol=1e-4)

@@ -75,15 +75,15 @@ def test_every_damaged_byte_is_noticed(tmp_path):
     tensorflow_files.write(tmp_path / "x.ckpt", variables)
     for name in ("x.ckpt.index", "x.ckpt.data-00000-of-00001"):
         whole, unnoticed = (tmp_path / name).read_bytes(), 0
-        for place in range(len(whole)):
+        for index in range(len(whole)):
             damaged = bytearray(whole)
-            damaged[place] ^= 1 + place % 255
+            damaged[index] ^= 1 + index % 255
             (tmp_path / name).write_bytes(damaged)
             try:
                 found, _ = load_tensorflow(tmp_path / "x.ckpt")
             except UnifiedError as error:
                 assert "x.ckpt" in str(error)
-            else:  # the empty block about blocks, its place, and the footer's padding
+            else:  # the empty block about blocks, its offset, and the footer's padding
                 unnoticed += 1
                 assert all(np.array_equal(found[key], variables[key]) for key in variables)
         assert unnoticed <= (13 + 40 if name.endswith("index") else 0)
@@ -185,8 +185,8 @@ def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, capsys):
     their_ids, types = torch.randint(len(ENTRIES), (3, 11)), torch.randint(2, (3, 11))
     expected = theirs(input_ids=their_ids, token_type_ids=types, output_hidden_states=True)
     rows = torch.tensor([lm.vocabulary.index(symbol) for symbol in lm.tokenizer.native_symbols()])
-    mask, places = masks.batch([masks.bidirectional(11)] * 3), torch.arange(11).expand(3, -1)
-    states = lm.model.transformer(rows[their_ids], places, types, mask)
+    mask, positions = masks.batch([masks.bidirectional(11)] * 3), torch.arange(11).expand(3, -1)
+    states = lm.model.transformer(rows[their_ids], positions, types, mask)
     torch.testing.assert_close(states, expected.hidden_states[-1], atol=1e-4, rtol=1e-4)
     logits = lm.model.logits(states.flatten(0, 1))[:, rows].view_as(expected.prediction_logits)
     torch.testing.assert_close(logits, expected.prediction_logits, atol=1e-4, rtol=1e-4)

@@ -59,11 +59,11 @@ def test_rows_follow_their_symbols_and_the_old_numbers_stay(tmp_path):
                 assert torch.equal(new_state[name][row], old_state[name][old.index(symbol)]), (name, symbol)
     # The same text gives the same scores.
     symbols = ["<s>", "w7", "w30", MASK, "w12", "</s>"]
-    mask, places = masks.batch([masks.bidirectional(6)]), torch.arange(6).unsqueeze(0)
+    mask, positions = masks.batch([masks.bidirectional(6)]), torch.arange(6).unsqueeze(0)
     scores = []
     for model, vocabulary in ((before, old), (lm.model, new)):
         tokens = torch.tensor([[vocabulary.index(symbol) for symbol in symbols]])
-        logits = model.logits(model.transformer(tokens, places, places * 0, mask)[0])
+        logits = model.logits(model.transformer(tokens, positions, positions * 0, mask)[0])
         scores.append(logits[:, [vocabulary.index(symbol) for symbol in change.kept]])
     torch.testing.assert_close(*scores)
 

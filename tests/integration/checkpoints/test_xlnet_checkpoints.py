@@ -62,17 +62,17 @@ def folder(tmp_path, pieces):
 
 
 def same_logits(lm: UnifiedLM, model: XLNetLMHeadModel, rows: list[str]) -> None:
-    """All places of a text at once, and of the next token behind it by the query stream."""
+    """All tokens of a text at once, and of the next token behind it by the query stream."""
     processor = lm.tokenizer._processor
     for text in rows:
         ids = lm.encode(text)
         theirs = torch.tensor([[processor.piece_to_id(lm.vocabulary.symbols[i]) for i in ids]])
         length = theirs.size(1)
-        places = torch.arange(length)[None]
+        indices = torch.arange(length)[None]
         order = [processor.piece_to_id(piece) for piece in lm.tokenizer.encode(text)]
         assert theirs[0].tolist() == order
         states = lm.model.transformer(
-            torch.tensor([ids]), places, torch.zeros_like(places), masks.batch([masks.bidirectional(length)])
+            torch.tensor([ids]), indices, torch.zeros_like(indices), masks.batch([masks.bidirectional(length)])
         )
         expected = model.transformer(theirs).last_hidden_state
         torch.testing.assert_close(states, expected, atol=1e-4, rtol=1e-4)
@@ -132,7 +132,7 @@ def test_direction_and_clamped_distances_come_and_go(tmp_path, pieces, changes):
 
 @torch.no_grad()
 def test_masks_are_filled_by_queries_that_see_the_text_around_them(folder, tmp_path):
-    """``transformers`` with the hidden places blocked for all and a target mapping; texts have no greatest length."""
+    """``transformers`` with the hidden tokens blocked for all and a target mapping; texts have no greatest length."""
     model, source = folder
     import_xlnet(source, tmp_path / "ours")
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
@@ -148,11 +148,11 @@ def same_fillings(lm: UnifiedLM, model: XLNetLMHeadModel, text: str) -> int:
     for part in parts:
         pieces += [*lm.tokenizer.encode(part), "<mask>"]
     pieces = [*pieces[:-1], "<sep>", "<cls>"]
-    places = [i for i, piece in enumerate(pieces) if piece == "<mask>"]
+    indices = [i for i, piece in enumerate(pieces) if piece == "<mask>"]
     tokens = torch.tensor([[lm.tokenizer._processor.piece_to_id(piece) for piece in pieces]])
-    perm_mask, mapping = torch.zeros(1, len(pieces), len(pieces)), torch.zeros(1, len(places), len(pieces))
-    perm_mask[:, :, places] = 1
-    mapping[0, torch.arange(len(places)), places] = 1
+    perm_mask, mapping = torch.zeros(1, len(pieces), len(pieces)), torch.zeros(1, len(indices), len(pieces))
+    perm_mask[:, :, indices] = 1
+    mapping[0, torch.arange(len(indices)), indices] = 1
     types = torch.tensor([[0] * (len(pieces) - 1) + [2]])
     logits = model(tokens, token_type_ids=types, perm_mask=perm_mask, target_mapping=mapping).logits[0]
     found = lm.fill_mask(text, top=len(lm.vocabulary))

@@ -43,7 +43,7 @@ def test_command_shows_an_example(capsys):
     shown = printed(capsys, "show", "target_next", "--text", "a b c", "--second", "x y")
     table = [line.split() for line in shown.split("\n\n")[0].splitlines()]
     assert table == [
-        ["place", "token", "type", "visible", "predict"],
+        ["index", "token", "type", "visible", "predict"],
         ["0", "<s>", "4", "given"],
         ["1", "a", "4", "given"],
         ["2", "b", "4", "given"],
@@ -58,7 +58,7 @@ def test_command_shows_an_example(capsys):
 
 def test_command_splits_a_text_and_asks_for_the_next_sentence(capsys):
     shown = printed(capsys, "show", "bidirectional(mask_share=1)", "--text", "a b c d <mask>", "--seed", "3")
-    assert "is_next=1 from place 0" in shown
+    assert "is_next=1 from index 0" in shown
     assert printed(capsys, "show", "left_to_right", "--text", "a") != ""
 
 

@@ -91,7 +91,7 @@ def test_tokens_are_read_together_as_the_option_says(model, capsys):
     handle = load(model)
     for given, expected in ((None, 4096), (7, 7)):
         predictor = _predictor(Namespace(task="classification", head=None, max_tokens=given, threshold=None), handle)
-        assert predictor.most_places == expected
+        assert predictor.max_tokens == expected
     words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--max-tokens", 0)
     assert "--max-tokens must be at least 1, got 0" in refused(capsys, *words)
 

@@ -64,18 +64,18 @@ def test_masks_are_filled_with_the_probabilities_of_transformers(models, kind, s
     found = lm.fill_mask(text, top=10**6)
     parts = text.split("<mask>")
     ids = [*lm.encode(parts[0]), lm.special.mask, *lm.encode(parts[1]), lm.special.mask, *lm.encode(parts[2])]
-    places = [i for i, token in enumerate(ids) if token == lm.special.mask]
+    indices = [i for i, token in enumerate(ids) if token == lm.special.mask]
     if kind == "xlnet":
         ids, types = [*ids, lm.special.separator, lm.special.begin], [0] * (len(ids) + 1) + [CLS_TYPE]
         seen = torch.ones(len(ids), len(ids), dtype=torch.bool)
-        seen[:, places] = False
+        seen[:, indices] = False
     else:
         ids = [lm.special.begin, *ids, lm.special.separator]
-        places, types = [place + 1 for place in places], [0] * len(ids)
+        indices, types = [index + 1 for index in indices], [0] * len(ids)
         seen = masks.bidirectional(len(ids)).dense()
     assert len(found) == 2
-    for row, place in zip(found, places, strict=True):
-        expected = one.log_probs(ids, types, seen, place)
+    for row, index in zip(found, indices, strict=True):
+        expected = one.log_probs(ids, types, seen, index)
         by_symbol = dict(row)
         assert by_symbol.keys() == {s for s, id in zip(lm.vocabulary.symbols, one.rows, strict=True) if id >= 0}
         values = torch.tensor([by_symbol.get(symbol, 0.0) for symbol in lm.vocabulary.symbols])

@@ -109,13 +109,13 @@ FAULTS = {
     ),
     "types": (change(token_types=lambda t: t + 1), "has 6 among its token_types; its token_types declares 6"),
     "positions": (change(positions=lambda p: p - 1), "has -1 among its positions; rows have 221"),
-    "places": (
+    "indices": (
         retarget(index=lambda p: p + 2),
-        "has .* among the places of the head 'token' in an example of .* tokens",
+        "has .* among the indices of the head 'token' in an example of .* tokens",
     ),
     "order": (
         retarget(index=lambda p: p[::-1], labels=lambda found: found[::-1]),
-        "has places of the head 'token' that do not increase",
+        "has indices of the head 'token' that do not increase",
     ),
     "pairs": (ask("next_sentence"), "makes predictions for the head 'next_sentence'; its heads declares"),
     "boundaries": (
@@ -202,10 +202,12 @@ def test_a_leak_is_found_exactly_where_layers_reach_a_label(seed):
     rng = np.random.default_rng(seed)
     length = int(rng.integers(2, 9))
     mask = random_document(rng, length)
-    places = np.arange(length)
-    example = Example("suffix", places, places, places * 0, mask, {TOKEN: ExampleTargets.at(places[:-1], places[1:])})
+    indices = np.arange(length)
+    example = Example(
+        "suffix", indices, indices, indices * 0, mask, {TOKEN: ExampleTargets.at(indices[:-1], indices[1:])}
+    )
     reached = reaches(mask.dense().numpy() | np.eye(length, dtype=bool))
-    found = leak(example, example.targets[TOKEN], places[:-1], places[1:])
+    found = leak(example, example.targets[TOKEN], indices[:-1], indices[1:])
     assert (found is not None) == bool(reached[np.arange(length - 1), np.arange(1, length)].any())
 
 
@@ -223,14 +225,14 @@ class Diffusion(Suffix.__mro__[1]):
 
     def __call__(self, text, rng):
         n = len(text.tokens)
-        places = np.flatnonzero(rng.random(n) < 0.7)
+        indices = np.flatnonzero(rng.random(n) < 0.7)
         noised = text.tokens.copy()
         if self.fault != "hides nothing":
-            noised[places] = text.special.mask
-        tokens, read = np.concatenate([noised, text.tokens]), places
+            noised[indices] = text.special.mask
+        tokens, read = np.concatenate([noised, text.tokens]), indices
         if self.fault == "clean first":
-            tokens, read = np.concatenate([text.tokens, noised]), places + n
-        targets = {TOKEN: ExampleTargets.at(read, text.tokens[places])}
+            tokens, read = np.concatenate([text.tokens, noised]), indices + n
+        targets = {TOKEN: ExampleTargets.at(read, text.tokens[indices])}
         mask = DIFFUSION[self.fault][0](n)
         return Example(self.name, tokens, np.tile(np.arange(n), 2), np.zeros(2 * n, int), mask, targets)
 

@@ -256,7 +256,7 @@ def _states(handle, items, number):
     encoded = predictor.task.encode(items, predictor.codec)
     _, batch, _ = assembled(encoded, np.flatnonzero(encoded.owners == number), None, 1)
     head = predictor.model.heads[predictor.head]
-    return head, predictor.model.hidden(batch, places=batch.targets["task"].places)
+    return head, predictor.model.hidden(batch, output_indices=batch.targets["task"].output_indices)
 
 
 def test_the_threshold_is_the_mean_of_the_models_own(models, tmp_path, capsys):
@@ -378,12 +378,12 @@ def test_a_wide_beam_of_an_ensemble_finds_every_text_in_the_right_order(scheme):
         assert found == pytest.approx(expected, abs=1e-4)
     given = torch.tensor([[5, 6, 2], [7, 2, 1], [2, 1, 1]])
     for row, target, values in zip(ROWS, given, score(together, ROWS, given), strict=True):
-        for place, token in enumerate(target.tolist()):
+        for index, token in enumerate(target.tolist()):
             if token == EIGHT.pad:
-                assert values[place] == 0
+                assert values[index] == 0
             else:
-                by_hand = mean_log_probs(members, scheme, row, target[:place].tolist())[token]
-                assert float(values[place]) == pytest.approx(float(by_hand), abs=1e-4)
+                by_hand = mean_log_probs(members, scheme, row, target[:index].tolist())[token]
+                assert float(values[index]) == pytest.approx(float(by_hand), abs=1e-4)
 
 
 def test_decoders_that_write_differently_do_not_write_together():

@@ -73,9 +73,9 @@ def test_fill_span_asks_the_boundary_head_of_each_run(samples):
     results = lm.fill_span("The <mask><mask>cat <mask> sat", top=3)
     hidden = [lm.special.mask]
     ids = [0, *lm.encode("The "), *hidden, *hidden, *lm.encode("cat "), *hidden, *lm.encode(" sat"), 2]
-    tokens, places = torch.tensor([ids]), torch.arange(len(ids))[None]
+    tokens, indices = torch.tensor([ids]), torch.arange(len(ids))[None]
     seen = masks.batch([masks.bidirectional(len(ids))])
-    states = lm.model.transformer(tokens, places, torch.zeros_like(places), seen)[0]
+    states = lm.model.transformer(tokens, indices, torch.zeros_like(indices), seen)[0]
     gaps = (tokens[0] == lm.special.mask).nonzero().ravel().tolist()
     assert len(results) == len(gaps) == 3 and gaps[1] == gaps[0] + 1 and gaps[2] > gaps[1] + 1
     ends = [(gaps[0] - 1, gaps[1] + 1, 0), (gaps[0] - 1, gaps[1] + 1, 1), (gaps[2] - 1, gaps[2] + 1, 0)]
@@ -148,11 +148,11 @@ def test_fill_mask_reads_in_both_directions(samples):
     lm = loaded(samples)
     results = lm.fill_mask("The <mask>at sat<mask>", top=4)
     ids = [0, *lm.encode("The "), lm.special.mask, *lm.encode("at sat"), lm.special.mask, 2]
-    places = [i for i, token in enumerate(ids) if token == lm.special.mask]
+    indices = [i for i, token in enumerate(ids) if token == lm.special.mask]
     tokens = torch.tensor([ids])
     mask = masks.batch([masks.bidirectional(len(ids))])
     states = lm.model.transformer(tokens, torch.arange(len(ids))[None], torch.zeros_like(tokens), mask)
-    expected = lm.model.logits(states[0, places]).softmax(-1)
+    expected = lm.model.logits(states[0, indices]).softmax(-1)
     for row, result in zip(expected, results, strict=True):
         assert [symbol for symbol, _ in result] == [lm.vocabulary.symbols[i] for i in row.topk(4).indices]
         assert [p for _, p in result] == pytest.approx(row.topk(4).values.tolist(), abs=1e-5)
@@ -222,8 +222,8 @@ def test_a_folder_without_tokenizer_takes_symbols_separated_by_blanks(tmp_path):
     # Tasks ask their tokenizer for more, and `unified predict --output` for a hash of it.
     codec = Codec.for_model(lm.model.config, lm.tokenizer, vocabulary, longest=16)
     (tokens,) = codec.encode(["the  cat dog"])
-    ((again, places),) = codec.encode_offsets(["the  cat dog"])
-    assert tokens.tolist() == again.tolist() == [4, 5, 3] and places.tolist() == [[0, 3], [5, 8], [9, 12]]
+    ((again, indices),) = codec.encode_offsets(["the  cat dog"])
+    assert tokens.tolist() == again.tolist() == [4, 5, 3] and indices.tolist() == [[0, 3], [5, 8], [9, 12]]
     assert list(contents([], vocabulary, lm.tokenizer)) == ["dict.txt"]
 
 

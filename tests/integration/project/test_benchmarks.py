@@ -41,7 +41,7 @@ def benchmark(monkeypatch):
 
 @pytest.fixture
 def lines(monkeypatch, capsys):
-    """Runs a program's ``main`` with options and gives its lines by name, points of curves by name and place."""
+    """Runs a program's ``main`` with options and gives its lines by name, points of curves by name and index."""
 
     def call(program, *options) -> dict:
         monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, options)])

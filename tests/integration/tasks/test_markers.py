@@ -190,9 +190,9 @@ def test_a_bert_without_markers_learns_predicts_and_is_exported(tmp_path, capfd)
     ids = tokenizer.convert_tokens_to_ids([names.get(symbol, symbol) for symbol in symbols])
     assert tokenizer.unk_token_id not in ids
     expected = back(torch.tensor([ids])).last_hidden_state[0]
-    places = torch.arange(len(ids))[None]
+    indices = torch.arange(len(ids))[None]
     seen = masks.batch([masks.bidirectional(len(ids))])
-    states = lm.model.transformer(torch.from_numpy(example.tokens)[None], places, places * 0, seen)[0]
+    states = lm.model.transformer(torch.from_numpy(example.tokens)[None], indices, indices * 0, seen)[0]
     torch.testing.assert_close(states, expected, atol=1e-4, rtol=1e-4)
     # What was exported comes in again, markers and all.
     import_bert(tmp_path / "back", tmp_path / "again")

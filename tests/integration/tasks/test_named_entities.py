@@ -82,7 +82,7 @@ def test_anna_marks_the_tokens_of_annotated_entities():
             spans={"noun_phrases": np.array([[0, 3]]), "entities": bounds},
         )  # fmt: skip
         example = objective(text, rng)
-        inside = {1 + place for start, stop in bounds.tolist() for place in range(start, stop)}  # CLS stands in front
+        inside = {1 + index for start, stop in bounds.tolist() for index in range(start, stop)}  # CLS stands in front
         assert np.flatnonzero(example.entities).tolist() == sorted(inside)
         assert not example.token_types.any(), "entities are no segments"
         assert Anna()(text, rng).entities is None
@@ -308,7 +308,7 @@ def test_predictions_read_entities_and_refuse_items_without():
 
 
 def test_rows_read_a_few_at_a_time_keep_their_marks(monkeypatch):
-    monkeypatch.setattr("unified.model.model._PLACES", 20)
+    monkeypatch.setattr("unified.model.model._TOKENS", 20)
     task, known = Classification(labels=("a", "b")), codec()
     model = understanding(task, known)
     items = annotated([TextItem(str(i), words_of(np.random.default_rng(i), 8)) for i in range(6)], Capitals())

@@ -29,13 +29,13 @@ TINY = (
 
 def bracketed(rng, most):
     """Words of a passage with brackets of some kinds, and for each kind its first word and what the brackets hold."""
-    words, places = [], {}
+    words, indices = [], {}
     for kind in rng.permutation(KINDS)[:most].tolist():
         words += rng.choice(FILLERS, rng.integers(0, 9)).tolist()
         inside = [f"open{kind}", *rng.choice(FILLERS, rng.integers(0, 3)).tolist(), f"close{kind}"]
-        places[kind] = len(words), inside
+        indices[kind] = len(words), inside
         words += inside
-    return words, places
+    return words, indices
 
 
 def bracketed_items(count, rng, impossible=0.0, choices=0.0):
@@ -43,17 +43,17 @@ def bracketed_items(count, rng, impossible=0.0, choices=0.0):
     items = []
     for i in range(count):
         drawn = rng.random()
-        words, places = bracketed(rng, 4)
-        context, absent = " ".join(words), [kind for kind in KINDS if kind not in places]
+        words, indices = bracketed(rng, 4)
+        context, absent = " ".join(words), [kind for kind in KINDS if kind not in indices]
         if drawn < choices:
             kind = int(rng.choice(KINDS))
             items.append(QuestionItem(str(i), f"is{kind}", context, (), choice="yes" if kind < 3 else "no"))
         elif drawn < choices + impossible:
             items.append(QuestionItem(str(i), f"ask{absent[0]}", context, (), impossible=True))
         else:
-            kind = int(rng.choice(list(places)))
-            place, inside = places[kind]
-            answer = Answer(" ".join(inside), len(" ".join([*words[:place], ""])))
+            kind = int(rng.choice(list(indices)))
+            index, inside = indices[kind]
+            answer = Answer(" ".join(inside), len(" ".join([*words[:index], ""])))
             items.append(QuestionItem(str(i), f"ask{kind}", context, (answer,)))
     return items
 

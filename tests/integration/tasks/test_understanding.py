@@ -74,10 +74,10 @@ def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):
             tokens = ["<s>", *first, "</s>", *second, "</s>"]
             assert [vocabulary.symbols[i] for i in example.tokens] == tokens
             assert example.token_types.tolist() == [0] * (len(first) + 2) + [1] * (len(second) + 1)
-            assert example.targets["task"].places.tolist() == [0]
+            assert example.targets["task"].output_indices.tolist() == [0]
             assert [vocabulary.symbols[i] for i in last.tokens] == [*tokens[1:], "<s>"]
             assert last.token_types.tolist() == [0] * (len(first) + 1) + [1] * (len(second) + 1) + [2]
-            assert last.targets["task"].places.tolist() == [len(last.tokens) - 1]
+            assert last.targets["task"].output_indices.tolist() == [len(last.tokens) - 1]
         assert np.count_nonzero(cut) == np.count_nonzero(turned_cut) == expected_cut and cut.tolist() == expected
     single, cut = encode_texts([TextItem("1", "w1 w2 w3 w4")], Codec(tokenizer, vocabulary, 5))
     assert [vocabulary.symbols[i] for i in single[0].tokens] == ["<s>", "w1", "w2", "w3", "</s>"] and cut == [1]
@@ -120,7 +120,7 @@ def test_rows_are_read_a_few_at_a_time_without_gradients(tokenizer, vocabulary, 
     sizes = []
     model.transformer.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape)))
     at_once = model.scores(batch, {}, "task")
-    monkeypatch.setattr("unified.model.model._PLACES", 5 * batch.tokens.size(1))
+    monkeypatch.setattr("unified.model.model._TOKENS", 5 * batch.tokens.size(1))
     with torch.no_grad():
         portions = model.scores(batch, {}, "task")
     assert sizes == [(12, 32), (5, 32), (5, 32), (2, 32)]
@@ -133,16 +133,16 @@ def test_batches_hold_whole_units_within_their_limits():
     assert [unit.tolist() for unit in units_of(owners, together=False)] == [[i] for i in range(len(owners))]
     units = units_of(owners, together=True)
     assert all((owners[unit] == i).all() for i, unit in enumerate(units)) and sum(map(len, units)) == len(owners)
-    places, order = rng.integers(1, 50, 60), rng.permutation(60)
-    for most_units, most_places in ((8, None), (None, 100), (3, 60), (5, 20)):
-        batches = batches_of(order, places, most_units, most_places)
+    indices, order = rng.integers(1, 50, 60), rng.permutation(60)
+    for most_units, max_tokens in ((8, None), (None, 100), (3, 60), (5, 20)):
+        batches = batches_of(order, indices, most_units, max_tokens)
         assert np.concatenate(batches).tolist() == order.tolist()
         for batch, following in zip(batches, [*batches[1:], None], strict=True):
             assert not most_units or len(batch) <= most_units
-            assert not most_places or places[batch].sum() <= most_places or len(batch) == 1
+            assert not max_tokens or indices[batch].sum() <= max_tokens or len(batch) == 1
             if following is not None:  # the next one would not have fitted
                 full = most_units and len(batch) == most_units
-                assert full or places[batch].sum() + places[following[0]] > most_places
+                assert full or indices[batch].sum() + indices[following[0]] > max_tokens
 
 
 def test_losses_are_the_textbooks():
@@ -222,7 +222,7 @@ def test_a_synthetic_regression_is_learnt(tmp_path, tokenizer, vocabulary):
 
 
 def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
-    """Words of several pieces, items of several rows: the tokens at the read places are the words' first pieces."""
+    """Words of several pieces, items of several rows: the tokens at the read indices are the words' first pieces."""
     wordpiece = WordPieceTokenizer([*tokenizer.entries, "a", "##b", "##c"], lowercase=False)
     table = Vocabulary([*WORDS, "a", "##b", "##c"])
     rng = np.random.default_rng(5)
@@ -232,7 +232,7 @@ def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
     read = [[] for _ in items]
     for example, owner in zip(examples, owners, strict=True):
         assert len(example.tokens) <= 16 and example.tokens[0] == 0 and example.tokens[-1] == 2
-        read[owner] += [table.symbols[token] for token in example.tokens[example.targets["task"].places]]
+        read[owner] += [table.symbols[token] for token in example.tokens[example.targets["task"].output_indices]]
     for item, firsts in zip(items, read, strict=True):
         assert firsts == ["a" if word.startswith("a") else word for word in item.words]
     pieces = [sum(1 if word in WORDS else len(word) for word in item.words) for item in items]

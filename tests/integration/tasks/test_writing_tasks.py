@@ -187,7 +187,7 @@ def test_a_separator_has_to_be_known(tmp_path):
 
 
 def test_tables_are_extended(tmp_path):
-    """UniLM's six token types, and the positions of its 768 places; what is there already stays."""
+    """UniLM's six token types, and its 768 positions; what is there already stays."""
     task = task_named("cnn_dailymail")
     for shape, wanted in (({}, (6, 768)), ({"token_types": 8, "max_positions": 900}, (8, 900))):
         start = Start.of(language_model(tmp_path / str(wanted), *MORE, **shape))

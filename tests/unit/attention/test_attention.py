@@ -181,7 +181,7 @@ def test_dropout_keeps_the_mean(name, backend):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_what_is_hidden_changes_nothing_at_all(name):
-    """Bit for bit: other keys and values at places that nobody sees, or that one query does not see."""
+    """Bit for bit: other keys and values at keys that nobody sees, or that one query does not see."""
     mask = batch(name)
     query, key, value, _ = (tensor.detach() for tensor in tensors(mask))
     dense = mask.dense()[0]

@@ -275,7 +275,7 @@ def annotated_texts(tmp_path, rng, documents=12):
 
 
 def spans_within(tokens, spans):
-    """Those of ``spans`` that lie within ``tokens``, a run of numbers, by their places; sorted."""
+    """Those of ``spans`` that lie within ``tokens``, a run of numbers, by their indices; sorted."""
     low, high = (tokens[0], tokens[-1]) if len(tokens) else (0, -1)
     return sorted((span[0] - low, span[-1] + 1 - low) for span in spans if low <= span[0] and span[-1] <= high)
 
@@ -283,19 +283,19 @@ def spans_within(tokens, spans):
 def test_spans_of_every_block_are_those_within_it(tmp_path):
     rng = np.random.default_rng(0)
     texts, documents, spans = annotated_texts(tmp_path, rng)
-    place, cut = 0, 0
+    index, cut = 0, 0
     for sentences in documents:
         total = sum(map(len, sentences))
         for _ in range(60):
             start, stop = sorted(rng.choice(total + 1, 2, replace=False).tolist())
-            text = texts.text(place + start, stop - start, ONE, rng)
+            text = texts.text(index + start, stop - start, ONE, rng)
             assert set(text.spans) == set(ONE.annotations)
             for kind, found in text.spans.items():
                 assert found.dtype == np.int64 and found.shape[1:] == (2,)
                 assert [tuple(span) for span in found.tolist()] == spans_within(text.tokens, spans[kind])
                 touched = {t for t in text.tokens.tolist() for span in spans[kind] if t in span}
                 cut += len(touched) > sum(stop - start for start, stop in found.tolist())
-        place += total
+        index += total
     assert cut > 100  # spans that a border of the block cuts were there, and left out
 
 
@@ -420,8 +420,11 @@ def all_spans(folder, kind):
 
 def hidden_runs(example):
     restored = example.tokens.copy()
-    restored[example.targets["token"].places] = example.targets["token"].labels
-    groups = np.split(example.targets["token"].places, np.flatnonzero(np.diff(example.targets["token"].places) > 1) + 1)
+    restored[example.targets["token"].output_indices] = example.targets["token"].labels
+    groups = np.split(
+        example.targets["token"].output_indices,
+        np.flatnonzero(np.diff(example.targets["token"].output_indices) > 1) + 1,
+    )
     return [tuple(restored[group].tolist()) for group in groups]
 
 
@@ -432,7 +435,7 @@ def test_hidden_spans_are_spans_of_the_text(annotated_folder, scheme, kind):
     known, whole, total = all_spans(annotated_folder, kind), 0, 0
     for row in range(len(rows)):
         for example in rows[row]:
-            total += len(example.targets["token"].places)
+            total += len(example.targets["token"].output_indices)
             whole += sum(len(run) for run in hidden_runs(example) if run in known)
     assert whole > 0.6 * total > 1000
 

@@ -1,4 +1,4 @@
-"""Rows of examples to a batch, against the same written out place by place."""
+"""Rows of examples to a batch, against the same written out index by index."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def random_targets(rng, n):
 
 
 def placed(rows, width):
-    """The batch as dictionaries and lists, one place after another."""
+    """The batch as dictionaries and lists, one index after another."""
     fill = {
         "tokens": PAD,
         "positions": 0,
@@ -72,31 +72,31 @@ def placed(rows, width):
     for name in ("positions", "token_types", "query_step"):
         grids[name] = [row + [fill[name]] * max(asked) for row in grids[name]]
     for r, row in enumerate(rows):
-        place, query = 0, width
+        index, query = 0, width
         for number, example in enumerate(row):
             group = GROUPS.index(example.group)
             for i in range(len(example.tokens)):
                 for name in ("tokens", "positions", "token_types"):
-                    grids[name][r][place + i] = int(getattr(example, name)[i])
+                    grids[name][r][index + i] = int(getattr(example, name)[i])
                 # Each example has five steps of the row's axis for itself, and nothing of it lasts longer.
                 start, stop = int(example.mask.key_start[i]), min(5, int(example.mask.key_stop[i]))
-                grids["query_step"][r][place + i] = 5 * number + int(example.mask.query_step[i])
-                grids["key_start"][r][place + i] = 5 * number + start if start < stop else HIDDEN_START
-                grids["key_stop"][r][place + i] = 5 * number + stop if start < stop else HIDDEN_STOP
+                grids["query_step"][r][index + i] = 5 * number + int(example.mask.query_step[i])
+                grids["key_start"][r][index + i] = 5 * number + start if start < stop else HIDDEN_START
+                grids["key_stop"][r][index + i] = 5 * number + stop if start < stop else HIDDEN_STOP
             for head, own in example.targets.items():
                 for i, (where, label) in enumerate(zip(own.index.tolist(), own.labels.tolist(), strict=True)):
-                    states = [r * stride + place + state for state in where]
+                    states = [r * stride + index + state for state in where]
                     if head == TOKEN and example.query_stream:
                         states = [r * stride + query]
                         grids["positions"][r][query] = int(example.positions[where[0]])
                         grids["token_types"][r][query] = int(example.token_types[where[0]])
-                        grids["query_step"][r][query] = grids["key_start"][r][place + where[0]] - 1
+                        grids["query_step"][r][query] = grids["key_start"][r][index + where[0]] - 1
                         query += 1
                     weight = 1.0 if own.weights is None else own.weights[i]
                     divisor = 1.0 if own.divisors is None else own.divisors[i]
                     inputs = {name: array[i].tolist() for name, array in own.inputs.items()}
                     lists[head].append((states, label, group, weight, divisor, inputs))
-            place += len(example.tokens)
+            index += len(example.tokens)
     most = max(1, *map(len, rows))
     ends = [[5 * min(number + 1, len(row)) for number in range(most)] for row in rows]
     return grids | {"document_ends": ends}, lists
@@ -152,7 +152,7 @@ def test_structure_is_noted():
     assert collate([[full], [full]], None, GROUPS, PAD).mask.structure == "full"
     assert collate([[causal]], 4, GROUPS, PAD).mask.structure == "causal"
     assert collate([[causal], [full]], None, GROUPS, PAD).mask.structure == "mixed"
-    assert collate([[full]], 5, GROUPS, PAD).mask.structure == "mixed"  # a padding place
+    assert collate([[full]], 5, GROUPS, PAD).mask.structure == "mixed"  # a padding token
     assert collate([[full, full]], None, GROUPS, PAD).mask.structure == "mixed"  # two documents
     stream = replace(causal, targets={TOKEN: ExampleTargets.at(np.array([2]), np.array([7]))}, query_stream=True)
     assert collate([[stream]], None, GROUPS, PAD).mask.structure == "mixed"
@@ -165,22 +165,22 @@ def test_packed_examples_see_what_they_see_alone(seed):
     dense = collate(rows, 30, GROUPS, PAD).mask.dense()
     for r, row in enumerate(rows):
         seen = torch.zeros(30, 30, dtype=torch.bool)
-        place = 0
+        index = 0
         for one in row:
             n = len(one.tokens)
             alone = collate([[one]], None, GROUPS, PAD).mask.dense()[0]
             assert torch.equal(alone, one.mask.dense())
-            seen[place : place + n, place : place + n] = alone
-            place += n
+            seen[index : index + n, index : index + n] = alone
+            index += n
         assert torch.equal(dense[r], seen)
 
 
 def test_refusals():
     rng = np.random.default_rng(0)
     long, short = random_example(rng, 9), random_example(rng, 2)
-    with pytest.raises(ValueError, match="row 1 holds 9 tokens, but rows have 8 places"):
+    with pytest.raises(ValueError, match="row 1 holds 9 tokens, but rows have 8"):
         collate([[short], [long]], 8, GROUPS, PAD)
-    with pytest.raises(ValueError, match="row 0 holds 11 tokens, but rows have 10 places"):
+    with pytest.raises(ValueError, match="row 0 holds 11 tokens, but rows have 10"):
         collate([[short, long]], 10, GROUPS, PAD)
     with pytest.raises(ValueError, match=f"group {short.group!r}"):
         collate([[short]], 8, ("other",), PAD)

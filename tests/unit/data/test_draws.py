@@ -32,7 +32,7 @@ def test_permutations_are_equally_likely_and_of_each_example():
     counts = np.arange(30_000) % 5
     order = draws.permutations("x", counts)
     extents = Extents(counts)
-    assert np.array_equal(np.sort(order), np.arange(extents.total)), "each place once"
+    assert np.array_equal(np.sort(order), np.arange(extents.total)), "each index once"
     assert np.array_equal(extents.owners[order], extents.owners)
     fours = (order - np.repeat(extents.starts, counts))[np.repeat(counts, counts) == 4].reshape(-1, 4)
     seen = Counter(map(tuple, fours.tolist()))

@@ -130,8 +130,8 @@ def test_source_cache_does_not_grow_with_the_beam(scheme):
     cached = decoder(scheme)
     rows = sources(LENGTHS)
     source = cached.encode(rows)
-    config, places = cached.model.config, rows.size(1) + (not SCHEMES[scheme].query_stream)
-    assert source.bytes == 2 * config.layers * len(LENGTHS) * places * config.width * 4
+    config, indices = cached.model.config, rows.size(1) + (not SCHEMES[scheme].query_stream)
+    assert source.bytes == 2 * config.layers * len(LENGTHS) * indices * config.width * 4
     assert source.bytes == sum(tensor.untyped_storage().nbytes() for tensor in source.keys + source.values)
     for beam in (1, 5, 20):
         state = cached.begin(source, beam)
@@ -140,7 +140,7 @@ def test_source_cache_does_not_grow_with_the_beam(scheme):
         state.reorder(torch.arange(len(LENGTHS) * beam).flip(0))
         assert state.source is source
         assert all(key.size(0) == len(LENGTHS) * beam for key in state.keys)
-        # A [MASK] is never kept; where the last token predicts, the start symbol is a place of its own.
+        # A [MASK] is never kept; where the last token predicts, the start symbol has a query of its own.
         assert state.length == (2 if scheme == "next" else 1)
 
 
@@ -199,7 +199,7 @@ def test_distances_are_projected_seldom_while_decoding():
     for layer in cached.model.transformer.layers:
         layer.attention.sublayer.distances.register_forward_hook(lambda *_: calls.append(1))
     steps(cached, sources([5, 3]), torch.randint(4, 16, (2, 40)))
-    assert len(calls) == 2 * (1 + 3)  # two layers: the source of 5 places, then tables for 12, 26 and 54
+    assert len(calls) == 2 * (1 + 3)  # two layers: the source of 5 tokens, then tables for 12, 26 and 54
 
 
 def test_a_query_stream_needs_relative_positions():

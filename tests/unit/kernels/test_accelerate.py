@@ -43,7 +43,7 @@ def language_model(preset: str, **changes) -> UnifiedModel:
 
 
 def logits(model: UnifiedModel) -> torch.Tensor:
-    """Of packed rows, some of whose places are padding."""
+    """Of packed rows, some of whose tokens are padding."""
     rows = [masks.pack([masks.left_to_right(70), masks.bidirectional(80)], length=LENGTH) for _ in range(2)]
     tokens = torch.arange(2 * LENGTH).view(2, LENGTH) % min(50, model.config.vocabulary_size)
     positions = torch.tensor([[*range(70), *range(80), *[0] * (LENGTH - 150)]] * 2)

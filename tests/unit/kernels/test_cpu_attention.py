@@ -160,14 +160,14 @@ def test_gradients_under_autocast_are_near_those_of_float32(preset):
     torch.manual_seed(0)
     mask = different_rows()
     tokens = torch.randint(0, 50, mask.query_step.shape)
-    places, weight = torch.arange(20).expand(3, 20), torch.randn(3, 20, 128)
+    indices, weight = torch.arange(20).expand(3, 20), torch.randn(3, 20, 128)
     found = {}
     for backend, dtype in (("dense", None), ("blocked", torch.bfloat16)):
         torch.manual_seed(1)
         rates = dict(dropout=0.0, attention_dropout=0.0, inner_dropout=0.0)
         model = Transformer(PRESETS[preset](vocabulary_size=50, attention_backend=backend, **rates))
         with torch.autocast("cpu", dtype=dtype, enabled=dtype is not None):
-            states = model(tokens, places, places % 2, mask)
+            states = model(tokens, indices, indices % 2, mask)
         (states.float() * weight).sum().backward()
         found[backend] = {name: parameter.grad for name, parameter in model.named_parameters()}
     for name, exact in found["dense"].items():
@@ -176,7 +176,7 @@ def test_gradients_under_autocast_are_near_those_of_float32(preset):
 
 @pytest.mark.parametrize("pairs", [10**6, 18], ids=["at once", "in pieces"])
 @pytest.mark.parametrize("types", ["one segment", "two segments"])
-@pytest.mark.parametrize("order", ["upwards", "downwards", "mixed", "from different places"])
+@pytest.mark.parametrize("order", ["upwards", "downwards", "mixed", "from different indices"])
 def test_relative_biases_by_blocks_are_those_of_all_pairs(order, types, pairs, monkeypatch):
     """Views of a skewed table and gathered rows alike; every gradient too, and nothing is held when they are gone."""
     torch.manual_seed(0)
@@ -186,7 +186,7 @@ def test_relative_biases_by_blocks_are_those_of_all_pairs(order, types, pairs, m
     key_positions = {"upwards": up, "downwards": up.flip(0), "mixed": torch.tensor([3, 0, 2, 1, 4, 9, 5, 7, 1])}.get(
         order, up
     )
-    query_positions = key_positions + 3 if order == "from different places" else key_positions
+    query_positions = key_positions + 3 if order == "from different indices" else key_positions
     second = torch.arange(9) > (2 if types == "two segments" else 9)
     table = DistanceTable(torch.zeros(2 * 12 + 1, 1))
     sides = (side.expand(2, 9) for side in (query_positions, key_positions, second.long(), second.long()))

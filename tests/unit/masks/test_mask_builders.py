@@ -55,10 +55,10 @@ def test_pseudo_masks_are_their_definition(seed):
     rng = np.random.default_rng(seed)
     length = int(rng.integers(1, 10))
     order = rng.integers(0, 4, length).tolist()
-    row = [("text", place, 0) for place in range(length)]
+    row = [("text", index, 0) for index in range(length)]
     for span in sorted(set(order) - {0}):
-        members = [place for place in range(length) if order[place] == span]
-        row += [("copy", place, span) for place in members] + [("original", place, span) for place in members]
+        members = [index for index in range(length) if order[index] == span]
+        row += [("copy", index, span) for index in members] + [("original", index, span) for index in members]
 
     def sees(i, j):
         (what, _, span), (other, _, other_span) = row[i], row[j]
@@ -81,8 +81,8 @@ def test_trees_are_their_definition(seed):
     length = int(rng.integers(1, 14))
     name = rng.permutation(length)  # parents stand before or behind their children
     parents = [0] * length
-    for place in range(length):
-        parents[name[place]] = -1 if place == 0 or rng.random() < 0.15 else int(name[rng.integers(place)])
+    for index in range(length):
+        parents[name[index]] = -1 if index == 0 or rng.random() < 0.15 else int(name[rng.integers(index)])
 
     def sees(i, j):
         while i not in (j, -1):

@@ -106,7 +106,7 @@ def test_svg_draws_every_cell_in_its_colour(name, tmp_path):
     mask = PLOTTED[name]
     masks.plot(mask, tmp_path / "mask.svg")
     root = ElementTree.parse(tmp_path / "mask.svg").getroot()
-    drawn = {place: path.get("fill") for path in root.iter(f"{SVG}path") for place in squares(path)}
+    drawn = {index: path.get("fill") for path in root.iter(f"{SVG}path") for index in squares(path)}
     columns, lines = sorted({x for x, _ in drawn}), sorted({y for _, y in drawn})
     assert (len(lines), len(columns)) == ((mask.query_length, mask.key_length) if drawn else (0, 0))
     expected = colours_of(mask)
@@ -148,13 +148,13 @@ def test_svg_labels_are_tokens_and_steps_and_are_escaped():
 def read_png(data: bytes) -> np.ndarray:
     """uint8 (height, width, 3) of a PNG file of unfiltered lines; checks lengths and checksums of its chunks."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, place = {}, 8
-    while place < len(data):
-        (size,) = struct.unpack(">I", data[place : place + 4])
-        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + size]
-        assert struct.unpack(">I", data[place + 8 + size : place + 12 + size])[0] == zlib.crc32(kind + body)
+    chunks, index = {}, 8
+    while index < len(data):
+        (size,) = struct.unpack(">I", data[index : index + 4])
+        kind, body = data[index + 4 : index + 8], data[index + 8 : index + 8 + size]
+        assert struct.unpack(">I", data[index + 8 + size : index + 12 + size])[0] == zlib.crc32(kind + body)
         chunks[kind] = body
-        place += 12 + size
+        index += 12 + size
     assert list(chunks) == [b"IHDR", b"IDAT", b"IEND"]
     width, height, depth, colour, *rest = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
     assert (depth, colour, rest) == (8, 2, [0, 0, 0])
@@ -285,7 +285,7 @@ def test_a_batch_is_drawn_row_by_row(tmp_path):
     rows = [masks.left_to_right(3), masks.pack([masks.seq2seq(1, 1)], 3)]
     masks.plot(masks.batch(rows), tmp_path / "batch.svg", ["a", "b", "c"])
     root = ElementTree.parse(tmp_path / "batch.svg").getroot()
-    drawn = {place: path.get("fill") for path in root.iter(f"{SVG}path") for place in squares(path)}
+    drawn = {index: path.get("fill") for path in root.iter(f"{SVG}path") for index in squares(path)}
     expected = np.concatenate(list(map(colours_of, rows)))
     columns, lines = sorted({x for x, _ in drawn}), sorted({y for _, y in drawn})
     assert (len(lines), len(columns)) == expected.shape

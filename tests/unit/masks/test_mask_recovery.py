@@ -30,8 +30,8 @@ def test_from_dense_finds_the_steps_of_the_builder():
 
 
 def test_what_steps_cannot_say():
-    places = torch.arange(7)
-    dilated = (places[:, None] - places[None]).abs() % 2 == 0
+    indices = torch.arange(7)
+    dilated = (indices[:, None] - indices[None]).abs() % 2 == 0
     demonstrations = drawn("x... .x.. ..x. xxxx")  # three that do not see each other, and one who reads all
     for dense in (masks.bidirectional(3).without_self().dense(), demonstrations):
         assert not masks.is_interval(dense)

@@ -97,7 +97,7 @@ REFUSALS = [
     (lambda: by_hand(structure="triangle"), "structure must be one of full, causal, mixed, got 'triangle'"),
     (lambda: masks.pack([row, row.causal()], 9), "pack takes masks without last_key, but mask 1 has one"),
     (lambda: masks.batch([row.causal()]), "batch takes masks without last_key, but mask 0 has one"),
-    (lambda: stream.causal(), "causal needs places: this mask has queries without a key of their own"),
+    (lambda: stream.causal(), "causal needs key_indices: this mask has queries without a key of their own"),
     (lambda: row.causal().block_mask(), "FlexAttention serves steps alone"),
     (lambda: row.causal().mask_mod, "FlexAttention serves steps alone"),
     (lambda: by_hand(last_key=torch.arange(3)), "last_key must be int64 of the shape of query_step, (2,), got torch"),

@@ -179,12 +179,12 @@ def test_dropout_is_on_embeddings_sublayers_and_weights_and_nowhere_else(kind, m
     monkeypatch.setattr(torch.nn.functional, "dropout", counted)
     shape = dict(dropout=0.25, attention_dropout=0.5, inner_dropout=0.125, attention_backend="dense")
     model = Transformer(config(sublayers=f"{kind},feed_forward", **shape)).train()
-    places, mask = torch.arange(4)[None], masks.batch([masks.bidirectional(4)])
-    entities = places > 1 if kind == "entity" else None
-    model(places, places, torch.zeros_like(places), mask, entities=entities)
+    indices, mask = torch.arange(4)[None], masks.batch([masks.bidirectional(4)])
+    entities = indices > 1 if kind == "entity" else None
+    model(indices, indices, torch.zeros_like(indices), mask, entities=entities)
     assert +rates == {0.25: 1 + 2 * 2, 0.5: 2, 0.125: 2}
     rates.clear()
-    model.eval()(places, places, torch.zeros_like(places), mask, entities=entities)
+    model.eval()(indices, indices, torch.zeros_like(indices), mask, entities=entities)
     assert not +rates
 
 
@@ -194,6 +194,6 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(UnifiedError, match="clip_distance must be at least 1"):
         config(clip_distance=0)
     model = Transformer(config(sublayers="relative_value,feed_forward", attention_backend="sdpa"))
-    places = torch.zeros(1, 3, dtype=torch.long)
+    indices = torch.zeros(1, 3, dtype=torch.long)
     with pytest.raises(UnifiedError, match="'sdpa' cannot serve this: .* relative values read; use 'dense'"):
-        model(places, places, places, masks.batch([masks.bidirectional(3)]))
+        model(indices, indices, indices, masks.batch([masks.bidirectional(3)]))

@@ -147,10 +147,10 @@ def test_gradients_are_zero_exactly_where_a_token_may_not_look(name, backend, no
     visible = mask.dense() | torch.eye(length, dtype=torch.bool)
     reachable = (torch.linalg.matrix_power(visible.double(), 3)) > 0
     assert mask.exclude_self or torch.equal(reachable, visible)
-    tokens, places = torch.randint(4, 16, (1, length)), torch.arange(length)[None]
+    tokens, indices = torch.randint(4, 16, (1, length)), torch.arange(length)[None]
     embedded = []
     core.transformer.embeddings.register_forward_hook(lambda _, __, out: embedded.append(out))
-    logits = core.logits(core.transformer(tokens, places, places % 6, masks.batch([mask]))[0])
+    logits = core.logits(core.transformer(tokens, indices, indices % 6, masks.batch([mask]))[0])
     for i in range(length):
         (gradient,) = torch.autograd.grad(logits[i].logsumexp(0), embedded[0], retain_graph=True)
         seen = (gradient[0] != 0).any(-1)
@@ -163,12 +163,12 @@ def test_packed_rows_equal_their_documents_alone(norm):
     documents = [masks.bidirectional(5), masks.seq2seq(3, 4), masks.left_to_right(1), masks.right_to_left(6)]
     row = masks.pack(documents, length=24)
     tokens, types = torch.randint(4, 16, (24,)), torch.randint(0, 6, (24,))
-    places = torch.cat([torch.arange(mask.query_length) for mask in documents] + [torch.zeros(5, dtype=torch.long)])
-    together = core.transformer(tokens[None], places[None], types[None], masks.batch([row]))[0]
+    indices = torch.cat([torch.arange(mask.query_length) for mask in documents] + [torch.zeros(5, dtype=torch.long)])
+    together = core.transformer(tokens[None], indices[None], types[None], masks.batch([row]))[0]
     start = 0
     for mask in documents:
         part = slice(start, start := start + mask.query_length)
-        alone = core.transformer(tokens[None, part], places[None, part], types[None, part], masks.batch([mask]))[0]
+        alone = core.transformer(tokens[None, part], indices[None, part], types[None, part], masks.batch([mask]))[0]
         torch.testing.assert_close(together[part], alone, atol=1e-5, rtol=1e-5)
 
 
@@ -183,43 +183,45 @@ SHAPES_OF_LAYERS = [
 
 @pytest.mark.parametrize("changes", SHAPES_OF_LAYERS, ids=str)
 @pytest.mark.parametrize("wanted", [[3, 17, 3, 0], [], list(range(18))], ids=len)
-def test_states_of_some_places_are_those_of_all(changes, wanted):
-    """Values and all gradients; nothing but less work follows from naming places."""
+def test_states_of_some_indices_are_those_of_all(changes, wanted):
+    """Values and all gradients; nothing but less work follows from naming indices."""
     core = model(**changes)
     tokens, positions = torch.randint(4, 16, (2, 9)), torch.arange(9).expand(2, 9)
     mask = masks.batch([masks.left_to_right(9), masks.bidirectional(9)])
     given = tokens, positions, torch.zeros_like(tokens), mask
-    places = torch.tensor(wanted, dtype=torch.long)
+    indices = torch.tensor(wanted, dtype=torch.long)
     weight = torch.randn(len(wanted), 32)
 
     def gradients(states: torch.Tensor) -> list[torch.Tensor]:
         return torch.autograd.grad((states * weight).sum(), list(core.transformer.parameters()), materialize_grads=True)
 
-    some = core.transformer(*given, places=places)
-    all_of_them = core.transformer(*given).flatten(0, 1)[places]
+    some = core.transformer(*given, output_indices=indices)
+    all_of_them = core.transformer(*given).flatten(0, 1)[indices]
     assert some.shape == (len(wanted), 32)
     torch.testing.assert_close(some, all_of_them, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(gradients(some), gradients(all_of_them), atol=2e-4, rtol=1e-4)
 
 
-def test_states_that_enter_layers_are_whole_where_places_are_named():
+def test_states_that_enter_layers_are_whole_where_indices_are_named():
     core, every = model(), []
     tokens, positions = torch.randint(4, 16, (2, 9)), torch.arange(9).expand(2, 9)
-    mask, places = masks.batch([masks.bidirectional(9)] * 2), torch.tensor([4, 12])
-    states = core.transformer(tokens, positions, torch.zeros_like(tokens), mask, hidden_states=every, places=places)
+    mask, indices = masks.batch([masks.bidirectional(9)] * 2), torch.tensor([4, 12])
+    states = core.transformer(
+        tokens, positions, torch.zeros_like(tokens), mask, hidden_states=every, output_indices=indices
+    )
     assert states.shape == (2, 32) and [one.shape for one in every] == [(2, 9, 32)] * 2
 
 
 def test_the_last_layer_computes_no_state_that_is_not_read():
     core = model()
-    counted = computed_places(core)
+    counted = computed_indices(core)
     core(collate([[example("a", 9, [2, 5])], [example("a", 7, [1])]], 9, ("a",), pad=1))
     assert counted == [18, 3]
 
 
 def test_of_a_source_the_last_layer_gives_keys_and_values_alone(monkeypatch):
     writer = decoder()
-    counted, prepare = computed_places(writer.model), writer.model.transformer.prepare
+    counted, prepare = computed_indices(writer.model), writer.model.transformer.prepare
     calls = []
 
     def spied(*arguments, **options):
@@ -239,8 +241,8 @@ def test_of_a_source_the_last_layer_gives_keys_and_values_alone(monkeypatch):
     assert counted == [6, 6, 12, 6]
 
 
-def computed_places(core) -> list[int]:
-    """Filled by the number of places that each layer's feed-forward part computes."""
+def computed_indices(core) -> list[int]:
+    """Filled by the number of tokens that each layer's feed-forward part computes."""
     counted: list[int] = []
     for layer in core.transformer.layers:
         layer.feed_forward.register_forward_hook(lambda _, inputs, out: counted.append(out.numel() // out.size(-1)))
@@ -250,9 +252,9 @@ def computed_places(core) -> list[int]:
 # Losses
 
 
-def example(group: str, length: int, places: list[int], is_next: int = -1) -> Example:
+def example(group: str, length: int, indices: list[int], is_next: int = -1) -> Example:
     tokens = np.random.default_rng(length).integers(4, 16, length)
-    types, predicted = np.zeros(length, int), np.array(places, dtype=int)
+    types, predicted = np.zeros(length, int), np.array(indices, dtype=int)
     labels = (tokens[predicted] + 1) % 16
     targets = {TOKEN: ExampleTargets.at(predicted, labels)}
     if is_next >= 0:
@@ -277,12 +279,12 @@ def test_losses_are_those_of_each_example_alone(smoothing):
         total, nll, correct, count, pair_total, pairs = 0.0, 0.0, 0, 0, 0.0, 0
         for item in (item for row in EXAMPLES for item in row if item.group == group):
             tokens = torch.from_numpy(item.tokens)[None]
-            places = torch.arange(len(item.tokens))[None]
+            indices = torch.arange(len(item.tokens))[None]
             mask = masks.batch([masks.bidirectional(len(item.tokens))])
-            states = core.transformer(tokens, places, torch.zeros_like(tokens), mask)[0]
+            states = core.transformer(tokens, indices, torch.zeros_like(tokens), mask)[0]
             own = item.targets[TOKEN]
-            for place, label in zip(own.places, own.labels, strict=True):
-                p = core.logits(states[place : place + 1])[0].log_softmax(0)
+            for index, label in zip(own.output_indices, own.labels, strict=True):
+                p = core.logits(states[index : index + 1])[0].log_softmax(0)
                 smoothed = torch.full_like(p, smoothing / (len(p) - 2))
                 smoothed[1], smoothed[label] = 0.0, 1 - smoothing
                 total, nll, count = total - float(smoothed @ p), nll - float(p[label]), count + 1
@@ -308,7 +310,7 @@ def test_every_parameter_has_a_gradient_whatever_a_batch_holds(groups):
         assert parameter.grad is not None and parameter.grad.isfinite().all(), name
 
 
-def test_the_vocabulary_is_projected_at_predicted_places_only(monkeypatch):
+def test_the_vocabulary_is_projected_at_predicted_tokens_only(monkeypatch):
     core = model()
     seen = []
     logits = SymbolTable.logits
@@ -418,14 +420,14 @@ def test_weights_start_as_berts_do():
 
 
 def test_dropout_is_where_the_configuration_says():
-    tokens, places = torch.randint(4, 16, (1, 9)), torch.arange(9)[None]
+    tokens, indices = torch.randint(4, 16, (1, 9)), torch.arange(9)[None]
     mask = masks.batch([masks.bidirectional(9)])
 
     def varies(**dropouts) -> bool:
         core = model(**dropouts).train()
-        first, second = (core.transformer(tokens, places, torch.zeros_like(tokens), mask) for _ in range(2))
+        first, second = (core.transformer(tokens, indices, torch.zeros_like(tokens), mask) for _ in range(2))
         core.eval()
-        third, fourth = (core.transformer(tokens, places, torch.zeros_like(tokens), mask) for _ in range(2))
+        third, fourth = (core.transformer(tokens, indices, torch.zeros_like(tokens), mask) for _ in range(2))
         assert torch.equal(third, fourth)
         return not torch.equal(first, second)
 

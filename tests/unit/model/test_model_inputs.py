@@ -50,8 +50,11 @@ def inputs(**changes) -> dict:
         ({"tokens": torch.full((2, 7), 50)}, "tokens must be from 0 to 49, got 50 to 50"),
         ({"positions": torch.arange(30, 37).expand(2, 7)}, "positions must be from 0 to 31, got 30 to 36"),
         ({"token_types": torch.full((2, 7), 6)}, "token_types must be from 0 to 5, got 6 to 6"),
-        ({"places": torch.tensor([3, 14])}, "places must be from 0 to 13, .* got 3 to 14"),
-        ({"places": torch.tensor([[3]])}, r"places must be an int64 tensor \(length,\), got int64 \(1, 1\)"),
+        ({"output_indices": torch.tensor([3, 14])}, "output_indices must be from 0 to 13, .* got 3 to 14"),
+        (
+            {"output_indices": torch.tensor([[3]])},
+            r"output_indices must be an int64 tensor \(length,\), got int64 \(1, 1\)",
+        ),
         ({"entities": torch.ones(2, 6).bool()}, r"entities must have the shape of tokens, \(2, 7\), got \(2, 6\)"),
     ],
 )
@@ -136,7 +139,7 @@ def test_masks_are_joined_from_lists():
             join(None)
 
 
-@pytest.mark.parametrize("places", [torch.zeros(2, dtype=torch.long), torch.zeros(3), [0, 1, 2]], ids=str)
-def test_a_last_key_is_one_for_each_query(places):
-    with pytest.raises(ValueError, match=r"places must be int64 of the shape of query_step, \(3,\), got"):
-        masks.bidirectional(3).causal(places)
+@pytest.mark.parametrize("indices", [torch.zeros(2, dtype=torch.long), torch.zeros(3), [0, 1, 2]], ids=str)
+def test_a_last_key_is_one_for_each_query(indices):
+    with pytest.raises(ValueError, match=r"key_indices must be int64 of the shape of query_step, \(3,\), got"):
+        masks.bidirectional(3).causal(indices)

@@ -51,7 +51,7 @@ def test_weights_are_the_papers_formula(backend):
     torch.testing.assert_close(found, expected)
 
 
-def test_a_place_does_not_depend_on_its_own_value():
+def test_a_state_does_not_depend_on_its_own_token():
     layer = attention()
     states = torch.randn(1, 5, 16, dtype=torch.float64)
     mask = prepared(masks.batch([masks.bidirectional(5).without_self()]))
@@ -102,9 +102,9 @@ def test_fully_masked_queries_are_those_without_a_visible_key(seed, exclude_self
 def test_every_stacking_is_its_sublayers_one_after_another(stacking):
     torch.manual_seed(1)
     model = Transformer(config(sublayers=f"{stacking},feed_forward")).double().eval()
-    tokens, places = torch.randint(50, (1, 7)), torch.arange(7).unsqueeze(0)
+    tokens, indices = torch.randint(50, (1, 7)), torch.arange(7).unsqueeze(0)
     mask = masks.batch([masks.pack([masks.seq2seq(2, 2), masks.bidirectional(3)], length=7)])
-    states = model.embeddings(tokens, places, places * 0)
+    states = model.embeddings(tokens, indices, indices * 0)
     views = {"self": prepared(mask), "neighbor": prepared(mask.without_self())}
     for layer in model.layers:
         modules = list(layer.children())
@@ -113,7 +113,7 @@ def test_every_stacking_is_its_sublayers_one_after_another(stacking):
         for kind, module in zip(kinds, modules, strict=False):
             states = module.norm(states + module.sublayer(states, views[kind]))
         states = modules[-1].norm(states + modules[-1].sublayer(states))
-    torch.testing.assert_close(model(tokens, places, places * 0, mask), states)
+    torch.testing.assert_close(model(tokens, indices, indices * 0, mask), states)
     projections = [name for name, _ in model.named_parameters() if name.endswith("query_key_value.weight")]
     assert len(projections) == 2 * len(kinds)  # weights of its own for each
 

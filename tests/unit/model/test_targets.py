@@ -38,11 +38,11 @@ def model() -> UnifiedModel:
 def noised(length: int, hidden: list[int], time: float | None, group: str = "noised") -> Example:
     """A text with some tokens to predict; with a ``time`` weighted as masked diffusion does, 1 / t over all tokens."""
     tokens = np.random.default_rng(length).integers(4, 16, length)
-    places, types = np.array(hidden), np.zeros(length, dtype=int)
-    targets = ExampleTargets(places[:, None], tokens[places] // 2)
+    indices, types = np.array(hidden), np.zeros(length, dtype=int)
+    targets = ExampleTargets(indices[:, None], tokens[indices] // 2)
     if time is not None:
-        share = np.full(len(places), length / len(places))
-        targets = ExampleTargets(targets.index, targets.labels, np.full(len(places), 1 / time), share)
+        share = np.full(len(indices), length / len(indices))
+        targets = ExampleTargets(targets.index, targets.labels, np.full(len(indices), 1 / time), share)
     return Example(group, tokens, np.arange(length), types, masks.bidirectional(length), {TOKEN: targets})
 
 
@@ -50,12 +50,12 @@ NOISED = (noised(6, [1, 4], 0.25), noised(8, [0, 2, 3, 7], 0.8), noised(5, [3], 
 
 
 def test_targets_that_do_not_fit_their_head_are_refused():
-    one, places = noised(6, [1], None), np.array([[1, 2]])
+    one, indices = noised(6, [1], None), np.array([[1, 2]])
     core = UnifiedModel.for_language(
         TransformerConfig(vocabulary_size=16, layers=1, width=8, heads=2, boundary_offsets=2)
     )
     for head, says in (("token", "index of 2 columns, the head reads 1 states"), ("boundary", "lack the inputs dist")):
-        batch = collate([[replace(one, targets={head: ExampleTargets(places, np.array([5]))})]], None, GROUPS, pad=1)
+        batch = collate([[replace(one, targets={head: ExampleTargets(indices, np.array([5]))})]], None, GROUPS, pad=1)
         with pytest.raises(UnifiedError, match=f"targets of the head '{head}' .*{says}"):
             core(batch)
 
@@ -67,7 +67,7 @@ def test_masked_diffusion_weights_by_time_and_divides_by_all_tokens():
     for one in NOISED:
         states = core.hidden(collate([[one]], None, GROUPS, pad=1))[0]
         targets = one.targets[TOKEN]
-        log_probabilities = core.logits(states[targets.places]).log_softmax(-1)
+        log_probabilities = core.logits(states[targets.output_indices]).log_softmax(-1)
         expected -= float(
             sum(p[label] for p, label in zip(log_probabilities, targets.labels, strict=True)) * targets.weights[0]
         )
@@ -127,4 +127,4 @@ def test_targets_of_one_head_that_do_not_fit_together_are_refused():
     with pytest.raises(ValueError, match="must agree in the names of their inputs"):
         ExampleTargets.concatenate([one, other])
     with pytest.raises(ValueError, match="and in having labels"):
-        ExampleTargets.concatenate([one, ExampleTargets.at(one.places, None)])
+        ExampleTargets.concatenate([one, ExampleTargets.at(one.output_indices, None)])

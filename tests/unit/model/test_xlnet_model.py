@@ -52,10 +52,10 @@ class Case:
         self.types = torch.randint(0, 3, (rows, length))
         steps = 1 + torch.stack([torch.randperm(length) for _ in range(rows)])
         steps[:, ::3] = GIVEN
-        self.places = torch.stack([torch.nonzero(row)[:, 0][:targets] for row in steps])
+        self.indices = torch.stack([torch.nonzero(row)[:, 0][:targets] for row in steps])
         own = torch.cat([torch.arange(length), torch.full((targets,), NO_KEY)]).expand(rows, -1)
         self.mask = AttentionMask(
-            query_step=torch.cat([steps, steps.gather(1, self.places) - 1], dim=1),
+            query_step=torch.cat([steps, steps.gather(1, self.indices) - 1], dim=1),
             key_start=steps,
             key_stop=torch.full_like(steps, length + 1),
             document_ends=torch.full((rows, 1), length + 1),
@@ -64,16 +64,16 @@ class Case:
         hidden = ~self.mask.dense()[:, :length]
         hidden[:, torch.arange(length), torch.arange(length)] = steps > 0
         self.perm_mask = hidden.float()
-        self.target_mapping = torch.nn.functional.one_hot(self.places, length).float()
+        self.target_mapping = torch.nn.functional.one_hot(self.indices, length).float()
 
     def positions(self, backward_from=None):
         ascending = torch.arange(self.length).repeat(self.rows, 1)
         if backward_from is not None:
             ascending[backward_from:] = -ascending[backward_from:]
-        return torch.cat([ascending, ascending.gather(1, self.places)], dim=1)
+        return torch.cat([ascending, ascending.gather(1, self.indices)], dim=1)
 
     def run(self, model, memory=None, backward_from=None):
-        types = torch.cat([self.types, self.types.gather(1, self.places)], dim=1)
+        types = torch.cat([self.types, self.types.gather(1, self.indices)], dim=1)
         return model.transformer(self.tokens, self.positions(backward_from), types, self.mask, memory)
 
     def run_theirs(self, model, mems=None):
@@ -203,14 +203,14 @@ def assert_close_to(found, expected):
 def test_without_an_order_one_way_attention_is_that_of_transformers(setting):
     """Tokens alone under the bidirectional mask, longer than the clamped distance; each setting changes something."""
     model, tokens = theirs(**DIRECTIONS[setting]), torch.randint(0, VOCABULARY, (3, 12))
-    own, places, zeros = ours(model, **DIRECTIONS[setting]), torch.arange(12).expand(3, 12), torch.zeros_like(tokens)
+    own, indices, zeros = ours(model, **DIRECTIONS[setting]), torch.arange(12).expand(3, 12), torch.zeros_like(tokens)
     mask = batch_of([bidirectional(12)] * 3)
-    found = own.transformer(tokens, places, zeros, mask)
+    found = own.transformer(tokens, indices, zeros, mask)
     assert_close_to(found, model(tokens, token_type_ids=zeros, output_hidden_states=True).hidden_states[-1])
-    both_ways = ours(model).transformer(tokens, places, zeros, mask)
+    both_ways = ours(model).transformer(tokens, indices, zeros, mask)
     assert (found - both_ways).abs().max() > 1e-2
     if "uni" in setting:
-        torch.testing.assert_close(found, own.transformer(tokens, places, zeros, batch_of([left_to_right(12)] * 3)))
+        torch.testing.assert_close(found, own.transformer(tokens, indices, zeros, batch_of([left_to_right(12)] * 3)))
 
 
 @pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
@@ -229,8 +229,8 @@ def test_one_way_attention_lets_nothing_through_from_behind(direction, backend):
     )
     embedded = []
     own.transformer.embeddings.tokens.register_forward_hook(lambda module, inputs, output: embedded.append(output))
-    places = direction * torch.tensor([[*range(6), *targets]])
-    states = own.transformer(torch.randint(0, VOCABULARY, (1, 6)), places, torch.zeros_like(places), mask)
+    indices = direction * torch.tensor([[*range(6), *targets]])
+    states = own.transformer(torch.randint(0, VOCABULARY, (1, 6)), indices, torch.zeros_like(indices), mask)
     assert torch.isfinite(states).all()
     expected = [{j for j in range(i + 1) if steps[j] <= steps[i]} for i in range(6)]
     expected += [{j for j in range(i) if steps[j] < steps[i]} for i in targets]
@@ -275,24 +275,24 @@ def test_only_distances_within_a_document_matter():
     """Two texts of a row, each counted from anywhere: the states are the same, and no distance is too great."""
     own, tokens = ours(theirs()), torch.randint(0, VOCABULARY, (1, 12))
     mask = batch_of([pack([permutation([GIVEN, 2, 1, GIVEN, 3]), bidirectional(6)], 12)])
-    places, types = torch.tensor([[*range(5), *range(6), 0]]), torch.tensor([[0] * 3 + [1] * 4 + [0] * 5])
-    expected = own.transformer(tokens, places, types, mask)
-    moved = places + torch.tensor([[1000] * 5 + [-70] * 6 + [0]])
+    indices, types = torch.tensor([[*range(5), *range(6), 0]]), torch.tensor([[0] * 3 + [1] * 4 + [0] * 5])
+    expected = own.transformer(tokens, indices, types, mask)
+    moved = indices + torch.tensor([[1000] * 5 + [-70] * 6 + [0]])
     torch.testing.assert_close(own.transformer(tokens, moved, types, mask), expected, atol=1e-4, rtol=1e-4)
 
 
 @torch.no_grad()
 def test_a_text_of_one_token_stands_right_behind_its_memory():
-    """Its direction cannot be told from its second place, which is another text's: it goes forwards."""
+    """Its direction cannot be told from its second token, which is another text's: it goes forwards."""
     own, memories = ours(theirs()), (Memory(4, 4), Memory(4, 4))
     tokens, zeros = torch.randint(0, VOCABULARY, (1, 7)), torch.zeros(1, 7, dtype=torch.long)
-    alone = batch_of([left_to_right(7)])  # whose first place sees the memory and itself
+    alone = batch_of([left_to_right(7)])  # whose first token sees the memory and itself
     shared = batch_of([pack([bidirectional(1), bidirectional(4)], 7)])
     for memory in memories:
         own.transformer(tokens, torch.arange(7)[None], zeros, batch_of([bidirectional(7)]), memory)
     expected = own.transformer(tokens, torch.arange(7)[None], zeros, alone, memories[0])[:, :1]
-    places = torch.tensor([[0, *range(4), 0, 0]])
-    found = own.transformer(tokens, places, zeros, shared, memories[1])
+    indices = torch.tensor([[0, *range(4), 0, 0]])
+    found = own.transformer(tokens, indices, zeros, shared, memories[1])
     torch.testing.assert_close(found[:, :1], expected, atol=1e-5, rtol=1e-5)
 
 
@@ -352,7 +352,7 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
             next(
                 example
                 for example in drawn
-                if example.targets["token"].places[0] > 1 and example.mask.key_start[0] == GIVEN
+                if example.targets["token"].output_indices[0] > 1 and example.mask.key_start[0] == GIVEN
             )
         )
     batch = collate([examples[:2], examples[2:]], 64, ("xlnet",), SPECIAL.pad)
@@ -362,9 +362,9 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
         backward = bool(example.positions[0])
         model.config.bi_data = model.transformer.bi_data = backward
         tokens, labels = torch.from_numpy(example.tokens)[None], torch.from_numpy(example.targets["token"].labels)
-        length, places = tokens.size(1), torch.from_numpy(example.targets["token"].places)
+        length, indices = tokens.size(1), torch.from_numpy(example.targets["token"].output_indices)
         target, order = torch.zeros(length, dtype=torch.bool), example.mask.key_start.long() - 1
-        target[places] = True
+        target[indices] = True
         functional = (tokens[0] == SPECIAL.separator) | (tokens[0] == SPECIAL.begin)
         # Both directions of transformers: the second half of a batch runs backwards.
         repeat = 2 if backward else 1
@@ -374,7 +374,7 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
             tokens.repeat(repeat, 1),
             token_type_ids=torch.from_numpy(example.token_types)[None].repeat(repeat, 1),
             perm_mask=perm_mask[None].repeat(repeat, 1, 1),
-            target_mapping=torch.nn.functional.one_hot(places, length).float()[None].repeat(repeat, 1, 1),
+            target_mapping=torch.nn.functional.one_hot(indices, length).float()[None].repeat(repeat, 1, 1),
         ).logits[-1]
         total = total + torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
     assert loss.count == sum(len(example.targets["token"].labels) for example in examples) > 10
@@ -397,8 +397,8 @@ def test_predictions_do_not_depend_on_what_they_must_not_see():
         query_key=torch.cat([torch.arange(8), torch.full((4,), NO_KEY)])[None],
     )
     own = ours(theirs())
-    tokens, places = torch.randint(0, VOCABULARY, (1, 8)), torch.tensor([[*range(8), *targets]])
-    run = lambda tokens: own.transformer(tokens, places, torch.zeros_like(places), mask)[0]  # noqa: E731
+    tokens, indices = torch.randint(0, VOCABULARY, (1, 8)), torch.tensor([[*range(8), *targets]])
+    run = lambda tokens: own.transformer(tokens, indices, torch.zeros_like(indices), mask)[0]  # noqa: E731
     before = run(tokens)
     for j in range(8):
         changed = tokens.clone()
@@ -430,7 +430,7 @@ def test_a_model_of_learned_positions_refuses_both():
         case.run(plain)
     with pytest.raises(UnifiedError, match="a memory needs a model with relative positions"):
         case.run(plain, Memory(4, 4))
-    with pytest.raises(UnifiedError, match="a memory's length must be at least 1 place, got 0"):
+    with pytest.raises(UnifiedError, match="a memory's length must be at least 1 token, got 0"):
         Memory(0, 4)
-    with pytest.raises(UnifiedError, match="a memory's taken must be at least 1 place, got -1"):
+    with pytest.raises(UnifiedError, match="a memory's taken must be at least 1 token, got -1"):
         Memory(4, -1)

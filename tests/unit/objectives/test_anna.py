@@ -47,17 +47,17 @@ def assert_chi_square(counts, probabilities):
 
 
 def literal(objective, text, draws):
-    """Places of the text hidden by spans, by words and as tokens, by the docstring, with ``draws`` of one example."""
+    """Indices of the text hidden by spans, by words and as tokens, by the docstring, with ``draws`` of one example."""
     n = len(text.tokens)
     count = max(1, round(objective.mask_share * n))
     (uniform,) = draws.uniforms("quotas").tolist()
     first = min(count, int(np.floor(count * objective.span_share + uniform)))
     second = min(count, int(np.floor(count * (objective.span_share + objective.word_share) + uniform)))
     words, hidden = [], set()
-    for place in range(n):
-        if place == 0 or text.word_starts[place]:
-            words.append([place, place + 1])
-        words[-1][1] = place + 1
+    for index in range(n):
+        if index == 0 or text.word_starts[index]:
+            words.append([index, index + 1])
+        words[-1][1] = index + 1
     by_kind = []
     for purpose, group, budget in (
         ("spans", next(iter(text.spans.values())).tolist(), first),
@@ -70,7 +70,7 @@ def literal(objective, text, draws):
             if len(hidden) + len(fresh) <= budget:
                 hidden |= fresh
         by_kind.append(hidden - before)
-    rest = [place for place in range(n) if place not in hidden]
+    rest = [index for index in range(n) if index not in hidden]
     order = draws.permutations("tokens", np.array([len(rest)])).tolist()
     return *by_kind, {rest[number] for number in order[: count - len(hidden)]}
 
@@ -85,8 +85,10 @@ def test_three_steps_are_those_of_a_literal_reading(scheme, settings):
         draws = Draws.from_generator(np.random.default_rng(seed))
         by_span, by_word, single = literal(objective, text, draws)
         example = objective(text, np.random.default_rng(seed))
-        assert example.targets["token"].places.tolist() == sorted(1 + place for place in by_span | by_word | single)
-        assert len(example.targets["token"].places) == max(1, round(objective.mask_share * len(text.tokens)))
+        assert example.targets["token"].output_indices.tolist() == sorted(
+            1 + index for index in by_span | by_word | single
+        )
+        assert len(example.targets["token"].output_indices) == max(1, round(objective.mask_share * len(text.tokens)))
         kinds += Counter(spans=len(by_span), words=len(by_word), tokens=len(single))
     shares = np.array([kinds[name] for name in ("spans", "words", "tokens")]) / kinds.total()
     wanted = objective.span_share, objective.word_share, 1 - objective.span_share - objective.word_share
@@ -98,7 +100,7 @@ def test_structure():
     example = Anna()(text, np.random.default_rng(0))
     assert example.tokens.shape == (22,) and example.tokens[[0, -1]].tolist() == [CLS, SEP]
     restored = example.tokens.copy()
-    restored[example.targets["token"].places] = example.targets["token"].labels
+    restored[example.targets["token"].output_indices] = example.targets["token"].labels
     assert restored.tolist() == [CLS, *text.tokens.tolist(), SEP]
     assert example.mask.structure == "full" and (example.token_types == 0).all()
     assert example.positions.tolist() == list(range(22)) and is_next(example) == -1 and len(boundaries(example)) == 0
@@ -121,13 +123,13 @@ def test_each_kind_has_its_share_of_the_budget(count, length):
 
 
 def test_one_hidden_token_is_a_span_a_word_or_a_token_equally_often():
-    """Seven tokens, one of them hidden: place 0 is a span and a word, place 1 a word, the rest a word too long."""
+    """Seven tokens, one of them hidden: index 0 is a span and a word, index 1 a word, the rest a word too long."""
     text = text_of(7, [(0, 1), (3, 6)], [1, 1, 1, 0, 0, 0, 0])
     objective, rng = Anna(), np.random.default_rng(2)
     counts = np.zeros(7, dtype=np.int64)
     for _ in range(20_000):
-        (place,) = objective(text, rng).targets["token"].places
-        counts[place - 1] += 1
+        (index,) = objective(text, rng).targets["token"].output_indices
+        counts[index - 1] += 1
     single = np.full(7, 1 / 7) / 3
     by_word = np.array([1, 1, 0, 0, 0, 0, 0]) / 2 / 3
     by_span = np.array([1, 0, 0, 0, 0, 0, 0]) / 3
@@ -142,7 +144,7 @@ def test_spans_words_and_tokens_are_drawn_evenly():
         objective = Anna(span_share=settings[0], word_share=settings[1], mask_share=0.1)
         counts = np.zeros(60, dtype=np.int64)
         for _ in range(4000):
-            predicted = objective(text, rng).targets["token"].places - 1
+            predicted = objective(text, rng).targets["token"].output_indices - 1
             assert len(predicted) == 6
             counts[predicted] += 1
             if unit:
@@ -160,16 +162,16 @@ def test_what_spans_cannot_fill_goes_to_words_and_then_to_tokens():
     for seed in range(50):
         for text in (none, too_long):
             example = Anna(span_share=0.8, word_share=0.2)(text, np.random.default_rng(seed))
-            hidden_of_word = Counter(((example.targets["token"].places - 1) // 2).tolist())
+            hidden_of_word = Counter(((example.targets["token"].output_indices - 1) // 2).tolist())
             assert sorted(hidden_of_word.values()) == [1] + [2] * 7
-        assert len(Anna()(one_word, np.random.default_rng(seed)).targets["token"].places) == 15
+        assert len(Anna()(one_word, np.random.default_rng(seed)).targets["token"].output_indices) == 15
 
 
 def test_the_budget_is_met_and_spans_are_whole_where_they_may_overlap():
     text = text_of(40, [(0, 4), (2, 6), (2, 6), (10, 11)])
     for seed in range(100):
         example = Anna(span_share=1, word_share=0)(text, np.random.default_rng(seed))
-        hidden = set((example.targets["token"].places - 1).tolist())
+        hidden = set((example.targets["token"].output_indices - 1).tolist())
         assert len(hidden) == 6
         first, other = set(range(4)) <= hidden, set(range(2, 6)) <= hidden
         assert first or other  # either span of four fits, and both together do
@@ -181,7 +183,7 @@ def test_token_scheme_is_the_plain_masked_language_model():
     objective, rng = Anna(scheme="token"), np.random.default_rng(4)
     counts = np.zeros(100, dtype=np.int64)
     for _ in range(3000):
-        counts[objective(text, rng).targets["token"].places - 1] += 1
+        counts[objective(text, rng).targets["token"].output_indices - 1] += 1
     assert counts.sum() == 3000 * 15
     assert_chi_square(counts, np.full(100, 0.01))
 
@@ -190,7 +192,7 @@ def test_eighty_ten_ten():
     text, rng, seen = text_of(400, [(i, i + 3) for i in range(0, 400, 5)]), np.random.default_rng(5), Counter()
     for _ in range(400):
         example = Anna()(text, rng)
-        tokens = example.tokens[example.targets["token"].places]
+        tokens = example.tokens[example.targets["token"].output_indices]
         seen += Counter(
             np.where(
                 tokens == SPECIAL.mask, "mask", np.where(tokens == example.targets["token"].labels, "kept", "random")
@@ -226,17 +228,17 @@ def literal_tags(text):
             words[-1] = (words[-1][0], max(stop, words[-1][1]), words[-1][2])
         else:
             words.append((start, stop, tag))
-    found, place = [], 0
+    found, index = [], 0
     for start, stop, tag in [*words, (len(text.tokens), len(text.tokens), None)]:
-        while place < start:  # in no word of the tagger
-            last = place + 1
+        while index < start:  # in no word of the tagger
+            last = index + 1
             while last < start and not text.word_starts[last]:
                 last += 1
-            found.append((list(range(place, last)), None))
-            place = last
+            found.append((list(range(index, last)), None))
+            index = last
         if stop > start:
             found.append((list(range(start, stop)), tag))
-        place = stop
+        index = stop
     return found
 
 
@@ -248,19 +250,19 @@ def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():
         text = tagged_text(rng)
         words = literal_tags(text)
         expected, of_words = [CLS], []
-        for places, tag in words:
-            of_words.append(list(range(len(expected), len(expected) + len(places))))
-            expected += [*text.tokens[places].tolist(), *([first + tag] if tag is not None else [])]
+        for indices, tag in words:
+            of_words.append(list(range(len(expected), len(expected) + len(indices))))
+            expected += [*text.tokens[indices].tolist(), *([first + tag] if tag is not None else [])]
             tagged += tag is not None
         example = objective(text, rng)
         restored = example.tokens.copy()
-        restored[example.targets["token"].places] = example.targets["token"].labels
+        restored[example.targets["token"].output_indices] = example.targets["token"].labels
         assert restored.tolist() == [*expected, SEP]
         assert len(example.tokens) <= objective.lengths(np.array([len(text.tokens)]))[0]
         assert (example.targets["token"].labels < SPECIAL.ordinary_stop).all(), "tags are not predicted"
         is_tag = np.array(restored) >= first
         assert (example.tokens[is_tag] == restored[is_tag]).all(), "tags are not hidden"
-        count, hidden = max(1, round(0.15 * len(text.tokens))), set(example.targets["token"].places.tolist())
+        count, hidden = max(1, round(0.15 * len(text.tokens))), set(example.targets["token"].output_indices.tolist())
         assert len(hidden) == count
         whole = [set(word) for word in of_words if set(word) <= hidden]
         rest = hidden - set().union(*whole) if whole else hidden

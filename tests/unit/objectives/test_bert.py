@@ -37,15 +37,15 @@ def test_an_example(settings):
         text = text_of(rng, int(rng.integers(1, 60)), second, is_next=bool(rng.integers(2)))
         example = objective(text, rng)
         whole = example.tokens.copy()
-        whole[example.targets["token"].places] = example.targets["token"].labels
+        whole[example.targets["token"].output_indices] = example.targets["token"].labels
         parts = [text.tokens.tolist(), text.second.tolist()] if second else [text.tokens.tolist()]
         assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part, SPECIAL.separator]]
         assert len(whole) == objective.lengths(len(text.tokens) + second)
         # The published count: CLS and SEP are counted, and never hidden.
         count = max(1, int(round(len(whole) * settings.get("mask_share", 0.15))))
-        assert len(example.targets["token"].places) == min(count, settings.get("max_predictions", count))
+        assert len(example.targets["token"].output_indices) == min(count, settings.get("max_predictions", count))
         assert not set(example.targets["token"].labels.tolist()) & {SPECIAL.begin, SPECIAL.separator}
-        assert (np.diff(example.targets["token"].places) > 0).all()
+        assert (np.diff(example.targets["token"].output_indices) > 0).all()
         assert example.token_types.tolist() == [0] * (len(parts[0]) + 2) + [1] * (second + 1 if second else 0)
         assert example.positions.tolist() == list(range(len(whole)))
         assert set(example.mask.key_start.tolist()) == set(example.mask.query_step.tolist()) == {0}
@@ -57,8 +57,8 @@ def test_every_token_is_hidden_equally_often_and_replaced_80_10_10():
     text = text_of(rng, 7, 6)
     for _ in range(4000):
         example = Bert()(text, rng)
-        hidden.update(example.targets["token"].places.tolist())
-        shown = example.tokens[example.targets["token"].places]
+        hidden.update(example.targets["token"].output_indices.tolist())
+        shown = example.tokens[example.targets["token"].output_indices]
         kinds = np.select([shown == SPECIAL.mask, shown == example.targets["token"].labels], ["mask", "same"], "random")
         became.update(kinds.tolist())
         assert ((shown == SPECIAL.mask) | ((shown >= SPECIAL.ordinary_start) & (shown < SPECIAL.ordinary_stop))).all()
@@ -69,7 +69,7 @@ def test_every_token_is_hidden_equally_often_and_replaced_80_10_10():
 
 
 def literal_words(words, order, count):
-    """The published loop over shuffled words, lists of places."""
+    """The published loop over shuffled words, lists of indices."""
     hidden = []
     for word in (words[i] for i in order):
         if len(hidden) >= count:
@@ -83,16 +83,16 @@ def literal_words(words, order, count):
 def grouped(candidates, word_starts):
     """Words as the published code groups pieces; a piece behind a special symbol begins one."""
     words = []
-    for place in np.flatnonzero(candidates).tolist():
-        if word_starts[place] or not words or words[-1][-1] != place - 1:
+    for index in np.flatnonzero(candidates).tolist():
+        if word_starts[index] or not words or words[-1][-1] != index - 1:
             words.append([])
-        words[-1].append(place)
+        words[-1].append(index)
     return words
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whole_words_are_hidden_as_published(seed):
-    """Every set of places as often as the loop hides it over all orders of the words."""
+    """Every set of indices as often as the loop hides it over all orders of the words."""
     rng = np.random.default_rng(seed)
     candidates, starts = rng.random(9) < 0.85, rng.random(9) < 0.6
     candidates[0] = False
@@ -113,11 +113,11 @@ def test_whole_words_are_hidden_as_published(seed):
     counts = Counter(tuple((drawn[drawn // 9 == one] % 9).tolist()) for one in range(times))
     assert set(counts) <= set(probabilities)
     if len(probabilities) > 1:
-        common = {places: p for places, p in probabilities.items() if p > 0.01}
+        common = {indices: p for indices, p in probabilities.items() if p > 0.01}
         rare = 1 - sum(common.values())
-        pooled = Counter({places if places in common else "rare": 0 for places in probabilities})
-        for places, number in counts.items():
-            pooled[places if places in common else "rare"] += number
+        pooled = Counter({indices if indices in common else "rare": 0 for indices in probabilities})
+        for indices, number in counts.items():
+            pooled[indices if indices in common else "rare"] += number
         assert_probabilities(pooled, {**common, **({"rare": rare} if "rare" in pooled else {})})
 
 
@@ -131,7 +131,7 @@ def test_whole_words_in_an_example():
         starts = np.concatenate([[True], text.word_starts[:first], [True], text.word_starts[first:], [True]])
         candidates = np.ones(len(starts), dtype=bool)
         candidates[[0, first + 1, -1]] = False
-        hidden = set(example.targets["token"].places.tolist())
+        hidden = set(example.targets["token"].output_indices.tolist())
         words = grouped(candidates, starts)
         assert all(hidden >= set(word) or not hidden & set(word) for word in words)
         left = max(1, round(0.15 * len(starts))) - len(hidden)
@@ -141,7 +141,7 @@ def test_whole_words_in_an_example():
     assert short > 0
     # One word, longer than what may be hidden: nothing is.
     alone = Text(np.arange(20, 26), SPECIAL, word_starts=np.arange(6) == 0)
-    assert len(Bert(whole_words=True, next_sentence=False)(alone, rng).targets["token"].places) == 0
+    assert len(Bert(whole_words=True, next_sentence=False)(alone, rng).targets["token"].output_indices) == 0
 
 
 def test_left_to_right_by_hand():
@@ -150,7 +150,7 @@ def test_left_to_right_by_hand():
         Text(np.array([21, 22, 23]), SPECIAL), np.random.default_rng(0)
     )
     assert example.tokens.tolist() == [begin, 21, 22, 23, separator]
-    assert example.targets["token"].places.tolist() == [0, 1, 2, 3]
+    assert example.targets["token"].output_indices.tolist() == [0, 1, 2, 3]
     assert example.targets["token"].labels.tolist() == [21, 22, 23, separator]
     assert example.mask.key_start.tolist() == example.mask.query_step.tolist() == [1, 2, 3, 4, 5]
     assert example.token_types.tolist() == [0] * 5
@@ -173,7 +173,7 @@ def test_random_tokens_are_ordinary_ones():
     text = text_of(rng, 50, 50)
     for _ in range(50):
         example = objective(text, rng)
-        shown += example.tokens[example.targets["token"].places].tolist()
+        shown += example.tokens[example.targets["token"].output_indices].tolist()
     assert min(shown) >= SPECIAL.ordinary_start and max(shown) < SPECIAL.ordinary_stop
     assert_rate(sum(token % 2 == 0 for token in shown), len(shown), 0.5)
 

@@ -1,4 +1,4 @@
-"""Which places are hidden and by what: against a slow, literal reading of the rules, and rates on many tokens."""
+"""Which indices are hidden and by what: against a slow, literal reading of the rules, and rates on many tokens."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +23,7 @@ class Hiding(Cloze):
 
 
 def whole(candidates):
-    """All places as one sequence."""
+    """All indices as one sequence."""
     return Extents(np.array([len(candidates)]))
 
 
@@ -39,9 +39,9 @@ def cover(starts, lengths, candidates, count, word_starts=None):
     return covering.cover(starts, lengths, drawn, candidates, whole(candidates), np.array([count]), word_starts)
 
 
-def replace(tokens, places, special, mask_share, random_share, rng):
+def replace(tokens, indices, special, mask_share, random_share, rng):
     shares = mask_share, random_share
-    return corruption.replace(tokens, places, np.array([len(places)]), special, *shares, Draws.from_generator(rng))
+    return corruption.replace(tokens, indices, np.array([len(indices)]), special, *shares, Draws.from_generator(rng))
 
 
 def hide(cloze, candidates, count, rng, word_starts=None):
@@ -55,17 +55,17 @@ def assert_uniform(counts: np.ndarray) -> None:
 
 
 def literal_cover(starts, lengths, candidates, count, word_starts):
-    """The rules in sets and sentences, one place at a time."""
+    """The rules in sets and sentences, one index at a time."""
     n = len(candidates)
 
-    def word(place):
-        """All places of the word at `place`."""
+    def word(index):
+        """All indices of the word at `index`."""
         if word_starts is None:
-            return [place]
-        left = place
+            return [index]
+        left = index
         while left > 0 and not word_starts[left] and candidates[left - 1]:
             left -= 1
-        right = place + 1
+        right = index + 1
         while right < n and candidates[right] and not word_starts[right]:
             right += 1
         return list(range(left, right))
@@ -77,20 +77,20 @@ def literal_cover(starts, lengths, candidates, count, word_starts):
         if start in hidden:
             continue
         ngram = []
-        for place in range(start, min(start + length, n)):
-            if not candidates[place]:
+        for index in range(start, min(start + length, n)):
+            if not candidates[index]:
                 break
-            ngram.append(place)
+            ngram.append(index)
         words = []
-        for place in ngram:
-            if word(place) not in words:
-                words.append(word(place))
-        for places in words:
-            if set(places) <= hidden:
+        for index in ngram:
+            if word(index) not in words:
+                words.append(word(index))
+        for indices in words:
+            if set(indices) <= hidden:
                 continue
-            if len(hidden) + len(places) > count:
+            if len(hidden) + len(indices) > count:
                 break
-            hidden |= set(places)
+            hidden |= set(indices)
     if not hidden and count and len(starts):
         hidden = set(word(starts[0]))
     return sorted(hidden)
@@ -146,11 +146,11 @@ def test_as_many_draws_as_predictions_are_enough():
 
 
 def test_typed_out_draws():
-    # places      0      1     2     3      4     5     6     7
+    # indices      0      1     2     3      4     5     6     7
     candidates = np.array([False, True, True, True, False, True, True, False])
     word_starts = np.array([True, True, False, True, True, True, False, True])
     draws = np.array([2, 5]), np.array([3, 1])
-    assert cover(*draws, candidates, 2).tolist() == [2, 3]  # the trigram 2 3 4 ends before place 4
+    assert cover(*draws, candidates, 2).tolist() == [2, 3]  # the trigram 2 3 4 ends before index 4
     assert cover(*draws, candidates, 1).tolist() == [2]  # its surplus is dropped
     assert cover(*draws, candidates, 3).tolist() == [2, 3, 5]
     assert cover(*draws, candidates, 3, word_starts).tolist() == [1, 2, 3]  # the word 1 2 is widened to the left
@@ -193,20 +193,20 @@ def test_hidden_runs_have_the_rates_of_the_draws():
     candidates = np.ones(extents.total, dtype=bool)
     candidates[extents.starts] = False  # so that no run goes on in the next sequence
     for _ in range(60):
-        places = Hiding().hide(candidates, extents, np.full(batch, 12), Draws.from_generator(rng, batch))
-        ends = np.flatnonzero(np.diff(places, append=extents.total + 1) > 1)
+        indices = Hiding().hide(candidates, extents, np.full(batch, 12), Draws.from_generator(rng, batch))
+        ends = np.flatnonzero(np.diff(indices, append=extents.total + 1) > 1)
         lengths = np.diff(ends, prepend=-1)
         runs += np.bincount(np.minimum(lengths, 4), minlength=5)[:4]
     runs = runs[1:] / runs.sum()
-    # The last draw of 12 places loses its surplus, and a few runs touch: less than two points.
+    # The last draw of 12 indices loses its surplus, and a few runs touch: less than two points.
     assert abs(runs - [0.8, 0.1, 0.1]).max() < 0.02
 
 
 def test_replacement_rates():
     rng = np.random.default_rng(6)
     tokens = np.full(220_000, SPECIAL.ordinary_start + 7)
-    places = np.arange(0, len(tokens), 2)
-    result = replace(tokens, places, SPECIAL, 0.8, 0.1, rng)
+    indices = np.arange(0, len(tokens), 2)
+    result = replace(tokens, indices, SPECIAL, 0.8, 0.1, rng)
     assert (tokens == SPECIAL.ordinary_start + 7).all()  # the original is not changed
     assert (result[1::2] == tokens[1::2]).all()
     result = result[::2]
@@ -243,15 +243,15 @@ def test_words_are_hidden_whole():
         candidates = np.ones(400, dtype=bool)
         candidates[[0, 200, 399]] = False
         word_starts = rng.random(400) < 0.6
-        places = hide(hiding, candidates, 60, rng, word_starts)
-        chosen = np.isin(np.arange(400), places)
+        indices = hide(hiding, candidates, 60, rng, word_starts)
+        chosen = np.isin(np.arange(400), indices)
         inside = ~word_starts & candidates
         inside[1:] &= candidates[:-1]
         continued = np.flatnonzero(inside)
         assert (chosen[continued] == chosen[continued - 1]).all()
         assert not chosen[~candidates].any()
-        assert len(places) <= 60
-        hidden += len(places)
+        assert len(indices) <= 60
+        hidden += len(indices)
     assert hidden > 0.99 * 300 * 60
 
 

@@ -22,7 +22,7 @@ from unified.objectives.unilm import TargetCloze
 
 
 def examples(objective=None, count=6):
-    """Examples over the small vocabulary, sentences at random places."""
+    """Examples over the small vocabulary, sentences at random indices."""
     objective = objective or TargetCloze(extractive=True)
     special, rng = tiny_vocabulary().special, np.random.default_rng(5)
     made = []
@@ -42,8 +42,8 @@ def test_the_loss_is_its_formula():
     states = core.hidden(batch)
     head, total, count, correct = core.heads["extractive"], 0.0, 0, 0
     for row, example in enumerate(made):
-        for place, label in sentences(example).tolist():
-            h = states[row, place] @ head.dense.weight.T + head.dense.bias
+        for index, label in sentences(example).tolist():
+            h = states[row, index] @ head.dense.weight.T + head.dense.bias
             h = 0.5 * h * (1 + torch.erf(h / 2**0.5))
             h = (h - h.mean()) / (h.var(unbiased=False) + core.config.norm_epsilon).sqrt()
             scores = (h * head.norm.weight + head.norm.bias) @ head.classifier.weight.T + head.classifier.bias
@@ -105,9 +105,9 @@ def test_a_model_without_the_head_says_so_and_loses_nothing():
 def marked_pair(rng):
     """Five sentences, one of which says 'news', and its words as the summary."""
     sentences = [" ".join(rng.sample("abcdefghijklmnop", 4)) for _ in range(5)]
-    place = rng.randrange(5)
-    sentences[place] = "news " + sentences[place][2:]
-    return {"document": ". ".join(sentence.capitalize() for sentence in sentences), "summary": sentences[place]}
+    index = rng.randrange(5)
+    sentences[index] = "news " + sentences[index][2:]
+    return {"document": ". ".join(sentence.capitalize() for sentence in sentences), "summary": sentences[index]}
 
 
 @pytest.fixture(scope="module")

@@ -72,11 +72,11 @@ def corpus(tmp_path):
 def test_reading_goes_around_and_knows_where_sentences_end(corpus):
     text, whole, ends = corpus
     assert len(text) == len(whole)
-    for place in range(0, 2 * len(whole), 7):
+    for index in range(0, 2 * len(whole), 7):
         for length in (1, 5, 60, len(whole)):
-            tokens, found = text.read(place, length)
-            assert tokens.tolist() == [whole[(place + i) % len(whole)] for i in range(length)]
-            within = [i for i in range(1, length) if (place + i) % len(whole) in ends]
+            tokens, found = text.read(index, length)
+            assert tokens.tolist() == [whole[(index + i) % len(whole)] for i in range(length)]
+            within = [i for i in range(1, length) if (index + i) % len(whole) in ends]
             assert [end for end in found if 0 < end < length] == within
 
 
@@ -105,7 +105,7 @@ def test_every_stream_reads_its_region_without_a_gap(corpus, streams, both, reus
 @pytest.mark.parametrize("streams, both", [(1, True), (4, False), (4, True), (5, True)])
 @pytest.mark.parametrize("reuse", [None, 10])
 def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, streams, both, reuse):
-    """Each window at its place, counted from where the first one begins; backward windows from their region's end."""
+    """Each window at its index, counted from where the first one begins; backward windows from their region's end."""
     text, whole, _ = corpus
     rows = StreamDataset(text, Shown(reuse=reuse, both_directions=both), None, 40, seed=3, streams=streams)
     forward, advance = -(-streams // 2) if both else streams, reuse or 20
@@ -119,8 +119,8 @@ def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, stre
             step, stream = divmod(row, streams)
             shown, backward = shown_in(rows, row)[0], stream >= forward
             behind = start + (stream % forward) * region
-            place = behind + region - 37 - step * advance if backward else behind + step * advance
-            window = [whole[i % len(whole)] for i in range(place, place + 37)]
+            index = behind + region - 37 - step * advance if backward else behind + step * advance
+            window = [whole[i % len(whole)] for i in range(index, index + 37)]
             window = window[::-1] if backward else window
             assert shown.tokens.tolist() == window[: len(shown.tokens)] and len(shown.tokens) > advance
             assert shown.backward == backward and len(shown.tokens) + len(shown.second) == 37

@@ -41,7 +41,7 @@ def text_of(first: int, second: int = 0, rng=None, words: float | None = None) -
 
 
 def spans_of(first: int, second: int, rng) -> np.ndarray:
-    """Every other stretch of both segments, cut at random places and at the border."""
+    """Every other stretch of both segments, cut at random indices and at the border."""
     bounds = np.union1d(np.flatnonzero(rng.random(first + second) < 0.3), [0, first, first + second])
     return np.stack([bounds[:-1], bounds[1:]], axis=1)[::2]
 
@@ -78,7 +78,7 @@ def test_structure(objective, tokens, types, steps):
 def test_target_next_predicts_the_following_token():
     text = Text(np.array([11, 12]), SPECIAL, second=np.array([21, 22, 23]))
     example = TargetNext()(text, np.random.default_rng(1))
-    assert example.targets["token"].places.tolist() == [4, 5, 6, 7]
+    assert example.targets["token"].output_indices.tolist() == [4, 5, 6, 7]
     assert example.targets["token"].labels.tolist() == [21, 22, 23, SEP]
     assert MASK not in example.tokens
 
@@ -88,14 +88,14 @@ def test_everything_hidden():
     all_masks = {"mask_replace_share": 1.0, "random_replace_share": 0.0}
     example = Seq2Seq(mask_share=1.0, **all_masks)(text, np.random.default_rng(1))
     assert example.tokens.tolist() == [CLS, MASK, MASK, SEP, MASK, MASK, MASK, SEP]
-    assert example.targets["token"].places.tolist() == [1, 2, 4, 5, 6]
+    assert example.targets["token"].output_indices.tolist() == [1, 2, 4, 5, 6]
     assert example.targets["token"].labels.tolist() == [11, 12, 21, 22, 23]
     example = TargetCloze(mask_probability=1.0, mask_source=1.0, **all_masks)(text, np.random.default_rng(1))
     assert example.tokens[:4].tolist() == [CLS, MASK, MASK, SEP]
     assert (
-        len(example.targets["token"].places) == 2 + 3
-    )  # three of the four places of the target block, SEP one of them
-    assert set(example.targets["token"].places.tolist()) - {4, 5, 6, 7} == {1, 2}
+        len(example.targets["token"].output_indices) == 2 + 3
+    )  # three of the four indices of the target block, SEP one of them
+    assert set(example.targets["token"].output_indices.tolist()) - {4, 5, 6, 7} == {1, 2}
 
 
 # ---------------------------------------------------------------- masks: facts of the published forward pass
@@ -166,16 +166,16 @@ def test_labels_restore_the_text(name):
         text = text_of(int(rng.integers(1, 40)), int(rng.integers(1, 40)), rng)
         example = objective(text, rng)
         restored = example.tokens.copy()
-        restored[example.targets["token"].places] = example.targets["token"].labels
+        restored[example.targets["token"].output_indices] = example.targets["token"].labels
         segments = [text.tokens, text.second][: objective.segments]
         assert restored.tolist() == [CLS] + [token for segment in segments for token in [*segment.tolist(), SEP]]
 
 
 @pytest.mark.parametrize("name", [name for name in UNILM if name != "target_next"])
-def test_other_seeds_hide_other_places(name):
+def test_other_seeds_hide_other_indices(name):
     text = text_of(50, 50)
     examples = [OBJECTIVES[name]()(text, np.random.default_rng(seed)) for seed in range(20)]
-    assert len({tuple(example.targets["token"].places.tolist()) for example in examples}) == 20
+    assert len({tuple(example.targets["token"].output_indices.tolist()) for example in examples}) == 20
 
 
 # ---------------------------------------------------------------- rates
@@ -186,21 +186,21 @@ def test_pretraining_rates(kind):
     """15 per cent of 100,000 tokens, 80/10/10 of them replaced; special symbols never."""
     rng = np.random.default_rng(7)
     objective = kind()
-    count, tokens, masked, kept, places = 0, 0, 0, 0, []
+    count, tokens, masked, kept, indices = 0, 0, 0, 0, []
     while tokens < 120_000:
         example = objective(text_of(150, 150, rng), rng)
         assert not np.isin(example.targets["token"].labels, [CLS, SEP]).any()
         assert (example.tokens == CLS).sum() == 1 and (example.tokens == SEP).sum() == objective.segments
         tokens += 150 * objective.segments
-        count += len(example.targets["token"].places)
-        masked += (example.tokens[example.targets["token"].places] == MASK).sum()
-        kept += (example.tokens[example.targets["token"].places] == example.targets["token"].labels).sum()
-        places.append(example.targets["token"].places)
+        count += len(example.targets["token"].output_indices)
+        masked += (example.tokens[example.targets["token"].output_indices] == MASK).sum()
+        kept += (example.tokens[example.targets["token"].output_indices] == example.targets["token"].labels).sum()
+        indices.append(example.targets["token"].output_indices)
     assert abs(count / tokens - 0.15) < 0.005
     assert_rate(masked, count, 0.8)
     assert_rate(kept, count, 0.1 + 0.1 / 1000)
-    # An n-gram never wraps round, so only the first place of a segment is hidden less often than the others.
-    hidden = np.bincount(np.concatenate(places), minlength=len(example.tokens))
+    # An n-gram never wraps round, so only the first index of a segment is hidden less often than the others.
+    hidden = np.bincount(np.concatenate(indices), minlength=len(example.tokens))
     inner = hidden[4:148]
     assert abs(inner / inner.mean() - 1).max() < 0.35
     if objective.segments == 2:
@@ -208,19 +208,19 @@ def test_pretraining_rates(kind):
 
 
 def test_target_cloze_rates():
-    """0.7 of 100,000 target tokens; the final SEP is hidden as often as any other place; the source never."""
+    """0.7 of 100,000 target tokens; the final SEP is hidden as often as any other index; the source never."""
     rng = np.random.default_rng(8)
     objective, m, repeats = TargetCloze(), 20, 6000
     hidden, masked, kept = np.zeros(m + 1, dtype=int), 0, 0
     for _ in range(repeats):
         example = objective(text_of(5, m, rng), rng)
-        assert len(example.targets["token"].places) == 14
+        assert len(example.targets["token"].output_indices) == 14
         assert (example.tokens[:7] != MASK).all()
-        hidden[example.targets["token"].places - 7] += 1
-        masked += (example.tokens[example.targets["token"].places] == MASK).sum()
-        kept += (example.tokens[example.targets["token"].places] == example.targets["token"].labels).sum()
-    for place in range(m + 1):
-        assert_rate(hidden[place], repeats, 14 / 21)
+        hidden[example.targets["token"].output_indices - 7] += 1
+        masked += (example.tokens[example.targets["token"].output_indices] == MASK).sum()
+        kept += (example.tokens[example.targets["token"].output_indices] == example.targets["token"].labels).sum()
+    for index in range(m + 1):
+        assert_rate(hidden[index], repeats, 14 / 21)
     assert_rate(masked, repeats * 14, 0.8)
     assert_rate(kept, repeats * 14, 0.1 + 0.1 / 1000)
 
@@ -231,8 +231,8 @@ def test_target_cloze_rates():
 )
 def test_target_cloze_counts(settings, m, expected):
     example = TargetCloze(**settings)(text_of(4, m), np.random.default_rng(9))
-    assert len(example.targets["token"].places) == expected
-    assert (example.targets["token"].places >= 6).all()
+    assert len(example.targets["token"].output_indices) == expected
+    assert (example.targets["token"].output_indices >= 6).all()
 
 
 def test_source_tokens_are_hidden_on_request():
@@ -242,12 +242,12 @@ def test_source_tokens_are_hidden_on_request():
     hidden = np.zeros(12, dtype=int)
     for _ in range(3000):
         example = objective(Text(tokens, SPECIAL, second=np.array([21, 22])), rng)
-        in_source = example.targets["token"].places[example.targets["token"].places < 11]
+        in_source = example.targets["token"].output_indices[example.targets["token"].output_indices < 11]
         assert len(in_source) == 2
         hidden[in_source] += 1
     assert hidden[[0, 3, 10]].sum() == 0  # CLS and SEPs
-    for place in (1, 2, 4, 5, 6, 7, 8, 9):
-        assert_rate(hidden[place], 3000, 0.25)
+    for index in (1, 2, 4, 5, 6, 7, 8, 9):
+        assert_rate(hidden[index], 3000, 0.25)
 
 
 # ---------------------------------------------------------------- whole words, next sentence, refusals
@@ -262,7 +262,7 @@ def test_whole_words(kind):
         text = text_of(60, 60, rng, words=0.5)
         example = objective(text, rng)
         segments = [(1, text.word_starts[:60]), (62, text.word_starts[60:])][: objective.segments]
-        chosen = np.isin(np.arange(len(example.tokens)), example.targets["token"].places)
+        chosen = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices)
         for begin, starts in segments:
             inside = begin + 1 + np.flatnonzero(~starts[1:])
             assert (chosen[inside] == chosen[inside - 1]).all()

@@ -129,7 +129,7 @@ def pair_texts(folder, pairs, spans, **limits):
 @pytest.mark.parametrize(
     ("objective", "most", "expected"),
     [
-        # CLS 10 11 12 13 14 15 SEP: sentences begin at places 1, 3 and 6, the oracle takes the first and the third.
+        # CLS 10 11 12 13 14 15 SEP: sentences begin at indices 1, 3 and 6, the oracle takes the first and the third.
         (TargetCloze(extractive=True), 0, [[1, 1], [3, 0], [6, 1]]),
         (TargetNext(extractive=True), 0, [[1, 1], [3, 0], [6, 1]]),
         (TargetCloze(extractive=True, sentence_limit=2), 0, [[1, 1], [3, 0]]),

@@ -45,17 +45,17 @@ def literal_cover(candidates, word_starts, count, anchors, lengths):
             break
         if anchor in hidden:
             continue
-        place = anchor
-        while place > 0 and not word_starts[place] and candidates[place - 1]:
-            place -= 1
+        index = anchor
+        while index > 0 and not word_starts[index] and candidates[index - 1]:
+            index -= 1
         words = 0
-        while words < length and place < n and candidates[place] and len(hidden) < count:
+        while words < length and index < n and candidates[index] and len(hidden) < count:
             while True:
                 if len(hidden) >= count:
                     break
-                hidden.add(place)
-                place += 1
-                if place - 1 in ends_at:
+                hidden.add(index)
+                index += 1
+                if index - 1 in ends_at:
                     break
             words += 1
     return sorted(hidden)
@@ -74,9 +74,9 @@ def test_spans_are_those_of_the_published_loop(seed):
     draws, extents = Draws.from_generator(rng), Extents(np.array([n]))
     hidden = cover_spans(candidates, starts, extents, np.array([count]), shares, draws)
     anchors, lengths, some = [], [], np.array([32])
-    places = np.flatnonzero(candidates)
+    indices = np.flatnonzero(candidates)
     for attempt in range(400):  # the draws of the function, in its order
-        anchors += places[draws.integers(f"anchors, attempt {attempt}", len(places), some)].tolist()
+        anchors += indices[draws.integers(f"anchors, attempt {attempt}", len(indices), some)].tolist()
         uniforms = draws.uniforms(f"lengths, attempt {attempt}", some)
         lengths += (np.searchsorted(np.cumsum(shares)[:-1], uniforms, side="right") + 1).tolist()
     assert np.flatnonzero(hidden).tolist() == literal_cover(candidates, starts, count, anchors, lengths)
@@ -138,12 +138,12 @@ def test_an_example(next_sentence):
         text = text_of(int(rng.integers(1, 60)), rng, second=int(rng.integers(1, 30)) if next_sentence else 0)
         example = objective(text, rng)
         whole = example.tokens.copy()
-        whole[example.targets["token"].places] = example.targets["token"].labels
+        whole[example.targets["token"].output_indices] = example.targets["token"].labels
         parts = [text.tokens, text.second] if next_sentence else [text.tokens]
         assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part.tolist(), SPECIAL.separator]]
-        assert len(example.targets["token"].places) == math.ceil(0.15 * sum(map(len, parts)) - 1e-9)
+        assert len(example.targets["token"].output_indices) == math.ceil(0.15 * sum(map(len, parts)) - 1e-9)
         assert is_next(example) == (1 if next_sentence else -1)
-        hidden = set(example.targets["token"].places.tolist())
+        hidden = set(example.targets["token"].output_indices.tolist())
         rows = []
         for first in sorted(hidden):
             if first - 1 in hidden:
@@ -166,9 +166,9 @@ def test_spans_are_replaced_whole():
     for _ in range(400):
         text = text_of(100, rng)
         example = objective(text, rng)
-        hidden = np.isin(np.arange(len(example.tokens)), example.targets["token"].places)
+        hidden = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices)
         original = example.tokens.copy()
-        original[example.targets["token"].places] = example.targets["token"].labels
+        original[example.targets["token"].output_indices] = example.targets["token"].labels
         for first, length in zip(*runs(hidden), strict=True):
             now, before = example.tokens[first : first + length], original[first : first + length]
             kind = "mask" if (now == SPECIAL.mask).all() else "kept" if (now == before).all() else "random"
@@ -182,7 +182,7 @@ def test_spans_are_replaced_whole():
 def test_per_token_replacement_mixes_within_a_span():
     rng = np.random.default_rng(6)
     example = SpanBert(mask_share=0.9, per_span=False)(text_of(400, rng), rng)
-    masked = example.tokens[example.targets["token"].places] == SPECIAL.mask
+    masked = example.tokens[example.targets["token"].output_indices] == SPECIAL.mask
     assert_rate(int(masked.sum()), len(masked), 0.8)
 
 
@@ -192,12 +192,12 @@ def test_ablations():
     starts = text.word_starts.copy()
     starts[0] = True
     word_of = np.cumsum(starts)
-    hidden = SpanBert(scheme="whole_word")(text, rng).targets["token"].places - 1
+    hidden = SpanBert(scheme="whole_word")(text, rng).targets["token"].output_indices - 1
     sizes = np.bincount(word_of)
     partly = [word for word, count in Counter(word_of[hidden].tolist()).items() if count != sizes[word]]
     assert len(partly) <= 1  # the budget may cut the last word
     singles = SpanBert(scheme="subword")(text_of(300, rng, word_share=0.0), rng)
-    assert len(runs(np.isin(np.arange(302), singles.targets["token"].places))[0]) > 20
+    assert len(runs(np.isin(np.arange(302), singles.targets["token"].output_indices))[0]) > 20
 
 
 def test_random_tokens_come_from_the_corpus(tmp_path):
@@ -260,7 +260,7 @@ def test_only_the_boundaries_receive_gradient_from_the_last_layer():
     touched = states.grad.abs().sum(-1) > 0
     assert set(touched.nonzero().ravel().tolist()) == set(boundaries(example)[:, :2].ravel().tolist())
     assert not touched[
-        torch.from_numpy(np.setdiff1d(example.targets["token"].places, boundaries(example)[:, :2]))
+        torch.from_numpy(np.setdiff1d(example.targets["token"].output_indices, boundaries(example)[:, :2]))
     ].any()
 
 
@@ -291,9 +291,9 @@ def literal_annotated(candidates, word_starts, spans, count, rounds):
                 start -= 1
             while stop < n and candidates[stop] and not word_starts[stop]:
                 stop += 1
-        for place in range(start, stop):
-            if place not in hidden and len(hidden) < count:
-                hidden.append(place)
+        for index in range(start, stop):
+            if index not in hidden and len(hidden) < count:
+                hidden.append(index)
     return sorted(hidden)
 
 
@@ -308,9 +308,9 @@ def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     spans = np.stack([bounds[:-1], bounds[1:]], axis=1)[seed % 3 :]
     count = math.ceil(float(rng.choice([0.15, 0.5, 1.0])) * candidates.sum())
     hidden = cover_annotated(candidates, starts, spans, count, 0.5, np.random.default_rng(seed))
-    drawing, rounds, places = np.random.default_rng(seed), [], np.flatnonzero(candidates)
+    drawing, rounds, indices = np.random.default_rng(seed), [], np.flatnonzero(candidates)
     for _ in range(400):  # the draws of the function, in its order
-        anchors, chosen = places[drawing.integers(len(places), size=32)].tolist(), [None] * 32
+        anchors, chosen = indices[drawing.integers(len(indices), size=32)].tolist(), [None] * 32
         if len(spans):
             annotated = drawing.random(32) < 0.5
             numbers = drawing.integers(len(spans), size=32)
@@ -328,8 +328,8 @@ def test_half_of_the_rounds_hide_an_annotated_span(scheme, kind):
     text = Text(np.arange(6) + 10, SPECIAL, word_starts=starts, spans={kind: spans})
     objective, rng, counts = SpanBert(scheme=scheme), np.random.default_rng(3), np.zeros(6)
     for _ in range(6_000):
-        (place,) = objective(text, rng).targets["token"].places
-        counts[place - 1] += 1
+        (index,) = objective(text, rng).targets["token"].output_indices
+        counts[index - 1] += 1
     expected = 6_000 * (np.array([0, 1, 0, 0, 1, 0]) / 4 + np.array([1, 1, 3, 0, 0, 1]) / 12)
     seen = expected > 0
     assert counts[~seen].sum() == 0

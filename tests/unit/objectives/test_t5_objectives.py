@@ -95,7 +95,7 @@ def test_examples_of_every_objective():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sequence(kind):
-    """CLS input SEP BOS target, the input given, every place from BOS on predicting the next token."""
+    """CLS input SEP BOS target, the input given, every index from BOS on predicting the next token."""
     objective, rng = kind(), np.random.default_rng(2)
     for length in (1, 2, 3, 20, 90):
         text = Text(words(length, rng), SPECIAL)
@@ -105,7 +105,7 @@ def test_sequence(kind):
         assert example.tokens.tolist() == [CLS, *source, SEP, CLS, *target]
         assert example.targets["token"].labels.tolist() == [*target, SEP]
         first = len(source) + 2
-        assert example.targets["token"].places.tolist() == list(range(first, first + len(target) + 1))
+        assert example.targets["token"].output_indices.tolist() == list(range(first, first + len(target) + 1))
         steps = [GIVEN] * first + list(range(1, len(target) + 2))
         assert example.mask.query_step.tolist() == example.mask.key_start.tolist() == steps
         assert example.token_types.tolist() == [4] * first + [5] * (len(target) + 1)

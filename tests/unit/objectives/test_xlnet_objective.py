@@ -30,16 +30,16 @@ def text_of(first, second, rng, backward=False, word_share=0.6, is_next=True):
 def literal_sample_mask(starts, lengths, uniforms, context, goal, words=False):
     """Spans of ``_sample_mask``, a token at a time, on given draws.
 
-    With ``words`` a gram is a word, as the published loop would count if it looked at the right place (xlnet#220).
+    With ``words`` a gram is a word, as the published loop would count if it looked at the right index (xlnet#220).
     """
-    size, taken, place = len(starts), set(), 0
+    size, taken, index = len(starts), set(), 0
     for n, uniform in zip(lengths, uniforms, strict=True):
-        if place >= size or len(taken) >= goal:
+        if index >= size or len(taken) >= goal:
             break
         n = min(n, goal - len(taken))
         room = n * context
         left = int(uniform * room)
-        begin = place + left
+        begin = index + left
         while begin < size and not starts[begin]:
             begin += 1
         if begin >= size:
@@ -51,12 +51,12 @@ def literal_sample_mask(starts, lengths, uniforms, context, goal, words=False):
                 break
             end += 1
         if words:  # ours: a budget is met exactly, by whole words
-            ends = [*(place for place in range(begin + 1, end) if starts[place]), end]
-            end = max((place for place in ends if place - begin <= goal - len(taken)), default=begin)
+            ends = [*(index for index in range(begin + 1, end) if starts[index]), end]
+            end = max((index for index in ends if index - begin <= goal - len(taken)), default=begin)
         if end >= size or end == begin:
             break
         taken |= set(range(begin, end))
-        place = end + room - left
+        index = end + room - left
     return taken
 
 
@@ -109,7 +109,7 @@ def test_spans_of_words_are_whole_words_as_many_as_drawn(backward):
     objective = XLNet(span_words=True, context=30, reuse=10**6)
     for seed in range(40):
         target = np.zeros(2 * size + 3, dtype=bool)
-        target[objective(text, np.random.default_rng(seed)).targets["token"].places] = True
+        target[objective(text, np.random.default_rng(seed)).targets["token"].output_indices] = True
         # Of the segment that comes first in the text; the budget ends within it.
         order = target[size + 1 : 2 * size + 1][::-1] if backward else target[:size]
         edges = np.flatnonzero(np.diff(np.concatenate([[0], order, [0]])))
@@ -142,15 +142,15 @@ def test_the_mask_is_that_of_the_published_permutation(seed):
     example = objective(text, rng)
     reuse = length // 2 if reuse is None else reuse
     order, target = example.mask.key_start.long() - 1, torch.zeros(length, dtype=torch.bool)
-    target[torch.from_numpy(example.targets["token"].places)] = True
+    target[torch.from_numpy(example.targets["token"].output_indices)] = True
     functional = torch.zeros(length, dtype=torch.bool)
     functional[[first, -2, -1]] = True
     perm_mask = published_perm_mask(order, target, functional, reuse)
     content = permutation(example.mask.key_start)
     assert content == example.mask
     assert torch.equal(content.dense(), (perm_mask == 0) | torch.eye(length, dtype=torch.bool))
-    stream = content.query_stream(example.targets["token"].places)
-    assert torch.equal(stream.dense(), perm_mask[example.targets["token"].places] == 0)
+    stream = content.query_stream(example.targets["token"].output_indices)
+    assert torch.equal(stream.dense(), perm_mask[example.targets["token"].output_indices] == 0)
     ordered = np.flatnonzero(target | functional)
     for half in (ordered[ordered < reuse], ordered[ordered >= reuse]):
         assert len(set(example.mask.key_start[half].tolist())) == len(half), "an order has no ties"
@@ -169,11 +169,11 @@ def test_the_example_of_facts_3_2():
     steps[[1, 3, 5, 7]] = [3, 8, 1, 5]
     dense = permutation(steps).dense()
     expected = {1: {0, 2, 4, 5, 6}, 3: {0, 1, 2, 4, 5, 6, 7}, 5: {0, 2, 4, 6}, 7: {0, 1, 2, 4, 5, 6}}
-    for place in range(8):
-        seen = expected.get(place, {0, 2, 4, 6}) | {place}
-        assert set(dense[place].nonzero()[:, 0].tolist()) == seen
-    for place, stream in zip((1, 3), permutation(steps).query_stream([1, 3]).dense(), strict=True):
-        assert set(stream.nonzero()[:, 0].tolist()) == expected[place]
+    for index in range(8):
+        seen = expected.get(index, {0, 2, 4, 6}) | {index}
+        assert set(dense[index].nonzero()[:, 0].tolist()) == seen
+    for index, stream in zip((1, 3), permutation(steps).query_stream([1, 3]).dense(), strict=True):
+        assert set(stream.nonzero()[:, 0].tolist()) == expected[index]
 
 
 def test_the_sequence_its_types_and_its_two_directions():
@@ -184,8 +184,12 @@ def test_the_sequence_its_types_and_its_two_directions():
         end = [SPECIAL.separator]
         assert example.tokens.tolist() == [*text.tokens, *end, *text.second, *end, SPECIAL.begin]
         assert example.token_types.tolist() == [0] * 8 + [1] * 5 + [2]
-        assert (is_next(example), example.targets["next_sentence"].places[0], example.query_stream) == (1, 13, True)
-        assert (example.targets["token"].labels == example.tokens[example.targets["token"].places]).all(), (
+        assert (is_next(example), example.targets["next_sentence"].output_indices[0], example.query_stream) == (
+            1,
+            13,
+            True,
+        )
+        assert (example.targets["token"].labels == example.tokens[example.targets["token"].output_indices]).all(), (
             "the content stream has the real tokens"
         )
         assert np.diff(example.positions).tolist() == [-1 if text.backward else 1] * 13
@@ -221,25 +225,31 @@ def test_one_token_in_context_is_predicted_and_the_first_half_has_one_more():
     firsts, lost = [], 0
     for _ in range(400):
         example = XLNet(reuse=256)(text_of(430, 79, rng), rng)
-        firsts.append(int((example.targets["token"].places < 256).sum()))
-        lost += 85 - len(example.targets["token"].places)
-        assert 82 <= len(example.targets["token"].places) <= 85
+        firsts.append(int((example.targets["token"].output_indices < 256).sum()))
+        lost += 85 - len(example.targets["token"].output_indices)
+        assert 82 <= len(example.targets["token"].output_indices) <= 85
     assert set(firsts) <= {43} and lost > 0, "SEP and CLS can be drawn, but are never targets"
     for reuse, later in ((128, 63), (384, 21)):  # of 85, by the length of the second part
         behind = [
-            (XLNet(reuse=reuse)(text_of(430, 79, rng), rng).targets["token"].places >= reuse).sum() for _ in range(20)
+            (XLNet(reuse=reuse)(text_of(430, 79, rng), rng).targets["token"].output_indices >= reuse).sum()
+            for _ in range(20)
         ]
         assert later - 3 <= min(behind) and max(behind) == later
-    assert len(XLNet(context=7, reuse=256)(text_of(430, 79, rng), rng).targets["token"].places) in (73, 72, 71, 70)
+    assert len(XLNet(context=7, reuse=256)(text_of(430, 79, rng), rng).targets["token"].output_indices) in (
+        73,
+        72,
+        71,
+        70,
+    )
 
 
 def test_orders_are_uniform():
-    """The step of a given place within its half, over many draws."""
+    """The step of a given index within its half, over many draws."""
     objective, rng, counts = XLNet(), np.random.default_rng(2), np.zeros((6, 6))
     orders = objective._orders(Extents(np.full(6000, 6)), Draws.from_generator(rng, 6000)).reshape(-1, 6)
     assert (np.sort(orders) == np.arange(6)).all()
-    for place in range(6):
-        counts[place] = np.bincount(orders[:, place], minlength=6)
+    for index in range(6):
+        counts[index] = np.bincount(orders[:, index], minlength=6)
     statistic = ((counts - 1000) ** 2 / 1000).sum()
     assert statistic < 25 + 4.5 * np.sqrt(50), statistic
 
@@ -255,29 +265,30 @@ def test_the_shortest_texts_have_a_target_and_symbols_never_are(denoising):
                 text.tokens[1:-1:2] = SPECIAL.separator
                 example = XLNet(reuse=reuse, permutation_size=size, denoising=denoising)(text, rng)
                 assert (
-                    len(example.targets["token"].places) >= 1 and (np.diff(example.targets["token"].places) > 0).all()
+                    len(example.targets["token"].output_indices) >= 1
+                    and (np.diff(example.targets["token"].output_indices) > 0).all()
                 )
                 assert not np.isin(example.targets["token"].labels, [SPECIAL.separator, SPECIAL.begin]).any()
                 if not denoising:
                     symbols = np.isin(example.tokens, [SPECIAL.separator, SPECIAL.begin])
                     assert (example.mask.key_start[symbols] > GIVEN).all()
-                    assert (example.mask.key_start[example.targets["token"].places] > GIVEN).all()
+                    assert (example.mask.key_start[example.targets["token"].output_indices] > GIVEN).all()
 
 
-def test_denoising_hides_the_same_places_and_shows_everything():
+def test_denoising_hides_the_same_indices_and_shows_everything():
     rng = np.random.default_rng(4)
     text = text_of(300, 150, rng)
     example = XLNet(denoising=True)(text, rng)
     assert not example.query_stream and example.mask.structure == "full"
     plain = XLNet()(text, np.random.default_rng(0)).tokens
-    kept = np.setdiff1d(np.arange(453), example.targets["token"].places)
+    kept = np.setdiff1d(np.arange(453), example.targets["token"].output_indices)
     assert (example.tokens[kept] == plain[kept]).all() and (
-        example.targets["token"].labels == plain[example.targets["token"].places]
+        example.targets["token"].labels == plain[example.targets["token"].output_indices]
     ).all()
     masked = other = total = 0
     for _ in range(60):
         example = XLNet(denoising=True)(text, rng)
-        now = example.tokens[example.targets["token"].places]
+        now = example.tokens[example.targets["token"].output_indices]
         masked, total = masked + (now == SPECIAL.mask).sum(), total + len(now)
         other += ((now != SPECIAL.mask) & (now != example.targets["token"].labels)).sum()
     assert_rate(int(masked), int(total), 0.8)

@@ -234,9 +234,11 @@ def test_equal_texts_are_corrupted_differently(tmp_path):
     for epoch in (1, 2):
         dataset.set_epoch(epoch)
         seen += [
-            tuple(example.targets["token"].places.tolist()) for row in range(len(dataset)) for example in dataset[row]
+            tuple(example.targets["token"].output_indices.tolist())
+            for row in range(len(dataset))
+            for example in dataset[row]
         ]
-    assert len(seen) == 120 and len(set(seen)) > 110  # 14 of 21 places: 116,280 choices
+    assert len(seen) == 120 and len(set(seen)) > 110  # 14 of 21 indices: 116,280 choices
 
 
 def test_random_streams_do_not_meet():

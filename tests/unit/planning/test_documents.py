@@ -44,16 +44,16 @@ def test_every_run_of_tokens_is_read_as_written(tmp_path):
     rng = np.random.default_rng(0)
     documents = numbered_documents(random_sizes(rng, 12, 6, 9))
     texts = texts_of(tmp_path, documents)
-    place = 0
+    index = 0
     for sentences in documents:
         flat = [token for sentence in sentences for token in sentence]
         for _ in range(40):
             start, stop = sorted(rng.choice(len(flat) + 1, 2, replace=False).tolist())
-            text = texts.text(place + start, stop - start, ONE, rng)
+            text = texts.text(index + start, stop - start, ONE, rng)
             assert text.tokens.tolist() == flat[start:stop]
             assert text.tokens.dtype == np.int64
             assert text.second is None and text.is_next is None and text.word_starts is None
-        place += len(flat)
+        index += len(flat)
 
 
 def test_two_segments_are_cut_at_every_sentence_end_equally_often(tmp_path):
@@ -73,7 +73,7 @@ def test_two_segments_are_cut_at_every_sentence_end_equally_often(tmp_path):
 def test_cuts_of_a_block_that_begins_and_ends_within_sentences(tmp_path):
     texts = texts_of(tmp_path, numbered_documents([[6, 5, 7]]))
     rng = np.random.default_rng(2)
-    # Places 4 to 13: two tokens of the first sentence, the second, three of the third.
+    # Indices 4 to 13: two tokens of the first sentence, the second, three of the third.
     lengths = {len(texts.text(4, 10, TWO, rng).tokens) for _ in range(100)}
     assert lengths == {2, 7}
 
@@ -118,7 +118,7 @@ def test_half_of_the_second_segments_come_from_another_document(tmp_path):
         other = document_of[second[0]]
         sources[other] += 1
         assert other != own and (second[0] in openings, second[-1] in closings) == (opens, closes)
-        assert second == list(range(second[0], second[0] + len(second)))  # consecutive places of the corpus,
+        assert second == list(range(second[0], second[0] + len(second)))  # consecutive indices of the corpus,
         assert document_of[second[-1]] == other  # all of one document
     assert abs(random_count - 1500) < 5 * np.sqrt(750)
     assert len(sources) > 10
@@ -170,7 +170,7 @@ def test_refusals_name_file_and_item(tmp_path):
 @pytest.mark.parametrize("slope", [1.1, 1.2345, 2.0])
 @pytest.mark.parametrize("packed", [True, False])
 def test_blocks_of_growing_examples_fill_rows_and_cover_every_token_once(tmp_path, slope, packed):
-    """Tokens that count as several places: blocks still partition the text at sentence ends, and rows are full."""
+    """Tokens that count as several: blocks still partition the text at sentence ends, and rows are full."""
     rng = np.random.default_rng(3)
     documents = numbered_documents(random_sizes(rng, 90, 9, 11))
     texts = DocumentTexts(write_documents(tmp_path / "text", documents), SPECIAL)
@@ -187,5 +187,5 @@ def test_blocks_of_growing_examples_fill_rows_and_cover_every_token_once(tmp_pat
     cuts = ~np.isin(stops, texts.bounds)
     assert cuts.mean() < 0.02, "only sentences longer than a row are cut"
     if packed:
-        places = np.add.reduceat((plan.lengths * slope + special)[plan.members], plan.offsets[:-1])
-        assert (places <= row + 3 * slope).all() and places.mean() > 0.93 * row
+        lengths = np.add.reduceat((plan.lengths * slope + special)[plan.members], plan.offsets[:-1])
+        assert (lengths <= row + 3 * slope).all() and lengths.mean() > 0.93 * row

@@ -50,7 +50,7 @@ def published_instances(documents, number, longest, short_share, rng):
     return instances
 
 
-def places_of(sizes):
+def texts_of(sizes):
     """What the planner reads of a corpus with sentences of these ``sizes``."""
     bounds = np.cumsum([0, *(size for document in sizes for size in document)])
     starts = np.cumsum([0, *map(len, sizes)])
@@ -71,16 +71,16 @@ def by_document(texts, plan):
 
 
 def measures(instances, document_of, sentence_of, own):
-    """What is compared of one document: instances as (places of the first segment, of the second, is random)."""
+    """What is compared of one document: instances as (indices of the first segment, of the second, is random)."""
     yield "instances of a document", len(instances)
-    covered = {place for first, second, is_random in instances for place in [*first, *([] if is_random else second)]}
+    covered = {token for first, second, is_random in instances for token in [*first, *([] if is_random else second)]}
     yield "own tokens that some instance holds", len(covered)
     # Instances of one document are not independent; those of different documents are.
     for name, index in (("first", 0), ("third", 2)):
         if index >= len(instances):
             continue
         first, second, is_random = instances[index]
-        count = lambda places: sentence_of[places[-1]] - sentence_of[places[0]] + 1  # noqa: E731
+        count = lambda tokens: sentence_of[tokens[-1]] - sentence_of[tokens[0]] + 1  # noqa: E731
         yield f"length of the {name}", len(first) + len(second)
         yield f"first segment of the {name}", len(first)
         yield f"second segment of the {name}", len(second)
@@ -88,7 +88,7 @@ def measures(instances, document_of, sentence_of, own):
         yield f"where the {name} begins", first[0] - own
         yield f"sentences of both segments of the {name}", (count(first), count(second), is_random)
         yield (
-            f"place in its sentence at which the second segment of the {name} begins",
+            f"index in its sentence at which the second segment of the {name} begins",
             (
                 second[0] == 0 or sentence_of[second[0]] != sentence_of[second[0] - 1],
                 second[-1] + 1 == len(sentence_of) or sentence_of[second[-1]] != sentence_of[second[-1] + 1],
@@ -102,7 +102,7 @@ def measures(instances, document_of, sentence_of, own):
 def test_instances_are_distributed_as_published(short_share):
     """Two-sample chi-square of each measure, 300 epochs of 24 documents, of sentences longer than a row too."""
     sizes = [[max(1, size) for size in document] for document in random_sizes(np.random.default_rng(5), 24, 12, 14)]
-    texts = places_of(sizes)
+    texts = texts_of(sizes)
     numbers = iter(range(int(texts.bounds[-1])))
     documents = [[[next(numbers) for _ in range(size)] for size in document] for document in sizes]
     sentence_of = [s for s, size in enumerate(size for document in sizes for size in document) for _ in range(size)]
@@ -132,7 +132,7 @@ def test_instances_are_distributed_as_published(short_share):
 @pytest.mark.parametrize("seed", range(12))
 def test_what_holds_of_every_instance(seed, next_sentence):
     rng = np.random.default_rng(seed)
-    texts = places_of(random_sizes(rng, int(rng.integers(2, 20)), 10, int(rng.integers(1, 30))))
+    texts = texts_of(random_sizes(rng, int(rng.integers(2, 20)), 10, int(rng.integers(1, 30))))
     longest = int(rng.integers(2, 60))
     plan = planned(texts, longest, seed=seed, next_sentence=next_sentence, short_share=0.5)
     starts, lengths = plan.starts, plan.segment_lengths
@@ -160,27 +160,27 @@ def test_what_holds_of_every_instance(seed, next_sentence):
 @pytest.mark.parametrize("next_sentence", [True, False])
 def test_every_sentence_is_in_exactly_one_instance_of_its_document(next_sentence):
     """Sentences of one token are never cut off: what a random second segment displaces comes back, and nothing else."""
-    texts = places_of([[1] * size for size in (1, 2, 3, 50, 177, 400)])
+    texts = texts_of([[1] * size for size in (1, 2, 3, 50, 177, 400)])
     for epoch in range(1, 30):
         plan = planned(texts, 23, epoch=epoch, next_sentence=next_sentence)
         own = np.stack([np.ones(len(plan.lengths), bool), plan.is_next if next_sentence else plan.lengths > 0])
-        places = [np.arange(a, a + n) for a, n in zip(plan.starts[own], plan.segment_lengths[own], strict=True)]
-        assert np.sort(np.concatenate(places)).tolist() == list(range(texts.bounds[-1]))
+        indices = [np.arange(a, a + n) for a, n in zip(plan.starts[own], plan.segment_lengths[own], strict=True)]
+        assert np.sort(np.concatenate(indices)).tolist() == list(range(texts.bounds[-1]))
 
 
 def test_instances_of_one_segment_are_those_of_the_published_loop():
     """With the longest target nothing is left to chance but where too long a text is cut."""
     sizes = random_sizes(np.random.default_rng(2), 30, 10, 12)
-    texts = places_of(sizes)
+    texts = texts_of(sizes)
     plan = planned(texts, next_sentence=False, short_share=0)
-    expected, place = [], 0
+    expected, index = [], 0
     for document in sizes:
         gathered = 0
         for i, size in enumerate(document):
             gathered += size
             if gathered >= LONGEST or i == len(document) - 1:
-                expected.append((place, gathered))
-                place, gathered = place + gathered, 0
+                expected.append((index, gathered))
+                index, gathered = index + gathered, 0
     assert plan.lengths.tolist() == [min(length, LONGEST) for _, length in expected]
     front = plan.starts[0] - [start for start, _ in expected]
     assert (front >= 0).all() and (front + plan.lengths <= [length for _, length in expected]).all()
@@ -188,7 +188,7 @@ def test_instances_of_one_segment_are_those_of_the_published_loop():
 
 def test_target_lengths():
     """One for a document: the longest, or from 2 to the longest; sentences of one token are as long as it says."""
-    texts = places_of([[1] * 60] * 500)
+    texts = texts_of([[1] * 60] * 500)
     targets = Counter()
     for epoch in range(1, 11):
         plan = planned(texts, 20, epoch=epoch, next_sentence=False, short_share=0.7)
@@ -211,7 +211,7 @@ def test_lengths_after_truncation():
 
 def test_cuts_are_at_the_front_or_back_with_equal_chance():
     """A sentence of 26 tokens loses 6, its random second of 26 too: binomial, each on its own."""
-    texts = places_of([[26]] * 3000)
+    texts = texts_of([[26]] * 3000)
     plan = planned(texts, LONGEST)
     assert not plan.is_next.any() and (plan.segment_lengths == 20).all()
     fronts = plan.starts % 26
@@ -226,7 +226,7 @@ def test_cuts_are_at_the_front_or_back_with_equal_chance():
 
 def test_random_seconds_come_from_every_other_document_and_sentence():
     """Documents are drawn alike whatever their length, then their sentences."""
-    texts = places_of([[3], [3] * 2, [3] * 5])
+    texts = texts_of([[3], [3] * 2, [3] * 5])
     counts = Counter()
     for epoch in range(1, 3001):
         plan = planned(texts, 6, epoch=epoch, short_share=0)
@@ -235,7 +235,7 @@ def test_random_seconds_come_from_every_other_document_and_sentence():
 
 
 def test_plans_depend_on_seed_and_epoch_alone():
-    texts = places_of(random_sizes(np.random.default_rng(0), 20, 10, 12))
+    texts = texts_of(random_sizes(np.random.default_rng(0), 20, 10, 12))
     same = lambda a, b: np.array_equal(a.starts, b.starts) and np.array_equal(a.is_next, b.is_next)  # noqa: E731
     plan = planned(texts, seed=3, epoch=2)
     assert same(plan, planned(texts, seed=3, epoch=2))
@@ -244,7 +244,7 @@ def test_plans_depend_on_seed_and_epoch_alone():
 
 def test_a_share_of_the_documents():
     sizes = random_sizes(np.random.default_rng(1), 40, 10, 12)
-    texts = places_of(sizes)
+    texts = texts_of(sizes)
     wanted = np.random.default_rng(2).random(40) < 0.3
     plan = planned(texts, dealt=DealtDocuments(texts.document_starts, wanted))
     own = by_document(texts, plan)
@@ -272,7 +272,7 @@ def test_texts_are_read_as_planned(tmp_path):
 
 
 def test_half_of_the_instances_of_several_sentences_are_random():
-    texts = places_of([[10] * 3] * 4000)
+    texts = texts_of([[10] * 3] * 4000)
     plan = planned(texts, 30, short_share=0)
     first = plan.starts[0] % 30 == 0
     assert_rate(int((~plan.is_next[first]).sum()), 4000, 0.5)

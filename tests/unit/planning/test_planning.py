@@ -46,7 +46,7 @@ def rows_of(dataset):
     return [dataset[row] for row in range(len(dataset))]
 
 
-def places(texts):
+def indices(texts):
     """Bounds of texts of 10,000 tokens and the documents that hold them."""
     return SimpleNamespace(
         bounds=np.cumsum([0, *(s for d in texts for s in d)]), starts=np.cumsum([0, *map(len, texts)])
@@ -56,7 +56,7 @@ def places(texts):
 def test_documents_are_dealt_by_weight():
     """Each document with the probability of the weight; together the tokens, but for one document at either border."""
     sizes = random_sizes(np.random.default_rng(3), 50, 8, 12)
-    at = places(sizes)
+    at = indices(sizes)
     totals, weights = np.array([sum(d) for d in sizes]), (0.5, 0.2, 0.3)
     hits = np.zeros((3, 50), dtype=int)
     for seed in range(2000):
@@ -72,7 +72,7 @@ def test_documents_are_dealt_by_weight():
 
 @pytest.mark.parametrize("row_length, limit", [(64, 64 * 64), (128, 200_600 // 32), (8000, 8000)])
 def test_long_documents_are_dealt_in_parts(row_length, limit):
-    at = places([[20] * 5000, [20] * 30, [20] * 5000])
+    at = indices([[20] * 5000, [20] * 30, [20] * 5000])
     dealt_out = deal(at.bounds, at.starts, (0.5, 0.5), row_length, np.random.default_rng(0))
     starts = dealt_out[0].document_starts
     assert set(at.starts.tolist()) <= set(starts.tolist())

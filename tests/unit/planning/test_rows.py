@@ -35,8 +35,8 @@ def random_corpus(rng, documents):
     return corpus([s.tolist() for s in sizes])
 
 
-def places(plan, special_tokens):
-    """Places taken in each row."""
+def tokens_taken(plan, special_tokens):
+    """Tokens taken in each row."""
     taken = plan.lengths[plan.members] + special_tokens
     return np.add.reduceat(taken, plan.offsets[:-1])
 
@@ -48,7 +48,7 @@ def check(plan, bounds, document_starts, row_length, special_tokens):
     assert plan.starts[0] == 0 and ends[-1] == bounds[-1] and (plan.starts[1:] == ends[:-1]).all()  # all text, once
     assert sorted(plan.members.tolist()) == list(range(len(plan.starts)))
     assert plan.offsets[0] == 0 and plan.offsets[-1] == len(plan.members) and (np.diff(plan.offsets) > 0).all()
-    assert places(plan, special_tokens).max() <= row_length
+    assert tokens_taken(plan, special_tokens).max() <= row_length
     document_ends = set(bounds[document_starts].tolist())
     assert document_ends <= {0, *ends.tolist()}  # no block reaches over the end of a document
     budget = row_length - special_tokens
@@ -101,14 +101,14 @@ def log_normal_corpus(mean_sentences, documents, seed):
 def test_padding_is_at_most_three_percent(row_length, mean_sentences):
     bounds, document_starts = log_normal_corpus(mean_sentences, max(150, 12000 // mean_sentences), seed=row_length)
     plan = plan_documents(bounds, document_starts, row_length, 3, np.random.default_rng(0))
-    assert places(plan, 3).sum() >= 0.97 * row_length * len(plan)
+    assert tokens_taken(plan, 3).sum() >= 0.97 * row_length * len(plan)
 
 
 @pytest.mark.parametrize("row_length", [128, 256, 512])
 def test_one_document_is_packed_as_well(row_length):
     bounds, _ = log_normal_corpus(20, 600, seed=9)
     plan = plan_documents(bounds, np.array([0, len(bounds) - 1]), row_length, 3, np.random.default_rng(0))
-    assert places(plan, 3).sum() >= 0.97 * row_length * len(plan)
+    assert tokens_taken(plan, 3).sum() >= 0.97 * row_length * len(plan)
 
 
 def test_blocks_fill_most_of_a_row_and_are_seldom_single_sentences():
@@ -131,7 +131,7 @@ def test_real_text_has_at_most_three_percent_of_padding(unified_data):
     for row_length in (128, 256, 512):
         plan = plan_documents(bounds, document_starts, row_length, 3, np.random.default_rng(0))
         check(plan, bounds, document_starts, row_length, 3)
-        assert places(plan, 3).sum() >= 0.97 * row_length * len(plan)
+        assert tokens_taken(plan, 3).sum() >= 0.97 * row_length * len(plan)
 
 
 def test_single_blocks_hold_as_many_sentences_as_fit():

@@ -14,7 +14,7 @@ from unified.planning import documents as documents_module
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import Room
 
-FIRST_TOKEN = 10  # of numbered_documents, whose tokens tell their places
+FIRST_TOKEN = 10  # of numbered_documents, whose tokens tell their indices
 INSIDE, BETWEEN, OUTSIDE = range(3)
 
 
@@ -28,7 +28,7 @@ class ReadsPairs(Reads):
 
 
 class Corpus:
-    """Documents of sentences of given sizes, and what there is at each place of them."""
+    """Documents of sentences of given sizes, and what there is at each index of them."""
 
     def __init__(self, folder, sizes):
         self.texts = DocumentTexts(write_documents(folder / "train", numbered_documents(sizes)), SPECIAL)
@@ -47,11 +47,11 @@ class Corpus:
         return len(text.second), *(sides[::-1] if text.backward else sides)
 
     def span(self, text):
-        """Places of the second segment, which must be consecutive and of one document."""
-        places = text.second[:: -1 if text.backward else 1] - FIRST_TOKEN
-        assert (np.diff(places) == 1).all()
-        assert self.document_of[places[0]] == self.document_of[places[-1]]
-        return int(places[0]), int(places[-1]) + 1
+        """Indices of the second segment, which must be consecutive and of one document."""
+        indices = text.second[:: -1 if text.backward else 1] - FIRST_TOKEN
+        assert (np.diff(indices) == 1).all()
+        assert self.document_of[indices[0]] == self.document_of[indices[-1]]
+        return int(indices[0]), int(indices[-1]) + 1
 
     def runs(self, length, begins, ends, own):
         """Starts of all runs of documents other than ``own`` with these sides, as they stand in the text."""
@@ -75,7 +75,7 @@ def drawn(corpus, row, packed, objective, count, seed=1):
 
 
 def of_one_block(corpus, length, objective, count, rng):
-    """Texts of the first ``length`` places."""
+    """Texts of the first ``length`` tokens."""
     starts, lengths = np.zeros(count, dtype=np.int64), np.full(count, length)
     return corpus.texts.texts(starts, lengths, objective, Draws.from_generator(rng, count)).texts()
 
@@ -153,8 +153,8 @@ def test_among_few_documents_as_little_as_possible_is_cut_off(tmp_path, both):
                 assert 1 <= len(text.second) <= length - len(text.tokens)
             else:
                 assert len(text.second) == expected, (sizes, own)
-            place = corpus.span(text)[0]
-            assert (corpus.document_of[place] == own) == text.is_next
+            index = corpus.span(text)[0]
+            assert (corpus.document_of[index] == own) == text.is_next
     assert all(met[way, follows] > 10 for way in ("whole", "cut", "random") for follows in (True, False)), met
 
 

@@ -80,11 +80,11 @@ def test_the_chunk_is_the_one_about_the_question():
 
 def test_pairs():
     passage = "x " * 30 + " Anna is\n here. " + "x " * 30
-    place = passage.index("Anna")
+    index = passage.index("Anna")
     history = (("is it cold ?", "yes"),)
     turns = [
-        turn(passage, history, "is Anna here ?", " Yes,  she\nis. ", start=place, end=place + 4),
-        turn(passage, (), "what x ?", start=place, end=place + 4),
+        turn(passage, history, "is Anna here ?", " Yes,  she\nis. ", start=index, end=index + 4),
+        turn(passage, (), "what x ?", start=index, end=index + 4),
         turn(passage, history, "is Anna here ?"),
     ]
     first, second, third = answer_pairs(turns, COUNT, max_history=6, max_source=22)

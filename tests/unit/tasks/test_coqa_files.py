@@ -131,9 +131,9 @@ def test_what_is_not_coqa_is_refused_by_name(tmp_path, content, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "turns", "without_place"), [("coqa_abg_val", 1092, 1), ("coqa_abg_test_part1", 553, 2)]
+    ("name", "turns", "without_span"), [("coqa_abg_val", 1092, 1), ("coqa_abg_test_part1", 553, 2)]
 )
-def test_all_real_rationales_stand_where_the_file_says(unified_data, name, turns, without_place):
+def test_all_real_rationales_stand_where_the_file_says(unified_data, name, turns, without_span):
     read = read_coqa_file(unified_data / "coqa_abg" / f"{name}.json.xz")
     answers = [(turn.passage, turn.answers[0]) for turn in read]
     assert len(read) == turns and not misaligned_reasons(read)
@@ -142,6 +142,6 @@ def test_all_real_rationales_stand_where_the_file_says(unified_data, name, turns
     assert scored.turns == [(turn.story, str(turn.number)) for turn in read]
     assert scored.answers == [[answer.text for answer in turn.answers] for turn in read]
     assert scored.sources == [turn.source for turn in read]
-    assert sum(found.start < 0 for _, found in answers) == without_place
+    assert sum(found.start < 0 for _, found in answers) == without_span
     assert all(passage[a.start : a.end].split() == a.rationale.split() for passage, a in answers if a.start >= 0)
     assert all(1 <= len(turn.history) <= 2 and turn.question.strip() for turn in read)

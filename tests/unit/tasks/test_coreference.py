@@ -99,9 +99,10 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
             for member in members:
                 example = encoded.examples[member]
                 assert (
-                    len(example.tokens) <= room + 2 and len(example.targets["task"].places) == len(example.tokens) - 2
+                    len(example.tokens) <= room + 2
+                    and len(example.targets["task"].output_indices) == len(example.tokens) - 2
                 )
-                read += [VOCABULARY.symbols[token] for token in example.tokens[example.targets["task"].places]]
+                read += [VOCABULARY.symbols[token] for token in example.tokens[example.targets["task"].output_indices]]
                 words.append(set((encoded.facts["words"][member] - encoded.notes[member]).tolist()))
             assert read == [piece for word in item.words for piece in (word[0], *(f"##{c}" for c in word[1:]))]
             assert [min(part) for part in words[1:]] == [max(part) + 1 for part in words[:-1]]
@@ -205,14 +206,14 @@ def test_the_gradient_is_that_of_the_loss():
     with torch.no_grad():
         for name, parameter in [*head.named_parameters(), *case.model.transformer.layers.named_parameters()]:
             flat, gradient = parameter.view(-1), parameter.grad.view(-1)
-            for place in rng.choice(len(flat), min(3, len(flat)), replace=False):
-                old, sides = flat[place].item(), []
+            for index in rng.choice(len(flat), min(3, len(flat)), replace=False):
+                old, sides = flat[index].item(), []
                 for step in (1e-6, -1e-6):
-                    flat[place] = old + step
+                    flat[index] = old + step
                     sides.append(float(loss()))
-                flat[place] = old
+                flat[index] = old
                 slope = (sides[0] - sides[1]) / 2e-6
-                assert gradient[place].item() == pytest.approx(slope, rel=1e-4, abs=1e-6), name
+                assert gradient[index].item() == pytest.approx(slope, rel=1e-4, abs=1e-6), name
 
 
 @pytest.mark.parametrize(

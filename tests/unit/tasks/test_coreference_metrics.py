@@ -329,7 +329,7 @@ BEGIN, END = "#begin document (d); part 0\n", "#end document\n"
         (BEGIN + END + BEGIN + END, "line 3: document .* was in this file before"),
     ],
 )
-def test_broken_files_are_refused_with_their_place(tmp_path, text, message):
+def test_broken_files_are_refused_with_their_location(tmp_path, text, message):
     path = tmp_path / "broken.conll"
     path.write_text(text)
     with pytest.raises(UnifiedError, match=f"broken.conll.*{message}"):

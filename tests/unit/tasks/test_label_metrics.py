@@ -41,12 +41,12 @@ def test_classification_is_scikit_learns():
         positive = rng.choice(gold + predicted)
         scores = score_classification(gold, predicted, positive=positive)
         per_class = sklearn.metrics.precision_recall_fscore_support(gold, predicted)[:3]
-        place = sorted({*gold, *predicted}).index(positive)
+        index = sorted({*gold, *predicted}).index(positive)
         expected = {
             "accuracy": sklearn.metrics.accuracy_score(gold, predicted),
             **dict(zip(("macro_precision", "macro_recall", "macro_f1"), map(np.mean, per_class), strict=True)),
             "matthews": sklearn.metrics.matthews_corrcoef(gold, predicted),
-            **{name: column[place] for name, column in zip(("precision", "recall", "f1"), per_class, strict=True)},
+            **{name: column[index] for name, column in zip(("precision", "recall", "f1"), per_class, strict=True)},
         }
         assert scores == pytest.approx({name: 100 * v for name, v in expected.items()} | {"total": len(gold)})
 
@@ -271,7 +271,7 @@ def entities_of_types(rng: random.Random, count: int) -> tuple[list[str | None],
 
 
 def perturbed_tags(rng: random.Random, tags: list[str], known: list[str]) -> list[str]:
-    """Other tags in a tenth of the places, and two neighbours the other way round."""
+    """Other tags in a tenth of the indices, and two neighbours the other way round."""
     tags = [rng.choice(known) if rng.random() < 0.1 else tag for tag in tags]
     if len(tags) > 1 and rng.random() < 0.3:
         i = rng.randrange(len(tags) - 1)

@@ -235,7 +235,7 @@ def test_of_several_hypotheses_the_first_is_scored(tmp_path):
         ("nothing here\n", "no D- lines"),
     ],
 )
-def test_broken_output_is_refused_with_its_place(tmp_path, text, message):
+def test_broken_output_is_refused_with_its_location(tmp_path, text, message):
     path = tmp_path / "out.txt"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UnifiedError, match=message):

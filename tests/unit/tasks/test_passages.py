@@ -13,7 +13,7 @@ from tests.unit.corpus.test_annotations import ODD, TOKENIZERS, tokenizers  # no
 from unified.data.vocabulary import Vocabulary
 from unified.inference.sequences import Codec
 from unified.tasks.datasets.squad import read_squad_file
-from unified.tasks.heads.passages import INSIDE_TOKEN, NO_PLACE, NO_TOKEN, align, central, windows
+from unified.tasks.heads.passages import INSIDE_TOKEN, NO_TOKEN, UNKNOWN_SPAN, align, central, windows
 from unified.tasks.heads.questions import Answer
 from unified.tasks.metrics.squad import normalize_answer
 from unified.tokenization import ordinary_symbols, original_offsets, single_spaced
@@ -46,12 +46,12 @@ def test_characters_of_the_original_text():
     for _ in range(50):
         text = spaced(rng)
         single = single_spaced(text)
-        places = np.arange(len(single))
-        alone = original_offsets(text, np.stack([places, places + 1], 1))
+        indices = np.arange(len(single))
+        alone = original_offsets(text, np.stack([indices, indices + 1], 1))
         for (start, end), letter in zip(alone.tolist(), single, strict=True):
             assert end == start + 1 and (text[start] == letter or (letter == " " and text[start].isspace()))
-        begins = [0, *(i + 1 for i in places if single[i] == " ")]
-        ends = [*(i for i in places if single[i] == " "), len(single)]
+        begins = [0, *(i + 1 for i in indices if single[i] == " ")]
+        ends = [*(i for i in indices if single[i] == " "), len(single)]
         pairs = original_offsets(text, np.array([begins, ends]).T)
         assert [text[start:end] for start, end in pairs.tolist()] == text.split()
     assert original_offsets(" \n", np.empty((0, 2), dtype=np.int64)).shape == (0, 2)
@@ -81,7 +81,7 @@ def test_tokens_stand_at_their_characters(tokenizers, kind):  # noqa: F811
         ("w1 abb", Answer("bb", 4), (2, 3)),
         ("w1 w22", Answer("w2", 3), INSIDE_TOKEN),
         ("w1 w22 .", Answer("2 .", 5), INSIDE_TOKEN),
-        ("w1 w2", Answer("w2", None), NO_PLACE),
+        ("w1 w2", Answer("w2", None), UNKNOWN_SPAN),
         ("w1 w2", Answer("w2", 0), "the answer stands elsewhere in the passage"),
         ("w1 w2", Answer("w2", -2), "the answer stands elsewhere in the passage"),
         ("w1 w2", Answer("w9", 3), "the answer is not in the passage"),
@@ -101,17 +101,17 @@ def test_answers_are_recovered_or_have_a_reason(tokenizers, kind):  # noqa: F811
     codec, seen = codec_of(tokenizers[kind]), Counter()
     contexts = [context for context in (*ODD, *(spaced(rng, 12) for _ in range(8))) if context.strip()]
     for context, (_, offsets) in zip(contexts, codec.encode_offsets(contexts), strict=True):
-        places = offsets.tolist()
+        indices = offsets.tolist()
         for _ in range(25):
             start, end = np.sort(rng.choice(len(context) + 1, 2, replace=False)).tolist()
             text = context[start:end]
             found = align(context, offsets, Answer(text, start))
-            touching = [i for i, (first, stop) in enumerate(places) if first < end and start < stop]
+            touching = [i for i, (first, stop) in enumerate(indices) if first < end and start < stop]
             seen[found if isinstance(found, str) else "span"] += 1
             if not touching:
                 assert found == NO_TOKEN
                 continue
-            widened = context[places[touching[0]][0] : places[touching[-1]][1]]
+            widened = context[indices[touching[0]][0] : indices[touching[-1]][1]]
             equal = widened == text or normalize_answer(widened) == normalize_answer(text)
             assert found == ((touching[0], touching[-1]) if equal else INSIDE_TOKEN)
     assert seen["span"] > 20 and seen[INSIDE_TOKEN] > 5 or kind == "char"

@@ -32,7 +32,7 @@ def gold_answers(version: str) -> list[list[str]]:
 def perturbed(rng: random.Random, answer: str) -> str:
     """The answer after up to three changes of words, articles, punctuation, case or length."""
     for _ in range(rng.randint(0, 3)):
-        words, place = answer.split(" "), rng.randint(0, len(answer))
+        words, index = answer.split(" "), rng.randint(0, len(answer))
         i, j = rng.randrange(len(words)), rng.randrange(len(words))
         kind = rng.randrange(9)
         if kind == 0:
@@ -43,13 +43,13 @@ def perturbed(rng: random.Random, answer: str) -> str:
             words[i], words[j] = words[j], words[i]
         answer = " ".join(words)
         if kind == 4:
-            answer = answer[:place] + rng.choice(string.punctuation + "\t\n") + answer[place:]
+            answer = answer[:index] + rng.choice(string.punctuation + "\t\n") + answer[index:]
         elif kind == 5:
             answer = rng.choice([answer.upper(), answer.title(), answer.swapcase()])
         elif kind == 6:
-            answer = answer[:place]
+            answer = answer[:index]
         elif kind == 7:
-            answer = answer[place:]
+            answer = answer[index:]
         elif kind == 8 and rng.random() < 0.3:
             answer = ""
     return answer

@@ -30,7 +30,7 @@ def test_a_missing_field_is_named_with_those_that_are_there():
 
 
 def test_equal_problems_are_one():
-    """Whatever their order, all problems are counted, and each kind is said once with its first three places."""
+    """Whatever their order, all problems are counted, and each kind is said once with its first three locations."""
     rng = random.Random(5)
     for _ in range(50):
         kinds = [f"kind {i}" for i in range(rng.randint(1, 14))]
@@ -44,8 +44,8 @@ def test_equal_problems_are_one():
         for kind in order[:10]:
             lines = [str(number) for number, other in enumerate(drawn, 1) if other == kind]
             some = ", ".join(lines[:3]) + (", ..." if len(lines) > 3 else "")
-            place = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines):,} lines ({some})"
-            expected.append(f"x.jsonl, {place}: {kind}")
+            location = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines):,} lines ({some})"
+            expected.append(f"x.jsonl, {location}: {kind}")
         rest = sum(kind in order[10:] for kind in drawn)
         assert str(problems) == "; ".join(expected) + (f"; and {rest} more" if rest else "")
 

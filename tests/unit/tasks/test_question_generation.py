@@ -41,7 +41,7 @@ def random_paragraphs(count: int, seed: int = 1) -> list[SquadParagraph]:
         context = "".join(word + rng.choice([" ", "  ", "\n", "\u00a0"]) for word in words)
         questions = []
         for i in range(3):
-            start = rng.choice([place for place, character in enumerate(context) if not character.isspace()])
+            start = rng.choice([index for index, character in enumerate(context) if not character.isspace()])
             answer = context[start : start + rng.randint(1, 30)].rstrip()
             questions.append(SquadQuestion(f"{number}.{i}", " What\n is it? ", (SquadAnswer(answer, start),)))
         paragraphs.append(SquadParagraph(f"T{number}", context, tuple(questions)))
@@ -263,7 +263,7 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
     question = ask(lm, passage, "the bird", beam=2, max_length=6)
     window, answer = made[0]
     assert question == lm.generate([(window, answer)], beam=2, max_length=6)[0]
-    # 96 positions: what is left beside the question, begin, separator and the place that asks.
+    # 96 positions: what is left beside the question, begin, separator and the index that asks.
     budget = 96 - 6 - 3
     start = passage.index("the bird")
     paragraph = SquadParagraph("", passage, (SquadQuestion("", "?", (SquadAnswer("the bird", start),)),))

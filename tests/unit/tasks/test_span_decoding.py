@@ -57,13 +57,13 @@ def every_span(task, design, encoded, members, own, scores, sizes):
     """(score, window, first, last) of all spans of a question that may be its answer, best first."""
     found = []
     firsts = np.cumsum(sizes) - sizes
-    for number, place in enumerate(own):
-        window = encoded.notes[members[place]]
-        size, begin = len(window.offsets), int(firsts[place]) + window.first
+    for number, index in enumerate(own):
+        window = encoded.notes[members[index]]
+        size, begin = len(window.offsets), int(firsts[index]) + window.first
         if design == "xlnet":
             beams = [
-                (float(scores.beams.scores[place, k, j]), int(scores.beams.starts[place, k]) - window.first,
-                 int(scores.beams.ends[place, k, j]) - window.first)
+                (float(scores.beams.scores[index, k, j]), int(scores.beams.starts[index, k]) - window.first,
+                 int(scores.beams.ends[index, k, j]) - window.first)
                 for k in range(BEAMS) for j in range(BEAMS)
             ]  # fmt: skip
         else:
@@ -99,22 +99,22 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
     given = {True: 0, False: 0}
     for number, item, prediction in zip(sorted(chosen), own_items, predictions, strict=True):
         assert prediction["id"] == item.id
-        places = sorted(np.flatnonzero(encoded.owners[members] == number), key=lambda place: members[place])
+        indices = sorted(np.flatnonzero(encoded.owners[members] == number), key=lambda index: members[index])
         spans, seen = [], set()
-        for score, window, a, b in every_span(task, design, encoded, members, places, scores, sizes):
-            offsets = encoded.notes[members[places[window]]].offsets
+        for score, window, a, b in every_span(task, design, encoded, members, indices, scores, sizes):
+            offsets = encoded.notes[members[indices[window]]].offsets
             start, end = int(offsets[a, 0]), int(offsets[b, 1])
             if item.context[start:end] not in seen and len(spans) < task.n_best:
                 seen.add(item.context[start:end])
                 spans.append((score, start, end))
-        cls = [int(firsts[place]) + encoded.facts["cls"][members[place]][0] for place in places]
+        cls = [int(firsts[index]) + encoded.facts["cls"][members[index]][0] for index in indices]
         if design == "bert":
-            lowest = min(float(scores.start[place]) + float(scores.end[place]) for place in cls)
+            lowest = min(float(scores.start[index]) + float(scores.end[index]) for index in cls)
             nothing = sigmoid(lowest - spans[0][0]) if spans else 1
         elif design == "unilm":
-            nothing = min(float(scores.kinds[place].softmax(-1)[1]) for place in places)
+            nothing = min(float(scores.kinds[index].softmax(-1)[1]) for index in indices)
         else:
-            nothing = min(sigmoid(float(scores.kinds[place, 0])) for place in places)
+            nothing = min(sigmoid(float(scores.kinds[index, 0])) for index in indices)
         assert prediction["no_answer"] == pytest.approx(nothing, rel=1e-5)
         listed = [entry for entry in prediction["nbest"] if "start" in entry]
         assert [(entry["start"], entry["end"]) for entry in listed] == [span[1:] for span in spans]

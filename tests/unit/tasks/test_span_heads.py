@@ -37,13 +37,13 @@ def reading_of(cls, targets, kinds):
 
 
 def examples():
-    """First place and states of each example of the batch."""
+    """First index and states of each example of the batch."""
     starts = np.cumsum(SIZES) - SIZES
     return [STATES[start : start + size] for start, size in zip(starts, SIZES, strict=True)]
 
 
-def nll(logits, place):
-    return -float(torch.log_softmax(logits, -1)[place])
+def nll(logits, index):
+    return -float(torch.log_softmax(logits, -1)[index])
 
 
 def test_a_segmented_softmax_is_that_of_each_part():
@@ -81,10 +81,10 @@ def test_bert_is_transformers_bert(tmp_path):
     for member in members:
         example = encoded.examples[member]
         ids = torch.tensor([[native[lm.vocabulary.symbols[i]] for i in example.tokens]])
-        place = torch.from_numpy(encoded.facts["labels"][member])
+        index = torch.from_numpy(encoded.facts["labels"][member])
         found = theirs(
             input_ids=ids, token_type_ids=torch.from_numpy(example.token_types)[None],
-            start_positions=place[:, 0], end_positions=place[:, 1],
+            start_positions=index[:, 0], end_positions=index[:, 1],
         )  # fmt: skip
         starts.append(found.start_logits[0])
         ends.append(found.end_logits[0])
@@ -166,10 +166,10 @@ def test_xlnet_beams_are_transformers_beams():
     scores = head(states, reading)
     assert scores.end is None
     torch.testing.assert_close(scores.kinds.squeeze(-1), theirs.cls_logits)
-    place = torch.tensor([*range(8), 13])  # of what is read, in their sequence
-    assert torch.equal(place[scores.beams.starts], theirs.start_top_index)
+    index = torch.tensor([*range(8), 13])  # of what is read, in their sequence
+    assert torch.equal(index[scores.beams.starts], theirs.start_top_index)
     ends = theirs.end_top_index.view(3, BEAMS, BEAMS).transpose(1, 2)
-    assert torch.equal(place[scores.beams.ends], ends)
+    assert torch.equal(index[scores.beams.ends], ends)
     chances = theirs.start_top_log_probs.unsqueeze(-1) * theirs.end_top_log_probs.view(3, BEAMS, BEAMS).transpose(1, 2)
     torch.testing.assert_close(scores.beams.scores.exp(), chances)
 
@@ -200,7 +200,7 @@ def test_losses_written_out(design):
     scores = head(STATES, reading)
     expected = 0.0
     for i, states in enumerate(examples()[:3]):
-        start, end = (int(place) for place in reading["labels"][i])
+        start, end = (int(index) for index in reading["labels"][i])
         if design == "xlnet":
             starts = head.start(states).squeeze(-1)
             pairs = torch.cat([states, states[start].expand_as(states)], -1)

@@ -65,14 +65,14 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
             types = [0] * (len(one) + 1) + [1] * (len(other) + 1)
             types = [*types, 2] if cls_last else [0, *types]
             assert example.token_types.tolist() == types and len(example.tokens) <= 16
-            read = [joined[place] for place in example.targets["task"].places]
+            read = [joined[index] for index in example.targets["task"].output_indices]
             if design == "xlnet":
                 assert sorted(read) == sorted(["<s>", *part])
             else:
                 assert read == joined
             assert read[encoded.facts["cls"][member][0]] == "<s>"
             assert read[window.first : window.first + size] == part
-            assert [item.context[slice(*place)] for place in window.offsets.tolist()] == part
+            assert [item.context[slice(*index)] for index in window.offsets.tolist()] == part
             (start, end), kind = encoded.facts["labels"][member][0], encoded.facts["kinds"][member][0]
             if item.impossible:
                 assert kind == 1 and read[start] == read[end] == "<s>"

@@ -180,14 +180,14 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
     bad += ['{"document": "\\ud800", "summary": "b"}', '{"document": "", "summary": "b"}']
     path = write(tmp_path / "in.jsonl", "\n".join([good, "", *bad, good]) + "\n")
     message = refused(tmp_path, capsys, "gigaword", path)
-    places = [f"{path}, line {number}: " for number in range(3, 10)]
+    locations = [f"{path}, line {number}: " for number in range(3, 10)]
     reasons = [
         "not JSON (", "a JSON int, not an object", "no field 'summary'; its fields: 'document'",
         "field 'document' holds a int, not a string", "the summary is empty; mend it, or leave such pairs out with",
         "field 'document' holds half of a surrogate pair", "the text is empty",
     ]  # fmt: skip
-    for place, reason in zip(places, reasons, strict=True):
-        assert place + reason in message
+    for location, reason in zip(locations, reasons, strict=True):
+        assert location + reason in message
     assert "line 1:" not in message and "line 10" not in message
     path = write(tmp_path / "in.jsonl", "{\n" * 1234)
     message = refused(tmp_path, capsys, "gigaword", path)

@@ -73,15 +73,15 @@ def test_context_is_what_fits_of_the_document(cls_last):
         same = [item for item in items if item.document == items[owner].document]
         words = [word for item in same for word in item.words]
         first = sum(len(item.words) for item in same[: same.index(items[owner])]) + read[owner]
-        last = first + len(example.targets["task"].places)
+        last = first + len(example.targets["task"].output_indices)
         shown, spare = grown(words, first, last, longest - 2)
         assert inside == [piece for word in shown for piece in pieces_of(word)]
-        assert [symbols[place] for place in example.targets["task"].places] == [
+        assert [symbols[index] for index in example.targets["task"].output_indices] == [
             pieces_of(word)[0] for word in words[first:last]
         ]
         assert spare < 6 or len(shown) == len(words)
         both_sides += shown[0] is not words[first] and shown[-1] is not words[last - 1]
-        read[owner] += len(example.targets["task"].places)
+        read[owner] += len(example.targets["task"].output_indices)
     assert read == [len(item.words) for item in items] and both_sides > 30
 
 
@@ -99,7 +99,10 @@ def test_long_sentences_are_divided_within_their_document():
     codec = spelling_codec(12)
     examples, owners, divided, lost = encode_words(words, codec, ["d", "d", "d"])
     assert divided == 1 and not lost.any() and owners.tolist() == [0, 1, 1, 2]
-    shown = [[runs.symbols(example, codec)[place] for place in example.targets["task"].places] for example in examples]
+    shown = [
+        [runs.symbols(example, codec)[index] for index in example.targets["task"].output_indices]
+        for example in examples
+    ]
     assert shown == [["w0", "w1"], [f"w{i}" for i in range(2, 12)], [f"w{i}" for i in range(12, 20)], ["w20", "w21"]]
     assert runs.symbols(examples[0], codec)[1:-1] == [f"w{i}" for i in range(10)]
     assert runs.symbols(examples[2], codec)[1:-1] == [f"w{i}" for i in range(11, 21)]
@@ -179,7 +182,7 @@ def test_combinations_are_those_of_the_paper(combination, norm):
     batch = collate([[example] for example in examples], None, ("task",), 1)
     if head.weights is not None:
         torch.nn.init.normal_(head.weights)
-    layers = [states.flatten(0, 1)[batch.targets["task"].places] for states in manual_states(model, batch)]
+    layers = [states.flatten(0, 1)[batch.targets["task"].output_indices] for states in manual_states(model, batch)]
     weights = None if head.weights is None else torch.softmax(head.weights, 0)
     wanted = {
         "embeddings": lambda: layers[0],
@@ -191,7 +194,7 @@ def test_combinations_are_those_of_the_paper(combination, norm):
     }[combination]()
     seen = []
     head.recurrent.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    sizes = torch.tensor([len(example.targets["task"].places) for example in examples])
+    sizes = torch.tensor([len(example.targets["task"].output_indices) for example in examples])
     scores = model.scores(batch, {"sizes": sizes}, "task")
     torch.testing.assert_close(torch.cat(torch.nn.utils.rnn.unpack_sequence(seen[0])), wanted, atol=1e-5, rtol=1e-5)
     assert scores.shape == (int(sizes.sum()), 3)

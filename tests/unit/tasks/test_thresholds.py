@@ -83,14 +83,14 @@ def items_and_predictions(seed, count=60, ties=False):
     items, predictions = [], []
     for i in range(count):
         words = rng.choice(WORDS, 6).tolist()
-        context, place = " ".join(words), int(rng.integers(6))
-        start = len(" ".join([*words[:place], ""]))
+        context, index = " ".join(words), int(rng.integers(6))
+        start = len(" ".join([*words[:index], ""]))
         impossible = bool(rng.random() < 0.5)
-        answers = () if impossible else (Answer(words[place], start),)
+        answers = () if impossible else (Answer(words[index], start),)
         items.append(QuestionItem(f"q{i}", "w1", context, answers, impossible=impossible))
         chance = float(np.clip(rng.normal(0.65 if impossible else 0.4, 0.2), 0.01, 0.99))
         chance = round(chance, 1) if ties else chance
-        guess = place if rng.random() < 0.7 else int(rng.integers(6))
+        guess = index if rng.random() < 0.7 else int(rng.integers(6))
         begin = len(" ".join([*words[:guess], ""]))
         span = {"text": words[guess], "start": begin, "end": begin + len(words[guess])}
         predictions.append({"id": f"q{i}", "answer": "", "no_answer": chance, "best_non_null": span, "nbest": []})

@@ -20,11 +20,11 @@ def random_text(rng: random.Random, most: int = 14) -> str:
 
 def brute_window(text: str, start: int, end: int, budget: int) -> str | None:
     """The words around characters, by adding words to a list one by one."""
-    words, place = [], 0
+    words, index = [], 0
     for word in text.split():
-        place = text.index(word, place)
-        words.append((word, place, place + len(word)))
-        place += len(word)
+        index = text.index(word, index)
+        words.append((word, index, index + len(word)))
+        index += len(word)
     inside = [i for i, (_, a, b) in enumerate(words) if a < end and b > start]
     window = list(inside)
 
@@ -48,9 +48,9 @@ def test_windows_hold_the_answer_and_are_those_of_the_definition():
     refused = cut = 0
     for _ in range(3000):
         text = random_text(rng)
-        places = [i for i, character in enumerate(text) if not character.isspace()]
-        start = rng.choice(places)
-        end = rng.choice([place for place in places if place >= start]) + 1
+        indices = [i for i, character in enumerate(text) if not character.isspace()]
+        start = rng.choice(indices)
+        end = rng.choice([index for index in indices if index >= start]) + 1
         budget = rng.randint(1, 40)
         found = window_around(Words.of(text, LETTERS), start, end, budget)
         expected = brute_window(text, start, end, budget)
@@ -111,8 +111,8 @@ def test_a_text_of_more_tokens_than_its_words_is_shortened_until_it_fits():
     text = "a b c d e f g h i"
     words = Words.of(text, counter)
     assert words.tokens(0, len(words)) == 9 and counter(text) == 17
-    place = fitting(lambda budget: window_around(words, 8, 9, budget), text, 9, counter)
-    assert place is not None and place[0] <= 8 < place[1] and counter(text[slice(*place)]) <= 9
+    span = fitting(lambda budget: window_around(words, 8, 9, budget), text, 9, counter)
+    assert span is not None and span[0] <= 8 < span[1] and counter(text[slice(*span)]) <= 9
     assert fitting(lambda budget: window_around(words, 8, 9, budget), text, 0, counter) is None
 
 

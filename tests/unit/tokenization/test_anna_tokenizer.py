@@ -58,10 +58,10 @@ def by_the_rule(text, tokenizer):
             [not chunk[:i].strip(MARKS) for i in range(len(chunk) + 1)],
             [not chunk[i:].strip(MARKS) for i in range(len(chunk) + 1)],
         )
-        places = [
+        indices = [
             (i, j) for i in range(len(chunk)) for j in range(i + 1, len(chunk) + 1) if marks[0][i] and marks[1][j]
         ]
-        known = [(j - i, words[chunk[i:j]], i, j) for i, j in places if chunk[i:j] in words]
+        known = [(j - i, words[chunk[i:j]], i, j) for i, j in indices if chunk[i:j] in words]
         _, _, i, j = max(known, default=(0, 0, len(chunk), len(chunk)))
         before, after = (
             [p for word in basic_words(side) for p in wordpieces(word, entries)] for side in (chunk[:i], chunk[j:])

@@ -199,7 +199,7 @@ def _models(args: argparse.Namespace) -> Models:
             predictor = require_task_model(loaded[getattr(args, role)]).predictor("span")
         except UnifiedError as error:
             raise UnifiedError(f"--{role} {getattr(args, role)}: {error}") from None
-        readers.append(replace(predictor, most_places=args.max_tokens))
+        readers.append(replace(predictor, max_tokens=args.max_tokens))
     try:
         asks = require_language_model(loaded[args.asks])
         asks.scheme(prompt=False)

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         own.add_argument(
             "arguments", nargs="*", metavar="ARGUMENT", help="4, none, 0,2,0,1 or name=4, as it takes them"
         )
-        own.add_argument("--query-stream", metavar="PLACES", help="show the queries that predict these tokens: 1,3")
+        own.add_argument("--query-stream", metavar="INDICES", help="show the queries that predict these tokens: 1,3")
         own.add_argument("--sinks", type=int, default=0, metavar="N", help="the first N keys never disappear")
         own.add_argument("--memory", type=int, default=0, metavar="N", help="N memory slots in front")
         own.add_argument("--without-self", action="store_true", help="no token attends to itself")
@@ -119,16 +119,16 @@ def _builder(name: str) -> Builder:
 
 
 def _call(name: str, builder: Builder, arguments: list[str]) -> masks.AttentionMask:
-    places: list[Argument] = []
+    positional: list[Argument] = []
     names: dict[str, Argument] = {}
     for argument in arguments:
         field, equals, value = argument.rpartition("=")
         if equals:
             names[field] = _argument(argument, value)
         else:
-            places.append(_argument(argument, argument))
+            positional.append(_argument(argument, argument))
     try:
-        bound = inspect.signature(builder).bind(*places, **names)
+        bound = inspect.signature(builder).bind(*positional, **names)
     except TypeError as error:
         raise UnifiedError(f"{name}: {error}; it takes {_signature(builder)}") from None
     mask = builder(*bound.args, **bound.kwargs)

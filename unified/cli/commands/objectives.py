@@ -94,7 +94,7 @@ def _shown(args: argparse.Namespace) -> str:
     mask = example.mask
     pictures = [str(mask)]
     if example.query_stream:
-        stream = mask.query_stream(example.targets[TOKEN].places)
+        stream = mask.query_stream(example.targets[TOKEN].output_indices)
         pictures += ["", "query stream, a row for each prediction:", str(stream)]
     return "\n".join([*_table(example, vocabulary), "", *pictures])
 
@@ -140,7 +140,7 @@ def _tagged_text(marked: list[str], second: str | None) -> tuple[Text, Vocabular
         raise UnifiedError("--text is empty; give at least one word")
     words = [before for before, _, _ in pairs]
     vocabulary = Vocabulary(sorted({*words} - set(APPENDED)))
-    spans = np.array([(place, place + 1, TAGS.index(tag)) for place, (_, _, tag) in enumerate(pairs)])
+    spans = np.array([(index, index + 1, TAGS.index(tag)) for index, (_, _, tag) in enumerate(pairs)])
     return Text(
         tokens=vocabulary.encode(words),
         special=vocabulary.special,
@@ -172,30 +172,30 @@ def _spans(option: str, marked: list[str]) -> tuple[list[str], list[tuple[int, i
 
 
 def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
-    """One line a token: place, symbol, token type, step at which it becomes visible, what is predicted there."""
+    """One line a token: index, symbol, token type, step at which it becomes visible, what is predicted there."""
     predicted, pairs = _predicted(example, vocabulary), example.targets.get(NEXT_SENTENCE)
-    rows = [("place", "token", "type", "visible", "predict")]
-    for place, token in enumerate(example.tokens.tolist()):
-        step = int(example.mask.key_start[place])
+    rows = [("index", "token", "type", "visible", "predict")]
+    for index, token in enumerate(example.tokens.tolist()):
+        step = int(example.mask.key_start[index])
         visible = "given" if step == GIVEN else f"step {step}"
-        labels = ", ".join(predicted.get(place, []))
-        rows.append((str(place), vocabulary.symbols[token], str(example.token_types[place]), visible, labels))
+        labels = ", ".join(predicted.get(index, []))
+        rows.append((str(index), vocabulary.symbols[token], str(example.token_types[index]), visible, labels))
     if pairs is not None and pairs.labels is not None:
-        rows.append(("", "", "", "", f"is_next={pairs.labels[0]} from place {pairs.places[0]}"))
+        rows.append(("", "", "", "", f"is_next={pairs.labels[0]} from index {pairs.output_indices[0]}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _predicted(example: Example, vocabulary: Vocabulary) -> dict[int, list[str]]:
-    """What each place predicts: a symbol, the label of a head of the objective's own, and its weight unless it is 1."""
+    """What each token predicts: a symbol, the label of a head of the objective's own, and its weight unless it is 1."""
     found: dict[int, list[str]] = {}
     for head, targets in example.targets.items():
         if targets.labels is None or (head != TOKEN and head in PREDICTION_HEADS):
             continue
         weights = np.ones(len(targets)) if targets.weights is None else targets.weights
-        for place, label, weight in zip(
-            targets.places.tolist(), targets.labels.tolist(), weights.tolist(), strict=True
+        for index, label, weight in zip(
+            targets.output_indices.tolist(), targets.labels.tolist(), weights.tolist(), strict=True
         ):
             said = vocabulary.symbols[label] if head == TOKEN else f"{head}={label}"
-            found.setdefault(place, []).append(said if weight == 1 else f"{said} (weight {weight:.3g})")
+            found.setdefault(index, []).append(said if weight == 1 else f"{said} (weight {weight:.3g})")
     return found

@@ -131,7 +131,7 @@ def _predictor(args: argparse.Namespace, task: Task | WritingTask, handle: Train
         require_abstaining([predictor.task], threshold, args.task)
     if abstains(predictor.task):
         predictor = replace(predictor, task=_by_threshold(predictor.task, threshold, args))
-    return predictor if args.max_tokens is None else replace(predictor, most_places=args.max_tokens)
+    return predictor if args.max_tokens is None else replace(predictor, max_tokens=args.max_tokens)
 
 
 def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse.Namespace) -> SpanAnswers:

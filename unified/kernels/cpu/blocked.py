@@ -21,7 +21,7 @@ from unified.kernels.cpu.blocks import Block, attend_in_blocks, blocks_of, hidde
 from unified.kernels.cpu.dropout import keep_mask, kept_share
 from unified.masks import AttentionMask
 
-#: Scores at once: 16 MiB of float32, twelve heads of 512 places. Smaller pieces wait for each other's threads.
+#: Scores at once: 16 MiB of float32, twelve heads of 512 tokens. Smaller pieces wait for each other's threads.
 _SCORES = 4 * 1024 * 1024
 #: The same with a bias: the fewer queries, the fewer distances lie between them and all keys (1.04 of a step).
 _BIASED = 1536 * 1024

@@ -87,8 +87,8 @@ def hidden_pairs(mask: AttentionMask) -> float:
 
 
 def _block(mask: AttentionMask, row: int, queries: slice, document: int, of_key: np.ndarray) -> Block:
-    places = np.flatnonzero(of_key == document)
-    keys = slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, 0)
+    indices = np.flatnonzero(of_key == document)
+    keys = slice(int(indices[0]), int(indices[-1]) + 1) if len(indices) else slice(0, 0)
     own = mask.own_keys[row, queries]
     visible = AttentionMask.unchecked(
         query_step=mask.query_step[row, queries],
@@ -130,8 +130,8 @@ class _InBlocks(torch.autograd.Function):
         ctx: Any, kernel: Kernel, blocks: Sequence[Block], cuts: Sequence[Cut], trained: bool, *inputs: torch.Tensor
     ) -> torch.Tensor:
         query, _, value, *_ = inputs
-        rows, heads, places, _ = query.shape
-        out = query.new_zeros(rows, places, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
+        rows, heads, length, _ = query.shape
+        out = query.new_zeros(rows, length, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
         ctx.cuts, ctx.shapes, ctx.made = cuts, [tensor.shape for tensor in inputs], []
         for block in blocks:
             if block.area:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DIGITS = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _SCALE = r"(?:\s+(?:thousand|million|billion|trillion)\b)?"
-#: Type -> what looks like it; of what begins at the same place the first counts.
+#: Type -> what looks like it; of what begins at the same index the first counts.
 _VALUES = {
     "date": rf"\b(?:(?:{_MONTHS})\s+\d{{1,2}}(?!\d)(?:\s*,\s*\d{{4}})?|\d{{1,2}}\s+(?:{_MONTHS})\b(?:\s+\d{{4}})?"
     rf"|(?:{_MONTHS})\s+\d{{4}}|(?:{_MONTHS})\b)",

@@ -75,7 +75,7 @@ def swaps(question: str, entities: Sequence[Entity]) -> list[str]:
     found: dict[str, None] = {}
     for first, stop, kind in _occurrences(words, entities):
         before, behind = question[: tokens[first].start()], question[tokens[stop - 1].end() :]
-        others = (other for other in entities if other.kind == kind and not _places(words_of(other.text), words))
+        others = (other for other in entities if other.kind == kind and not _begins(words_of(other.text), words))
         found |= dict.fromkeys(f"{before}{other.text}{behind}" for other in others)
     return list(found)
 
@@ -100,20 +100,20 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def _occurrences(words: tuple[str, ...], entities: Sequence[Entity]) -> list[tuple[int, int, str]]:
     """First word, the one behind the last, and type of entities among the words of a question; none overlap."""
-    places = {
+    spans = {
         (i, i + len(wanted), entity.kind)
         for entity in entities
         for wanted in [words_of(entity.text)]
-        for i in _places(wanted, words)
+        for i in _begins(wanted, words)
     }
     found, end = [], 0
-    for first, stop, kind in sorted(places, key=lambda place: (place[0], -place[1], place[2])):
+    for first, stop, kind in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
         if first >= end:
             found.append((first, stop, kind))
             end = stop
     return found
 
 
-def _places(wanted: tuple[str, ...], words: tuple[str, ...]) -> list[int]:
+def _begins(wanted: tuple[str, ...], words: tuple[str, ...]) -> list[int]:
     """Where ``wanted`` begins among ``words``."""
     return [i for i in range(len(words) - len(wanted) + 1) if words[i : i + len(wanted)] == wanted]

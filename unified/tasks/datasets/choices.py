@@ -11,7 +11,7 @@ from unified.tasks.heads.choice import ChoiceItem
 def add_choice(
     items: list[ChoiceItem],
     entries: Entries,
-    place: str,
+    location: str,
     identity: str,
     context: str,
     choices: list[str],
@@ -22,11 +22,11 @@ def add_choice(
 ) -> None:
     """Add an item, or note what is wrong with it; ``empty``: choices may be."""
     if not context.strip():
-        entries.wrong(place, "the context is empty")
+        entries.wrong(location, "the context is empty")
     elif len(choices) < 2 or not (empty or all(choice.strip() for choice in choices)):
-        entries.wrong(place, "two choices or more are needed, none of them empty")
+        entries.wrong(location, "two choices or more are needed, none of them empty")
     elif label is not None and label not in map(str, range(len(choices))):
-        entries.wrong(place, f"the label {label!r} is the number of no choice, 0 to {len(choices) - 1}")
+        entries.wrong(location, f"the label {label!r} is the number of no choice, 0 to {len(choices) - 1}")
     else:
         gold = None if label is None else int(label)
         items.append(ChoiceItem(identity, context.strip(), tuple(choices), question.strip() or None, gold, subset))

@@ -25,12 +25,12 @@ def read_codah(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     entries = Entries(path)
     items: list[ChoiceItem] = []
     for position, (number, cells) in enumerate(tab_rows(path)):
-        place = f"line {number}"
+        location = f"line {number}"
         if len(cells) != _COLUMNS:
-            entries.wrong(place, f"{len(cells)} columns instead of {_COLUMNS}")
+            entries.wrong(location, f"{len(cells)} columns instead of {_COLUMNS}")
             continue
         _, prompt, *choices, label = cells
-        add_choice(items, entries, place, str(position), prompt, choices, label if labelled else None)
+        add_choice(items, entries, location, str(position), prompt, choices, label if labelled else None)
     return checked(items, entries, "question")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unified.errors import UnifiedError
-from unified.tasks.datasets.coqa import NO_PLACE, CoqaTurn
+from unified.tasks.datasets.coqa import NO_SPAN, CoqaTurn
 from unified.tasks.windows import TokenCounter, Words, chunks, fitting
 from unified.tokenization import single_spaced
 
@@ -28,7 +28,7 @@ class AnswerPair:
         story, number: what predictions are named by.
         source: what was said with the question, and the chunk of the passage.
         target: the main answer.
-        rationale_shown: whether the main answer's rationale lies in the chunk; None where it has no place.
+        rationale_shown: whether the main answer's rationale lies in the chunk; None where it has no span.
         unread: tokens of passage and history that are not in the source.
     """
 
@@ -79,7 +79,7 @@ def answer_pairs(
         except UnifiedError as error:
             raise UnifiedError(f"story {turn.story!r}, turn {turn.number}: {error}") from None
         main = turn.answers[0]
-        shown = None if main.start == NO_PLACE else source.start <= main.start and main.end <= source.end
+        shown = None if main.start == NO_SPAN else source.start <= main.start and main.end <= source.end
         parts, target = source.parts(turn.passage), single_spaced(main.text)
         yield AnswerPair(turn.story, turn.number, parts, target, shown, source.unread)
 
@@ -150,9 +150,9 @@ def passage_chunk(words: Words, said: str, max_source: int, counter: TokenCounte
         UnifiedError: no chunk fits beside what was said.
     """
     budget = max_source - 1 - counter(said)
-    place = fitting(lambda tokens: best_chunk(words, said, tokens), words.text, budget, counter)
-    assert place is not None  # best_chunk raises where nothing fits
-    return place
+    span = fitting(lambda tokens: best_chunk(words, said, tokens), words.text, budget, counter)
+    assert span is not None  # best_chunk raises where nothing fits
+    return span
 
 
 def best_chunk(words: Words, query: str, budget: int) -> tuple[int, int]:
@@ -161,9 +161,9 @@ def best_chunk(words: Words, query: str, budget: int) -> tuple[int, int]:
     Capitals and punctuation do not count. For the chunks see :func:`unified.tasks.windows.chunks`.
     """
     wanted = _different_words(query)
-    places = [words.characters(*chunk) for chunk in chunks(words, budget)]
-    shared = [len(wanted & _different_words(words.text[start:end])) for start, end in places]
-    return places[shared.index(max(shared))]
+    spans = [words.characters(*chunk) for chunk in chunks(words, budget)]
+    shared = [len(wanted & _different_words(words.text[start:end])) for start, end in spans]
+    return spans[shared.index(max(shared))]
 
 
 def _different_words(text: str) -> set[str]:

@@ -24,7 +24,7 @@ from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.metrics.squad import normalize_answer
 from unified.tasks.settings import Task, Training
 
-NO_PLACE = -1
+NO_SPAN = -1
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class CoqaAnswer:
     Attributes:
         text: the free answer; "unknown" where the passage does not say.
         rationale: the text of the passage that it rests on, as the file has it.
-        start, end: characters of the passage that hold the rationale, ``end`` exclusive; both :data:`NO_PLACE` where
+        start, end: characters of the passage that hold the rationale, ``end`` exclusive; both :data:`NO_SPAN` where
             there is none, or where it does not stand at the characters the file names.
-        misaligned: why it does not, None where it does or where the file names no place.
+        misaligned: why it does not, None where it does or where the file names no span.
     """
 
     text: str
     rationale: str
-    start: int = NO_PLACE
-    end: int = NO_PLACE
+    start: int = NO_SPAN
+    end: int = NO_SPAN
     misaligned: str | None = None
 
 
@@ -81,7 +81,7 @@ def read_coqa_file(path: str | Path) -> list[CoqaTurn]:
     for number, fields in enumerate(entries.objects(read_json(path), "data", "the file"), 1):
         identity = entries.identity(fields, "id", f"story {number}")
         story = _Story(
-            place=f"story {number} ({identity})",
+            location=f"story {number} ({identity})",
             id=identity,
             source=entries.text(fields, "source", f"story {number} ({identity})", blank=True),
             passage=entries.text(fields, "story", f"story {number} ({identity})"),
@@ -103,9 +103,9 @@ def misaligned_reasons(turns: Iterable[CoqaTurn]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class _Story:
-    """What the turns of a story share; ``place`` names it in messages."""
+    """What the turns of a story share; ``location`` names it in messages."""
 
-    place: str
+    location: str
     id: str
     source: str
     passage: str
@@ -113,26 +113,26 @@ class _Story:
 
 def _turns(story: _Story, fields: dict[str, Any], entries: Entries) -> list[CoqaTurn]:
     """All turns of a story in the official shape."""
-    questions = entries.objects(fields, "questions", story.place)
-    columns = [entries.objects(fields, "answers", story.place)]
+    questions = entries.objects(fields, "questions", story.location)
+    columns = [entries.objects(fields, "answers", story.location)]
     additional = fields.get("additional_answers") or {}
     if isinstance(additional, dict):
-        columns += [entries.objects(additional, name, f"{story.place}, additional answers") for name in additional]
+        columns += [entries.objects(additional, name, f"{story.location}, additional answers") for name in additional]
     else:
-        entries.wrong(story.place, "'additional_answers' is not an object")
-    numbers = [entries.integer(question, "turn_id", story.place) for question in questions]
+        entries.wrong(story.location, "'additional_answers' is not an object")
+    numbers = [entries.integer(question, "turn_id", story.location) for question in questions]
     for column in columns:
         answered = [answer.get("turn_id") for answer in column]
         if answered != numbers:
-            entries.wrong(story.place, f"answers of the turns {answered} do not go with questions of {numbers}")
+            entries.wrong(story.location, f"answers of the turns {answered} do not go with questions of {numbers}")
             return []
     turns: list[CoqaTurn] = []
     history: list[tuple[str, str]] = []
     for i, (number, question) in enumerate(zip(numbers, questions, strict=True)):
-        place = f"{story.place}, turn {number}"
-        text = entries.text(question, "input_text", place, blank=True)
+        location = f"{story.location}, turn {number}"
+        text = entries.text(question, "input_text", location, blank=True)
         answers = tuple(
-            _answer(column[i], ("input_text", "span_text"), story.passage, place, entries) for column in columns
+            _answer(column[i], ("input_text", "span_text"), story.passage, location, entries) for column in columns
         )
         turns.append(CoqaTurn(story.id, number, story.source, story.passage, tuple(history), text, answers))
         history.append((text, answers[0].text))
@@ -141,23 +141,25 @@ def _turns(story: _Story, fields: dict[str, Any], entries: Entries) -> list[Coqa
 
 def _target_turn(story: _Story, fields: dict[str, Any], entries: Entries) -> list[CoqaTurn]:
     """The one turn of an entry in the shape of Abg-CoQA."""
-    target, place = fields["target_turn"], f"{story.place}, target turn"
+    target, location = fields["target_turn"], f"{story.location}, target turn"
     if not isinstance(target, dict):
-        entries.wrong(story.place, "'target_turn' is not an object")
+        entries.wrong(story.location, "'target_turn' is not an object")
         return []
     history = tuple(
-        (entries.text(turn, "question", place, blank=True), entries.text(turn, "answer", place, blank=True))
-        for turn in entries.objects(fields, "history_turns", story.place)
+        (entries.text(turn, "question", location, blank=True), entries.text(turn, "answer", location, blank=True))
+        for turn in entries.objects(fields, "history_turns", story.location)
     )
-    number, text = entries.integer(target, "turn_id", place), entries.text(target, "question", place, blank=True)
-    answer = _answer(target, ("answer", "rationale"), story.passage, place, entries)
+    number, text = entries.integer(target, "turn_id", location), entries.text(target, "question", location, blank=True)
+    answer = _answer(target, ("answer", "rationale"), story.passage, location, entries)
     return [CoqaTurn(story.id, number, story.source, story.passage, history, text, (answer,))]
 
 
-def _answer(fields: dict[str, Any], names: tuple[str, str], passage: str, place: str, entries: Entries) -> CoqaAnswer:
-    text, rationale = (entries.text(fields, name, place, blank=True) for name in names)
-    start, end = (entries.integer(fields, name, place) for name in ("span_start", "span_end"))
-    if start == end == NO_PLACE:
+def _answer(
+    fields: dict[str, Any], names: tuple[str, str], passage: str, location: str, entries: Entries
+) -> CoqaAnswer:
+    text, rationale = (entries.text(fields, name, location, blank=True) for name in names)
+    start, end = (entries.integer(fields, name, location) for name in ("span_start", "span_end"))
+    if start == end == NO_SPAN:
         return CoqaAnswer(text, rationale)
     if not 0 <= start < end <= len(passage):
         return CoqaAnswer(text, rationale, misaligned="the rationale's characters lie outside the passage")
@@ -192,7 +194,7 @@ def _turn(turn: CoqaTurn) -> QuestionItem:
     main, choice = turn.answers[0], normalize_answer(turn.answers[0].text)
     answers: tuple[Answer, ...] = ()
     if choice not in CHOICES:
-        rationale = None if main.start == NO_PLACE else (main.start, main.end)
+        rationale = None if main.start == NO_SPAN else (main.start, main.end)
         span = most_similar_span(turn.passage, main.text, rationale)
         answers = (Answer(turn.passage[slice(*span)], span[0]) if span else Answer(main.text),)
     return QuestionItem(
@@ -219,8 +221,8 @@ def most_similar_span(passage: str, answer: str, preferred: tuple[int, int] | No
     left out.
     """
     wanted = Counter(normalize_answer(answer).split())
-    places = [match.span() for match in _WORD.finditer(passage)]
-    words = [normalize_answer(passage[start:end]).split() for start, end in places]
+    spans_of_words = [match.span() for match in _WORD.finditer(passage)]
+    words = [normalize_answer(passage[start:end]).split() for start, end in spans_of_words]
     # A span that begins or ends with another word is not better than without it.
     shared = [i for i, found in enumerate(words) if not wanted.keys().isdisjoint(found)]
     if not shared:
@@ -233,7 +235,7 @@ def most_similar_span(passage: str, answer: str, preferred: tuple[int, int] | No
     )
     f1 = np.where(first <= last, 2 * common / np.maximum(length + wanted.total(), 1), -1.0)
     best = np.argwhere(f1 >= f1.max() - 1e-12)
-    spans = [(places[shared[i]][0], places[shared[j]][1]) for i, j in best.tolist()]
+    spans = [(spans_of_words[shared[i]][0], spans_of_words[shared[j]][1]) for i, j in best.tolist()]
 
     def rank(span: tuple[int, int]) -> tuple[bool, int, int]:
         outside = preferred is not None and not (preferred[0] <= span[0] and span[1] <= preferred[1])

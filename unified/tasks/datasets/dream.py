@@ -30,15 +30,15 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     if not isinstance(dialogues, list):
         raise UnifiedError(f"{path}: expected a list of dialogues")
     for number, dialogue in enumerate(dialogues, 1):
-        place = f"dialogue {number}"
+        location = f"dialogue {number}"
         if not isinstance(dialogue, list) or len(dialogue) != 3 or not are_strings(dialogue[0]):
-            entries.wrong(place, "expected [turns, questions, id]")
+            entries.wrong(location, "expected [turns, questions, id]")
             continue
         turns = dialogue[0]
-        identity = entries.identity({"id": dialogue[2]}, "id", place)
-        entries.once(identity, place)
-        for i, question in enumerate(entries.objects({"questions": dialogue[1]}, "questions", place)):
-            where = f"{place}, question {i + 1}"
+        identity = entries.identity({"id": dialogue[2]}, "id", location)
+        entries.once(identity, location)
+        for i, question in enumerate(entries.objects({"questions": dialogue[1]}, "questions", location)):
+            where = f"{location}, question {i + 1}"
             text, choices, answer = entries.text(question, "question", where), question.get("choice"), None
             if "choice" not in question:
                 entries.wrong(where, MissingField("choice", list(question)))

@@ -96,21 +96,21 @@ def _cells(path: str | Path, task: GlueTask, rows: int) -> dict[int, str]:
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        place = f"line {number}"
+        location = f"line {number}"
         try:
             fields = fields_of(line)
         except UnifiedError as problem:
-            entries.wrong(place, str(problem))
+            entries.wrong(location, str(problem))
             continue
         identity = name_text(fields.get("id")) or ""
         row = int(identity) if identity.isascii() and identity.isdigit() else rows
         cell = _cell(fields.get("label"), task)
         if row >= rows:
-            entries.wrong(place, f"'id' must be a row from 0 to {rows - 1}, got {fields.get('id')!r}")
+            entries.wrong(location, f"'id' must be a row from 0 to {rows - 1}, got {fields.get('id')!r}")
         elif cell is None:
-            entries.wrong(place, f"'label' must be {_expected(task)}, got {fields.get('label')!r}")
+            entries.wrong(location, f"'label' must be {_expected(task)}, got {fields.get('label')!r}")
         elif row in cells:
-            entries.wrong(place, f"row {row} was in the file before")
+            entries.wrong(location, f"row {row} was in the file before")
         else:
             cells[row] = cell
     entries.check()

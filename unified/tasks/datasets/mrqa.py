@@ -1,4 +1,4 @@
-"""MRQA 2019 (Fisch et al. 2019): questions about contexts, with answers and the places where they were detected."""
+"""MRQA 2019 (Fisch et al. 2019): questions about contexts, with answers and the spans where they were detected."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
     """
     entries, questions, ids = Entries(path), [], set()
     for number, line in numbered_lines(path):
-        place = f"line {number}"
+        location = f"line {number}"
         try:
             fields = json.loads(line)
         except json.JSONDecodeError as error:
-            entries.wrong(place, f"not JSON: {error.msg}")
+            entries.wrong(location, f"not JSON: {error.msg}")
             continue
         if number == 1 and isinstance(fields, dict) and "header" in fields:
             continue
         if not isinstance(fields, dict):
-            entries.wrong(place, "not a JSON object")
+            entries.wrong(location, "not a JSON object")
             continue
-        context = entries.text(fields, "context", place)
-        for question in entries.objects(fields, "qas", place):
-            read = _question(question, context, place, entries)
+        context = entries.text(fields, "context", location)
+        for question in entries.objects(fields, "qas", location):
+            read = _question(question, context, location, entries)
             if read.id in ids:
-                entries.wrong(place, f"question id {read.id!r} was in the file before")
+                entries.wrong(location, f"question id {read.id!r} was in the file before")
             ids.add(read.id)
             questions.append(read)
     entries.check()
@@ -78,29 +78,29 @@ def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
     return questions
 
 
-def _question(fields: dict[str, Any], context: str, place: str, entries: Entries) -> MrqaQuestion:
-    identity = entries.identity(fields, "qid", place)
-    place = f"{place}, question {identity}"
+def _question(fields: dict[str, Any], context: str, location: str, entries: Entries) -> MrqaQuestion:
+    identity = entries.identity(fields, "qid", location)
+    location = f"{location}, question {identity}"
     answers = fields.get("answers")
     if not isinstance(answers, list) or not answers or not all(isinstance(answer, str) for answer in answers):
-        entries.wrong(place, "'answers' is not a list of texts")
+        entries.wrong(location, "'answers' is not a list of texts")
         answers = []
-    found = entries.objects(fields, "detected_answers", place, optional=True)
-    spans = [span for answer in found for span in _detected(answer, context, place, entries)]
+    found = entries.objects(fields, "detected_answers", location, optional=True)
+    spans = [span for answer in found for span in _detected(answer, context, location, entries)]
     detected = min(spans, key=lambda span: span[1:], default=None)
-    return MrqaQuestion(identity, entries.text(fields, "question", place), context, tuple(answers), detected)
+    return MrqaQuestion(identity, entries.text(fields, "question", location), context, tuple(answers), detected)
 
 
-def _detected(fields: dict[str, Any], context: str, place: str, entries: Entries) -> list[tuple[str, int, int]]:
+def _detected(fields: dict[str, Any], context: str, location: str, entries: Entries) -> list[tuple[str, int, int]]:
     """Text, first character and the one behind the last wherever an answer was detected; a span's second number is that
     of its last character."""
-    text, spans = entries.text(fields, "text", place), fields.get("char_spans")
+    text, spans = entries.text(fields, "text", location), fields.get("char_spans")
     if not isinstance(spans, list) or not spans or not all(_is_span(span) for span in spans):
-        entries.wrong(place, "a detected answer has no 'char_spans', pairs of its first and last characters")
+        entries.wrong(location, "a detected answer has no 'char_spans', pairs of its first and last characters")
         return []
     outside = next((span for span in spans if not 0 <= span[0] <= span[1] < len(context)), None)
     if outside is not None:
-        entries.wrong(place, f"a detected answer lies outside the context: {outside}")
+        entries.wrong(location, f"a detected answer lies outside the context: {outside}")
         return []
     return [(text, start, last + 1) for start, last in spans]
 
@@ -176,7 +176,7 @@ def _answers_learnt(question: MrqaQuestion) -> tuple[Answer, ...]:
         return (Answer(question.answers[0]),)
     text, start, end = question.detected
     shown = question.context[start:end]
-    # Capitals and spaces may differ from the answer's; of anything else the place is wrong, which is counted.
+    # Capitals and spaces may differ from the answer's; of anything else the span is wrong, which is counted.
     return (Answer(shown if normalize_answer(shown) == normalize_answer(text) else text, start),)
 
 

@@ -79,13 +79,13 @@ def question_source(words: Words, answer: SquadAnswer, max_source: int, counter:
     """
     second = single_spaced(answer.text)
     budget = max_source - 1 - counter(second)
-    place = fitting(lambda tokens: window_around(words, answer.start, answer.end, tokens), words.text, budget, counter)
-    if place is None:
+    span = fitting(lambda tokens: window_around(words, answer.start, answer.end, tokens), words.text, budget, counter)
+    if span is None:
         raise UnifiedError(
             f"its answer of {counter(second)} tokens has no room in a source of {max_source}, where it stands in "
             "the window and behind it; allow longer sources"
         )
-    return single_spaced(words.text[slice(*place)]), second
+    return single_spaced(words.text[slice(*span)]), second
 
 
 def find_answer(passage: str, answer: str, start: int | None = None) -> SquadAnswer:
@@ -106,8 +106,8 @@ def find_answer(passage: str, answer: str, start: int | None = None) -> SquadAns
 def sentence_around(context: str, start: int, end: int) -> tuple[int, int]:
     """Characters of the sentence, or sentences, that hold characters ``start`` to ``end``."""
     ends = [match.end() for match in _SENTENCE_END.finditer(context)]
-    first = max((place for place in ends if place <= start), default=0)
-    last = min((place for place in ends if place >= end), default=len(context))
+    first = max((bound for bound in ends if bound <= start), default=0)
+    last = min((bound for bound in ends if bound >= end), default=len(context))
     return first, last
 
 

@@ -64,13 +64,13 @@ def _add_race(
     if not article:
         return
     for i, (question, choices, answer) in enumerate(zip(*lists, strict=True)):
-        place, label = f"{name}, question {i + 1}", None
+        location, label = f"{name}, question {i + 1}", None
         if not are_strings(choices):
-            entries.wrong(place, "its 'options' are no list of texts")
+            entries.wrong(location, "its 'options' are no list of texts")
             continue
         if answer is not None:
             label = str(_LETTERS.find(answer)) if isinstance(answer, str) and len(answer) == 1 else repr(answer)
-        add_choice(items, entries, place, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
+        add_choice(items, entries, location, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
 
 
 def _race_files(folder: Path) -> Iterator[Path]:

@@ -91,15 +91,15 @@ def read_squad_file(path: str | Path, labelled: bool = True) -> list[SquadParagr
         title = entries.text(article, "title", f"article {a}", blank=True) if "title" in article else ""
         named = f"article {a} ({title})" if title else f"article {a}"
         for p, paragraph in enumerate(entries.objects(article, "paragraphs", named), 1):
-            place = f"{named}, paragraph {p}"
-            context = entries.text(paragraph, "context", place)
+            location = f"{named}, paragraph {p}"
+            context = entries.text(paragraph, "context", location)
             questions = [
-                _question(question, context, f"{place}, question {q}", entries, labelled)
-                for q, question in enumerate(entries.objects(paragraph, "qas", place), 1)
+                _question(question, context, f"{location}, question {q}", entries, labelled)
+                for q, question in enumerate(entries.objects(paragraph, "qas", location), 1)
             ]
             for question in questions:
                 if question.id in ids:
-                    entries.wrong(place, f"question id {question.id!r} was in the file before")
+                    entries.wrong(location, f"question id {question.id!r} was in the file before")
                 ids.add(question.id)
             paragraphs.append(SquadParagraph(title, context, tuple(questions)))
     entries.check()
@@ -115,22 +115,22 @@ def misaligned_reasons(paragraphs: Iterable[SquadParagraph]) -> Counter[str]:
     )
 
 
-def _question(fields: dict[str, Any], context: str, place: str, entries: Entries, labelled: bool) -> SquadQuestion:
-    identity = entries.identity(fields, "id", place)
-    place = f"{place} ({identity})"
-    text = entries.text(fields, "question", place)
+def _question(fields: dict[str, Any], context: str, location: str, entries: Entries, labelled: bool) -> SquadQuestion:
+    identity = entries.identity(fields, "id", location)
+    location = f"{location} ({identity})"
+    text = entries.text(fields, "question", location)
     is_impossible = fields.get("is_impossible", False)
     if not isinstance(is_impossible, bool):
-        entries.wrong(place, f"'is_impossible' is neither true nor false: {is_impossible!r}")
-    listed = entries.objects(fields, "answers", place, optional=not labelled)
+        entries.wrong(location, f"'is_impossible' is neither true nor false: {is_impossible!r}")
+    listed = entries.objects(fields, "answers", location, optional=not labelled)
     if is_impossible and listed:
-        entries.wrong(place, "has answers, but is_impossible")
+        entries.wrong(location, "has answers, but is_impossible")
     if labelled and not is_impossible and not listed:
-        entries.wrong(place, "has no answer, but is not is_impossible")
+        entries.wrong(location, "has no answer, but is not is_impossible")
     answers: list[SquadAnswer] = []
     misaligned: list[MisalignedAnswer] = []
     for number, answer in enumerate(listed, 1):
-        where = f"{place}, answer {number}"
+        where = f"{location}, answer {number}"
         wanted, start = entries.text(answer, "text", where), entries.integer(answer, "answer_start", where)
         reason = misalignment(context, wanted, start)
         if reason is None:

@@ -34,13 +34,15 @@ def read_swag(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     entries = Entries(path)
     items: list[ChoiceItem] = []
     for number, cells in enumerate(rows):
-        place = f"line {rows.line_num}"
+        location = f"line {rows.line_num}"
         if len(cells) != len(header):
-            entries.wrong(place, f"{len(cells)} columns instead of {len(header)}")
+            entries.wrong(location, f"{len(cells)} columns instead of {len(header)}")
             continue
         fields = dict(zip(header, cells, strict=True))
         choices = [f"{fields['sent2']} {fields[name]}".strip() for name in endings]
-        add_choice(items, entries, place, str(number), fields["sent1"], choices, fields["label"] if labelled else None)
+        add_choice(
+            items, entries, location, str(number), fields["sent1"], choices, fields["label"] if labelled else None
+        )
     return checked(items, entries, "question")
 
 

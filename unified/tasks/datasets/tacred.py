@@ -30,28 +30,28 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
     """
     entries, items = Entries(path), []
     for number, fields in enumerate(entries.objects({"sentences": read_json(path)}, "sentences", "the file"), 1):
-        place = f"sentence {number}"
+        location = f"sentence {number}"
         words = fields.get("token")
         if "token" not in fields:
-            entries.wrong(place, MissingField("token", list(fields)))
+            entries.wrong(location, MissingField("token", list(fields)))
             continue
         if not are_texts(words) or not words:
-            entries.wrong(place, "'token' must be a list of texts that are not empty")
+            entries.wrong(location, "'token' must be a list of texts that are not empty")
             continue
-        subject, other = (_entity(fields, role, len(words), place, entries) for role in ("subj", "obj"))
-        label = entries.text(fields, "relation", place) if labelled else None
-        identity = str(number) if fields.get("id") is None else entries.identity(fields, "id", place)
-        entries.once(identity, place)
+        subject, other = (_entity(fields, role, len(words), location, entries) for role in ("subj", "obj"))
+        label = entries.text(fields, "relation", location) if labelled else None
+        identity = str(number) if fields.get("id") is None else entries.identity(fields, "id", location)
+        entries.once(identity, location)
         words = tuple(_BRACKETS.get(word, word) for word in words)
         items.append(RelationItem(identity, words, (subject, other), label))
     return checked(items, entries, "sentence")
 
 
-def _entity(fields: dict[str, Any], role: str, words: int, place: str, entries: Entries) -> Entity:
-    start, last = (entries.integer(fields, f"{role}_{end}", place) for end in ("start", "end"))
+def _entity(fields: dict[str, Any], role: str, words: int, location: str, entries: Entries) -> Entity:
+    start, last = (entries.integer(fields, f"{role}_{end}", location) for end in ("start", "end"))
     if not 0 <= start <= last < words:
-        entries.wrong(place, f"{role}_start {start} and {role}_end {last} are not among its {words} words")
-    return Entity(start, last + 1, entries.text(fields, f"{role}_type", place))
+        entries.wrong(location, f"{role}_start {start} and {role}_end {last} are not among its {words} words")
+    return Entity(start, last + 1, entries.text(fields, f"{role}_type", location))
 
 
 #: Settings of entity markers, which SemEval-2010 takes over.

@@ -24,9 +24,9 @@ def masked(example: Example, special: SpecialTokens, rng: np.random.Generator) -
     """The example with 15 % of its tokens hidden as UniLM hides them, which are predicted; special symbols are not."""
     ordinary, draws = maskable(example.tokens, special), Draws.from_generator(rng)
     count = prediction_count(MASK_SHARE, ordinary.sum(keepdims=True))
-    places = _CLOZE.hide(ordinary, Extents(np.array([len(ordinary)])), count, draws)
-    tokens = _CLOZE.replace(example.tokens, places, np.array([len(places)]), special, draws)
-    return replace(example, tokens=tokens, targets={TOKEN: ExampleTargets.at(places, example.tokens[places])})
+    indices = _CLOZE.hide(ordinary, Extents(np.array([len(ordinary)])), count, draws)
+    tokens = _CLOZE.replace(example.tokens, indices, np.array([len(indices)]), special, draws)
+    return replace(example, tokens=tokens, targets={TOKEN: ExampleTargets.at(indices, example.tokens[indices])})
 
 
 def masked_all(

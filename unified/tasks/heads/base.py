@@ -28,7 +28,7 @@ ItemT = TypeVar("ItemT", bound=Item)
 
 @dataclass(frozen=True)
 class Encoded:
-    """Items as examples: sequences, and the places whose states the head reads (``targets["task"]``).
+    """Items as examples: sequences, and the tokens whose states the head reads (``targets["task"]``).
 
     Attributes:
         examples: at least one for each item, those of one item one after another.
@@ -55,7 +55,7 @@ class Encoded:
             members: int64 (E,), numbers of the examples in the order of the batch.
 
         Returns:
-            ``sizes`` (E,): how many places each example is read at; ``owners`` (E,): the item of each, numbered from 0
+            ``sizes`` (E,): how many tokens of each example are read; ``owners`` (E,): the item of each, numbered from 0
             by the order of the items; and each of :attr:`facts`, concatenated along its first axis.
         """
         sizes = np.array([len(self.examples[member].targets[TASK]) for member in members], dtype=np.int64)
@@ -133,7 +133,7 @@ class Understanding(ABC, Generic[ItemT]):
 
     @abstractmethod
     def encode(self, items: Sequence[ItemT], codec: Codec) -> Encoded:
-        """Examples of at most ``codec.longest`` places."""
+        """Examples of at most ``codec.longest`` tokens."""
 
     def group_of(self, item: ItemT) -> Hashable:
         """What neighbouring items that must be encoded together have in common; None for an item by itself."""
@@ -141,7 +141,7 @@ class Understanding(ABC, Generic[ItemT]):
 
     @abstractmethod
     def head(self, config: TransformerConfig) -> TaskHead:
-        """The module from (N, D) states of all read places of a batch, and its :data:`Reading`, to scores."""
+        """The module from (N, D) states of all tokens that are read of a batch, and its :data:`Reading`, to scores."""
 
     @abstractmethod
     def loss(self, scores: Any, reading: Reading) -> LossSum:

@@ -19,7 +19,7 @@ ANY_LENGTH = sys.maxsize
 
 
 def packed_length(transformer: Transformer, longest: int, device: torch.device) -> int:
-    """Most places of packed rows: those of the longest example; where length is free any, so that nothing is padded."""
+    """Most tokens of packed rows: those of the longest example; where length is free any, so that nothing is padded."""
     return ANY_LENGTH if transformer.goes_by_documents(device) else longest
 
 
@@ -44,17 +44,17 @@ def runs_of(units: list[np.ndarray], longest: int, rng: np.random.Generator) -> 
     return [unit[begin : begin + longest] for unit, begin in zip(units, begins, strict=True)]
 
 
-def batches_of(order: np.ndarray, places: np.ndarray, units: int | None, most_places: int | None) -> list[np.ndarray]:
-    """Runs of ``order`` of at most so many units and so many places; a unit above the limit is alone.
+def batches_of(order: np.ndarray, lengths: np.ndarray, units: int | None, max_tokens: int | None) -> list[np.ndarray]:
+    """Runs of ``order`` of at most so many units and so many tokens; a unit above the limit is alone.
 
     Args:
         order: int64 (U,), numbers of units.
-        places: int64 (units in all,), what each takes.
-        units, most_places: limits; None for none.
+        lengths: int64 (units in all,), tokens of each.
+        units, max_tokens: limits; None for none.
     """
     starts, count, total = [0], 0, 0
-    for i, size in enumerate(places[order].tolist()):
-        full = (units and count == units) or (most_places and count and total + size > most_places)
+    for i, size in enumerate(lengths[order].tolist()):
+        full = (units and count == units) or (max_tokens and count and total + size > max_tokens)
         if full:
             starts.append(i)
             count, total = 0, 0
@@ -69,7 +69,7 @@ def assembled(
 
     Args:
         members: int64 (E,), their numbers.
-        row_length: most places of the rows in which they are packed; None gives each a row of its own.
+        row_length: most tokens of the rows in which they are packed; None gives each a row of its own.
         pad: id of the padding symbol.
 
     Returns:
@@ -82,7 +82,7 @@ def assembled(
 
 
 def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, packed: bool) -> list[np.ndarray]:
-    """Members of a batch row by row: several in a row of at most ``row_length`` places, or each in one of its own."""
+    """Members of a batch row by row: several in a row of at most ``row_length`` tokens, or each in one of its own."""
     if not packed:
         return [members[i : i + 1] for i in range(len(members))]
     lengths = np.array([len(examples[member].tokens) for member in members])

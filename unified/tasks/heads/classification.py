@@ -1,6 +1,6 @@
 """Classification and regression of one text or two, from the state of CLS [BERT, sec. 4.1].
 
-Under a mask that hides the text from CLS it is the last SEP, see :func:`unified.inference.sequences.class_place`.
+Under a mask that hides the text from CLS it is the last SEP, see :func:`unified.inference.sequences.class_index`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from unified.data.example import Example
 from unified.data.markers import marker_ids
 from unified.errors import UnifiedError, first_few
-from unified.inference.sequences import Codec, first_place, sequence
+from unified.inference.sequences import Codec, first_index, sequence
 
 #: Markers around two entities, a pair for each.
 MARKERS = 4
@@ -49,7 +49,7 @@ def marked(
     Under a left-to-right mask those see nothing of their entities, and the two that stand behind are read.
 
     Returns:
-        The examples; tokens cut of each, int64; and whether the place of its second entity comes first, int64 (1,).
+        The examples; tokens cut of each, int64; and whether its second entity comes first, int64 (1,).
 
     Raises:
         UnifiedError: the dictionary has too few markers.
@@ -74,9 +74,9 @@ def marked(
         lost.append(np.count_nonzero(~kept))
         offsets = np.cumsum([0, *map(len, parts)])
         read = ends if codec.mask == "left_to_right" else begins
-        places = np.cumsum(kept)[offsets[[read[0], read[1]]]] - 1 + first_place(codec)
-        turned.append(np.array([int(places[1] < places[0])]))
-        examples.append(sequence((tokens,), codec, np.sort(places)))
+        indices = np.cumsum(kept)[offsets[[read[0], read[1]]]] - 1 + first_index(codec)
+        turned.append(np.array([int(indices[1] < indices[0])]))
+        examples.append(sequence((tokens,), codec, np.sort(indices)))
     return examples, np.array(lost, dtype=np.int64), turned
 
 
@@ -120,8 +120,8 @@ def _nearest(parts: list[np.ndarray], symbols: np.ndarray, room: int) -> tuple[n
     tokens = np.concatenate(parts)
     if len(tokens) <= room:
         return tokens, np.ones(len(tokens), dtype=bool)
-    places = np.flatnonzero(np.isin(tokens, symbols))
-    distances = np.abs(np.arange(len(tokens))[:, None] - places).min(axis=1)
+    indices = np.flatnonzero(np.isin(tokens, symbols))
+    distances = np.abs(np.arange(len(tokens))[:, None] - indices).min(axis=1)
     kept = np.zeros(len(tokens), dtype=bool)
     kept[np.argsort(distances, kind="stable")[:room]] = True
     return tokens[kept], kept

@@ -1,4 +1,4 @@
-"""Items of a data folder, one JSON object a line; every bad line is reported with its place."""
+"""Items of a data folder, one JSON object a line; every bad line is reported with its number."""
 
 from __future__ import annotations
 
@@ -117,17 +117,17 @@ def read_items(path: str | Path, item_of: Callable[[dict[str, Any], int], _ItemT
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        place = f"line {number}"
+        location = f"line {number}"
         try:
             fields = fields_of(line)
             items.append(item_of(fields, number))
         except UnifiedError as problem:
-            entries.wrong(place, problem)
+            entries.wrong(location, problem)
             continue
-        entries.once(items[-1].id, place)
+        entries.once(items[-1].id, location)
         mixed = spellings.problem(fields.get("label"))
         if mixed is not None:
-            entries.wrong(place, mixed)
+            entries.wrong(location, mixed)
     entries.check()
     if not items:
         raise UnifiedError(f"{path}: holds no item")

@@ -65,7 +65,7 @@ def read_named_entities(fields: dict[str, Any], texts: Mapping[str, str]) -> Nam
 
 
 def _is_span(span: Any, length: int) -> bool:
-    if not isinstance(span, list) or len(span) != 2 or not all(type(place) is int for place in span):
+    if not isinstance(span, list) or len(span) != 2 or not all(type(bound) is int for bound in span):
         return False
     return 0 <= span[0] < span[1] <= length
 

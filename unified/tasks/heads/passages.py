@@ -11,7 +11,7 @@ from unified.tasks.heads.questions import Answer
 from unified.tasks.metrics.squad import normalize_answer
 
 #: Why nothing can be learnt from an answer.
-NO_PLACE = "the answer has no known place in the passage"
+UNKNOWN_SPAN = "the answer has no known place in the passage"
 NO_TOKEN = "no token stands for the answer"
 INSIDE_TOKEN = "the answer begins or ends inside a token"
 
@@ -48,7 +48,7 @@ def align(context: str, offsets: np.ndarray, answer: Answer) -> tuple[int, int] 
     and white space do not count.
     """
     if answer.start is None:
-        return NO_PLACE
+        return UNKNOWN_SPAN
     misaligned = misalignment(context, answer.text, answer.start)
     if misaligned is not None:
         return misaligned

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unified.errors import UnifiedError
-from unified.inference.sequences import Codec, class_place, first_place, sequence
+from unified.inference.sequences import Codec, class_index, first_index, sequence
 from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.items import stated
 from unified.tasks.heads.named_entities import named_entities_of
@@ -75,18 +75,18 @@ def encode_questions(
     """Examples of two segments, the question and a window of its passage, for each window of each passage.
 
     CLS stands before them, or behind them with ``codec.cls_last``. "CLS" below is the symbol that is read as the class
-    of the whole sequence, see :func:`unified.inference.sequences.class_place`.
+    of the whole sequence, see :func:`unified.inference.sequences.class_index`.
 
     Args:
         labels: answers outside the passage, in the order of their numbers from 1.
         max_query: tokens of a question, at most; what is left is for the end of what was said before it.
         stride: see :func:`unified.tasks.heads.passages.windows`.
         passage_first: the first segment is the window of the passage, instead of the question.
-        whole: read all places, instead of those of the passage and CLS.
+        whole: read all tokens, instead of those of the passage and CLS.
 
     Returns:
-        Facts for each example: ``cls`` int64 (1,), its place among those read; where items have answers ``labels``
-        int64 (1, 2), first and last place of the answer, CLS where there is none in the window, or NOT_ASKED; and
+        Facts for each example: ``cls`` int64 (1,), its index among those read; where items have answers ``labels``
+        int64 (1, 2), first and last token of the answer, CLS where there is none in the window, or NOT_ASKED; and
         ``kinds`` int64 (1,), 0 for a span, i for the i-th label, or ELSEWHERE. Notes are :class:`Window`.
 
     Raises:
@@ -104,14 +104,14 @@ def encode_questions(
         cut += len(read.windows) > 1
         unread.append(read.lost)
         for (first, size), chosen in zip(read.windows, central(read.windows, len(read.passage)), strict=True):
-            places, passage_place, cls = _places(len(read.query), size, codec, passage_first, whole)
+            indices, passage_index, cls = _output_indices(len(read.query), size, codec, passage_first, whole)
             window = first, size, passage_first
-            examples.append(sequence(read.segments(*window), codec, places, read.marks(*window)))
+            examples.append(sequence(read.segments(*window), codec, indices, read.marks(*window)))
             owners.append(number)
-            notes.append(Window(passage_place, read.offsets[first : first + size], chosen))
+            notes.append(Window(passage_index, read.offsets[first : first + size], chosen))
             facts["cls"].append(np.array([cls]))
             if labelled:
-                target, here = _target(span, kind, first, size, passage_place, cls)
+                target, here = _target(span, kind, first, size, passage_index, cls)
                 facts["labels"].append(target)
                 facts["kinds"].append(np.array([here]))
     remarks = [*(_remarks(items, unusable, lost) if labelled else ())]
@@ -190,10 +190,12 @@ def _kind(item: QuestionItem, labels: tuple[str, ...]) -> int:
     return 1 + labels.index(item.label)
 
 
-def _places(query: int, size: int, codec: Codec, passage_first: bool, whole: bool) -> tuple[np.ndarray, int, int]:
-    """Places of a sequence that are read; among those the first of the passage's ``size`` tokens, and CLS."""
-    cls = class_place((size, query) if passage_first else (query, size), codec)
-    start = first_place(codec) + (0 if passage_first else query + 1)
+def _output_indices(
+    query: int, size: int, codec: Codec, passage_first: bool, whole: bool
+) -> tuple[np.ndarray, int, int]:
+    """Indices of a sequence's tokens that are read; among those the first of the passage's ``size`` tokens, and CLS."""
+    cls = class_index((size, query) if passage_first else (query, size), codec)
+    start = first_index(codec) + (0 if passage_first else query + 1)
     if whole:
         return np.arange(query + size + _SPECIAL), start, cls
     passage = start + np.arange(size)
@@ -201,15 +203,15 @@ def _places(query: int, size: int, codec: Codec, passage_first: bool, whole: boo
 
 
 def _target(
-    span: tuple[int, int] | None, kind: int, first: int, size: int, passage_place: int, cls: int
+    span: tuple[int, int] | None, kind: int, first: int, size: int, passage_index: int, cls: int
 ) -> tuple[np.ndarray, int]:
-    """Places (1, 2) of the answer in a window, and its kind there."""
+    """Indices (1, 2) of the answer in a window, and its kind there."""
     if kind:
         return np.array([[cls, cls]]), kind
     if span is None:
         return np.full((1, 2), NOT_ASKED), 0
     if first <= span[0] and span[1] < first + size:
-        return np.array([span]) - first + passage_place, 0
+        return np.array([span]) - first + passage_index, 0
     return np.array([[cls, cls]]), ELSEWHERE
 
 

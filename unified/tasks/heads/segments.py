@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unified.inference.sequences import Codec, first_place, sequence
+from unified.inference.sequences import Codec, first_index, sequence
 from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.items import stated
@@ -53,7 +53,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         mentions = _mentions(item) if labelled else None
         for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(sizes)], strict=True)):
             segment = np.concatenate([word[:room] for word in tokens[start:end]])
-            examples.append(sequence((segment,), codec, first_place(codec) + np.arange(len(segment))))
+            examples.append(sequence((segment,), codec, first_index(codec) + np.arange(len(segment))))
             owners.append(owner)
             notes.append(before["words"])
             for name, numbers in of_words.items():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unified.data.example import Example
-from unified.inference.sequences import Codec, first_place, sequence
+from unified.inference.sequences import Codec, first_index, sequence
 from unified.tasks.heads.items import TextItem
 from unified.tasks.heads.named_entities import named_entities_of
 from unified.tasks.heads.passages import token_marks
@@ -16,7 +16,7 @@ from unified.tasks.heads.passages import token_marks
 def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example], np.ndarray]:
     """An example for each item's text or pair of texts, and how many tokens each lost.
 
-    It is read at :func:`unified.inference.sequences.class_place`. The longer of two texts loses
+    It is read at :func:`unified.inference.sequences.class_index`. The longer of two texts loses
     tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
 
     Raises:
@@ -84,8 +84,8 @@ def encode_words(
             for count in parts:
                 last = first + count
                 begin, end = (first, last) if documents is None else _around(bounds, first, last, room)
-                places = bounds[first:last] - bounds[begin] + first_place(codec)
-                examples.append(sequence((np.concatenate(words[begin:end]),), codec, places))
+                indices = bounds[first:last] - bounds[begin] + first_index(codec)
+                examples.append(sequence((np.concatenate(words[begin:end]),), codec, indices))
                 owners.append(number)
                 first = last
     return examples, np.array(owners), divided, lost

@@ -196,9 +196,9 @@ class SpanAnswers(Understanding[QuestionItem]):
         example, count = segments(sizes), len(sizes)
         gold = firsts(sizes).unsqueeze(1) + labels.clamp(min=0)
         losses, right = torch.zeros(count, device=asked.device), asked
-        for logits, place in zip((scores.start, scores.end), gold.unbind(1), strict=True):
-            losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[place].float())
-            right = right & (logits[place] >= segment_maxima(logits, example, count))
+        for logits, right_index in zip((scores.start, scores.end), gold.unbind(1), strict=True):
+            losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[right_index].float())
+            right = right & (logits[right_index] >= segment_maxima(logits, example, count))
         if scores.kinds is not None:
             losses = losses + 0.5 * self._design.kind_losses(scores.kinds, reading["kinds"])
         total = losses[asked].sum()

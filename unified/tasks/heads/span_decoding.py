@@ -1,4 +1,4 @@
-"""From scores of places to answers: the best spans over all windows of a passage, and what outweighs them."""
+"""From scores of tokens to answers: the best spans over all windows of a passage, and what outweighs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Window:
     """A part of a passage that is read with the question.
 
     Attributes:
-        first: place of its first token, among those that are read.
+        first: index of its first token, among those that are read.
         offsets: int64 (n, 2), characters of the passage that each token stands for.
         central: bool (n,), whether a token has more context here than in other windows: answers begin only there.
     """
@@ -29,7 +29,7 @@ class Window:
     central: np.ndarray
 
     @property
-    def places(self) -> slice:
+    def passage(self) -> slice:
         """Of its tokens, among those that are read."""
         return slice(self.first, self.first + len(self.offsets))
 
@@ -69,9 +69,9 @@ def spans_by_sums(starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], long
     # A start in a wall is -inf, so the last starts need no ends of their own.
     table = start[: len(end) - longest + 1, None] + np.lib.stride_tricks.sliding_window_view(end, longest)
     best = _highest(table.ravel(), count)
-    places, lengths = np.divmod(best, longest)
-    windows = np.searchsorted(np.cumsum(sizes), places, side="right")
-    firsts = places - (np.cumsum(sizes) - sizes)[windows]
+    indices, lengths = np.divmod(best, longest)
+    windows = np.searchsorted(np.cumsum(sizes), indices, side="right")
+    firsts = indices - (np.cumsum(sizes) - sizes)[windows]
     return Spans(table.ravel()[best], windows, firsts, firsts + lengths)
 
 
@@ -81,7 +81,7 @@ def spans_of_beams(
     """Those of the spans that a head proposes for each of W windows that lie in the passage and begin where they may.
 
     Args:
-        starts: int64 (W, k), places among those that are read.
+        starts: int64 (W, k), indices among those that are read.
         ends: int64 (W, k, k).
         scores: float (W, k, k).
     """
@@ -175,7 +175,7 @@ def _answer(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _highest(values: np.ndarray, count: int) -> np.ndarray:
-    """Places of the ``count`` highest finite values, best first, of equal ones the first first."""
+    """Indices of the ``count`` highest finite values, best first, of equal ones the first first."""
     count = min(count, int(np.isfinite(values).sum()))
     if not count:
         return np.empty(0, dtype=np.int64)

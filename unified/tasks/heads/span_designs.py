@@ -32,8 +32,8 @@ class BatchScores:
         start, end: (N,); ``end`` is None where there are beams.
         kinds: (E, K), None where the head does not ask.
         beams: starts (E, k), ends (E, k, k) and scores (E, k, k), None where ends do not depend on starts.
-        firsts: int64 (E,), first place of each example.
-        cls: int64 (E,), CLS of each example in all N places.
+        firsts: int64 (E,), first state of each example.
+        cls: int64 (E,), CLS of each example in all N states.
     """
 
     start: np.ndarray
@@ -66,7 +66,7 @@ class Design(ABC):
         labels: answers outside the passage that training items have.
 
     Attributes:
-        reads_question: whether softmaxes are over all places, or over the passage and CLS alone.
+        reads_question: whether softmaxes are over all tokens, or over the passage and CLS alone.
         nothing: which of the labels says that there is no answer, None where none does.
     """
 
@@ -100,9 +100,9 @@ class Design(ABC):
         assert scores.end is not None  # as always where there are no beams
         starts, ends = [], []
         for first, window in zip(scores.firsts[examples].tolist(), windows, strict=True):
-            places = slice(first + window.first, first + window.first + len(window.offsets))
-            starts.append(np.where(window.central, scores.start[places], -np.inf))
-            ends.append(scores.end[places])
+            passage = slice(first + window.first, first + window.first + len(window.offsets))
+            starts.append(np.where(window.central, scores.start[passage], -np.inf))
+            ends.append(scores.end[passage])
         return spans_by_sums(starts, ends, longest, count)
 
     @abstractmethod

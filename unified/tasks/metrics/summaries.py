@@ -96,9 +96,9 @@ class _Rewriting:
         self._opened: set[str] = set()
 
     def words(self) -> list[str]:
-        place, joins = 0, False
-        while place < len(self._pieces):
-            piece, rest = self._pieces[place], self._pieces[place + 1 :]
+        number, joins = 0, False
+        while number < len(self._pieces):
+            piece, rest = self._pieces[number], self._pieces[number + 1 :]
             used = self._replaced(piece) or self._clitic(piece, rest) or self._quoted(piece)
             used = used or self._number(piece, rest) or self._stops(piece, rest)
             was_joining, joins = joins, False
@@ -110,7 +110,7 @@ class _Rewriting:
             elif not used:
                 self._words.append(piece)
                 used = 1
-            place += used
+            number += used
         return [word for word in self._words if word]  # of "n ' t" nothing is left before n't
 
     # Each rule returns how many pieces it took, none where it does not apply.

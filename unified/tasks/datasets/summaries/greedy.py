@@ -78,9 +78,9 @@ class _Search:
         """Bigrams across the borders of sentences that adding each one makes, less the one it parts, int64 (S, B)."""
         changes = np.zeros_like(self._bigrams)
         for number, text in enumerate(self._texts if self.taken else []):
-            place = bisect_left(self.taken, number)
-            before = self._texts[self.taken[place - 1]] if place else None
-            after = self._texts[self.taken[place]] if place < len(self.taken) else None
+            index = bisect_left(self.taken, number)
+            before = self._texts[self.taken[index - 1]] if index else None
+            after = self._texts[self.taken[index]] if index < len(self.taken) else None
             for left, right, change in ((before, text, 1), (text, after, 1), (before, after, -1)):
                 if left and right and (left[-1], right[0]) in self._bigram_columns:
                     changes[number, self._bigram_columns[left[-1], right[0]]] += change

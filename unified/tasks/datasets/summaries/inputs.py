@@ -86,7 +86,7 @@ class Inputs:
             assert self.form.lines is not None
             for number, source, target in chunk.pairs():
                 size = len(source) + len(target)
-                yield chunk.place(number, "source"), size, partial(self.form.lines, source, target)
+                yield chunk.location(number, "source"), size, partial(self.form.lines, source, target)
         else:
             assert self.form.file is not None
             for path in chunk:
@@ -101,7 +101,7 @@ class Inputs:
             for number, entry in enumerate(chunk.lines, chunk.first_line):
                 if entry.strip():
                     names[self.form.stem(entry) + self.form.suffix] = f"{self.chosen}, line {number}"
-        missing = [f"{place}: no file {name}" for name, place in names.items() if name not in found]
+        missing = [f"{location}: no file {name}" for name, location in names.items() if name not in found]
         if missing:
             raise UnifiedError(f"{first_few(missing)}; in {', '.join(self.paths)}")
         return [found[name] for name in names]

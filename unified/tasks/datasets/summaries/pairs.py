@@ -79,12 +79,12 @@ class PairConverter:
 
     def __call__(self, chunk: InputChunk) -> Converted:
         done = Converted()
-        for place, size, read in self.inputs.rows(chunk):
+        for location, size, read in self.inputs.rows(chunk):
             done.size += size
             try:
                 self._add(read(), done)
             except UnifiedError as error:
-                done.problems.append((place, error))
+                done.problems.append((location, error))
         return done
 
     def _add(self, pair: SummaryPair, done: Converted) -> None:
