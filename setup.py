@@ -25,6 +25,7 @@ REQUIRED = [
     "sacrebleu>=2",
     "rouge-score>=0.1.2",
     "scipy>=1.11",  # the best assignment of chains in CEAF; scikit-learn needs it too
+    "shtab>=1.7",  # `unified completion`
     "zstandard>=0.22",  # `unified prepare` reads .zst
 ]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from unified.cli import command_modules  # noqa: E402
+from unified.cli.parsing import command_modules  # noqa: E402
 
 TABLE = ["| option | default | meaning |", "|---|---|---|"]
 

@@ -15,7 +15,8 @@ from tests.recipes.test_recipes import RECIPES, load, run
 from tests.recipes.test_task_recipes import printed
 from tests.support.coreference_naive import random_item
 from unified.checkpoints.trained import Trained, write
-from unified.cli import _parser, main
+from unified.cli import main
+from unified.cli.parsing import make_parser
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import task_named
@@ -44,7 +45,7 @@ def baseline():
 @pytest.mark.parametrize("size", PUBLISHED)
 def test_settings_are_the_published_ones(size):
     words, *_ = printed(FOLDER / "finetune.sh", size, "data", "model", "out", "--seed", "7")
-    options = _parser("finetune").parse_args(words[1:])
+    options = make_parser("finetune").parse_args(words[1:])
     assert (options.task, options.data, options.init, options.output, options.seed) == (
         "conll2012", "data", "model", "out", 7
     )  # fmt: skip

@@ -151,7 +151,7 @@ def ablations(system: str, heading: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
 def test_commands_of_the_readme_parse(page):
-    from unified.cli import _parser
+    from unified.cli.parsing import make_parser
 
     found = commands(page)
     assert len(found) >= 3
@@ -164,9 +164,9 @@ def test_commands_of_the_readme_parse(page):
         elif script == "task_data.py":
             task_data.argument_parser().parse_args(words[2:])
         elif script == "prepare.sh":
-            _parser("prepare").parse_args(printed(words)[-1][1:])
+            make_parser("prepare").parse_args(printed(words)[-1][1:])
         elif script == "finetune.sh":
-            _parser("finetune").parse_args(printed(words)[0][1:])
+            make_parser("finetune").parse_args(printed(words)[0][1:])
         elif script == "submission.sh":
             assert len(words) == 4
         else:
@@ -226,15 +226,15 @@ def test_only_the_ablation_from_left_to_right_is_fine_tuned_so(built):
 
 
 def test_ablations_of_data_are_flags_that_parse():
-    from unified.cli import _parser
+    from unified.cli.parsing import make_parser
     from unified.corpus.cleaning import Cleaning
 
     words = next(words for words in commands(RECIPES / "anna" / "README.md") if words[1].endswith("/prepare.sh"))
-    original = _parser("prepare").parse_args(printed(words)[-1][1:])
+    original = make_parser("prepare").parse_args(printed(words)[-1][1:])
     changes = ablations("anna", "Data")
     assert len(changes) == 3
     for change in changes.values():
-        options = _parser("prepare").parse_args(printed([*words, *change])[-1][1:])
+        options = make_parser("prepare").parse_args(printed([*words, *change])[-1][1:])
         assert options != original and Cleaning.parse(options.clean)
 
 

@@ -22,7 +22,7 @@ from tests.recipes.test_recipes import RECIPES, load, run
 from tests.unit.tasks.test_choice import SWAG, race_passage
 from tests.unit.tasks.test_relation import SEMEVAL, numbered_semeval
 from unified.checkpoints.trained import Trained, write
-from unified.cli import _parser
+from unified.cli.parsing import make_parser
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
@@ -56,7 +56,7 @@ def test_scripts_finetune_every_task_that_they_name(script):
     assert names[0] == "debug" and len(names) > 1
     for name in names:
         (words,) = printed(script, name, "data", "model", "out", "--seed", "7")
-        options = _parser("finetune").parse_args(words[1:])
+        options = make_parser("finetune").parse_args(words[1:])
         tasks = [task_named(task) for task in GROUPS[options.task].members.values()] if options.task in GROUPS else []
         tasks = tasks or [task_named(options.task)]
         assert (options.data, options.init, options.output, options.seed) == ("data", "model", "out", 7)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.recipes.test_recipes import RECIPES, run
 from tests.support.asked import is_next
-from unified.cli import _parser
+from unified.cli.parsing import make_parser
 from unified.corpus.cleaning import Cleaning
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
@@ -87,4 +87,4 @@ def test_segments_are_cut_between_sentences(prepared):
 def test_systems_that_read_two_segments_prepare_sentences(system):
     """T5 reads running text, whatever its lines."""
     words = command(f"{system}/prepare.sh", "base", "data", "text.jsonl")
-    assert Cleaning.parse(_parser("prepare").parse_args(words[1:]).clean).divides_sentences
+    assert Cleaning.parse(make_parser("prepare").parse_args(words[1:]).clean).divides_sentences

@@ -13,7 +13,7 @@ from pathlib import Path
 import fairseq_plugins
 import unified
 from tests.support.fairseq_runs import options_of_fairseq
-from unified.cli import _parser, command_modules
+from unified.cli.parsing import command_modules, make_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
@@ -36,7 +36,7 @@ def flags_of(parser: argparse.ArgumentParser) -> set[str]:
 
 @cache
 def options_of_commands() -> dict[str, set[str]]:
-    return {f"unified {name}": flags_of(_parser(name)) for name in command_modules()} | options_of_fairseq()
+    return {f"unified {name}": flags_of(make_parser(name)) for name in command_modules()} | options_of_fairseq()
 
 
 @cache

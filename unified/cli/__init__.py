@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import os
-import pkgutil
 import sys
 
-from unified.cli import commands
+from unified.cli.parsing import make_parser
 from unified.errors import UnifiedError
 from unified.runtime.processes import guarded_children
 
@@ -18,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     name = arguments[0] if arguments else None
     try:
-        options = _parser(name).parse_args(arguments)
+        options = make_parser(name).parse_args(arguments)
         with guarded_children():
             return options.run(options) or 0
     except KeyboardInterrupt:
@@ -31,24 +28,3 @@ def main(arguments: list[str] | None = None) -> int:
         message = " ".join(str(error).split())
         print(f"unified {name}: error: {message}", file=sys.stderr)
         return 2
-
-
-def _parser(name: str | None) -> argparse.ArgumentParser:
-    """Parser of ``name`` alone, so that a command imports only what it needs; of all commands for any other name."""
-    parser = argparse.ArgumentParser(prog="unified", description="Pre-train and fine-tune unified language models.")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    modules = command_modules()
-    for command in [name] if name in modules else modules:
-        module = importlib.import_module(modules[command])
-        subparser = subparsers.add_parser(command, help=module.HELP, description=module.HELP)
-        module.add_arguments(subparser)
-        subparser.set_defaults(run=module.run)
-    return parser
-
-
-def command_modules() -> dict[str, str]:
-    """Subcommand -> module. A command is a module of :mod:`unified.cli.commands`, its underscores written as hyphens,
-    that has HELP, ``add_arguments(parser)`` and ``run(options)``, which returns an exit status or None. Packages are no
-    commands: they hold what a command needs."""
-    names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg)
-    return {name.replace("_", "-"): f"{commands.__name__}.{name}" for name in names}

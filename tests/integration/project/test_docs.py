@@ -14,7 +14,7 @@ import pytest
 
 from tests.support import fairseq_runs, named_options
 from unified import TaskModel, UnifiedLM
-from unified.cli import command_modules
+from unified.cli.parsing import command_modules
 from unified.data.vocabulary import Vocabulary
 from unified.model import PRESETS
 from unified.tasks.catalogue import task_named
@@ -163,9 +163,9 @@ def test_there_are_unified_commands_to_parse():
 
 @pytest.mark.parametrize("words", unified_commands(), ids=" ".join)
 def test_unified_commands_parse(words):
-    from unified.cli import _parser
+    from unified.cli.parsing import make_parser
 
-    _parser(words[0]).parse_args(words)
+    make_parser(words[0]).parse_args(words)
 
 
 def test_the_picture_of_the_masks_is_up_to_date(tmp_path):
