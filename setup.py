@@ -33,7 +33,7 @@ REQUIRED = [
 # declares torchaudio, which nothing here uses and which breaks the import of transformers in some combinations, and
 # pip cannot leave one requirement out. So its other requirements, and what compiling it takes, are listed here, and
 # it is installed by itself after them, with --no-deps --no-build-isolation (tools/install.py does both).
-FAIRSEQ = [
+TRAIN = [
     "bitarray",
     "cffi",
     "cython",
@@ -45,6 +45,16 @@ FAIRSEQ = [
     "tqdm",
     "setuptools",
     "wheel",
+]
+
+HUB = [  # data sets and checkpoints from Hugging Face: recipes, `hf download`
+    "datasets>=2.19",
+    "huggingface_hub>=0.24",
+]
+
+TRACK = [  # fairseq-train --tensorboard-logdir and --wandb-project
+    "tensorboard>=2.14",
+    "wandb>=0.16",
 ]
 
 CLEAN = ["py3langid>=0.4"]  # `unified prepare --clean language=en`; py3langid needs numpy>=2
@@ -81,6 +91,17 @@ TEST = [
     "transformers>=5",  # a published implementation that tests and benchmarks compare with
 ]
 
+# What users choose from, by reason; `all` has them all. `docs` and `test` are for work on the library itself.
+EXTRAS = {
+    "train": TRAIN,
+    "hub": HUB,
+    "track": TRACK,
+    "plot": PLOT,
+    "clean": CLEAN,
+    "spacy": SPACY,
+    "meteor": METEOR,
+}
+
 setup(
     name="unified-lm",  # `unified` on the package index is another project; the import name is unified
     version=version(),
@@ -94,15 +115,7 @@ setup(
     packages=find_packages(include=["unified", "unified.*", "fairseq_plugins", "fairseq_plugins.*"]),
     package_data={"unified": ["py.typed"], "unified.reports": ["templates/*"]},
     install_requires=REQUIRED,
-    extras_require={
-        "fairseq": FAIRSEQ,
-        "clean": CLEAN,
-        "spacy": SPACY,
-        "meteor": METEOR,
-        "plot": PLOT,
-        "docs": DOCS,
-        "test": TEST,
-    },
+    extras_require={**EXTRAS, "all": sorted(set().union(*EXTRAS.values())), "docs": DOCS, "test": TEST},
     entry_points={"console_scripts": ["unified = unified.cli:main"]},
     zip_safe=False,  # fairseq's --user-dir takes a folder
     classifiers=[

@@ -199,7 +199,7 @@ def install(folder):
         say("this will fail unless pip finds fairseq compiled: " + missing)
     pip(python, *BUILD_TOOLS)
     install_torch(python)
-    pip(python, "--no-build-isolation", "--editable", ".[fairseq,test]")
+    pip(python, "--no-build-isolation", "--editable", ".[train,test]")
     install_fairseq(python)
     install_files(python)
     check(python)

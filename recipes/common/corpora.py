@@ -4,7 +4,7 @@
     python recipes/common/corpora.py FOLDER c4 --documents 10000000
     python recipes/common/corpora.py FOLDER debug
 
-writes FOLDER/<corpus>.jsonl. The corpora come from Hugging Face (`pip install datasets`) and are read as they arrive;
+writes FOLDER/<corpus>.jsonl. The corpora come from Hugging Face (`pip install '.[hub]'`) and are read as they arrive;
 ``debug`` is made on the spot (debug_text.py). Text of your own needs none of this: `unified prepare` reads it as it is.
 
 | name | what | published systems |

@@ -37,7 +37,10 @@ def hub_rows(name: str, configuration: str | None, split: str, streaming: bool =
     try:
         from datasets import load_dataset
     except ImportError:
-        raise UnifiedError("downloading needs `pip install datasets`; or pass files of your own") from None
+        raise UnifiedError(
+            "downloading needs the library datasets; install it with: pip install '.[hub]' in the library's folder; "
+            "or pass files of your own"
+        ) from None
     return load_dataset(name, configuration, split=split, streaming=streaming)
 
 

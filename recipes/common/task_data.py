@@ -3,7 +3,7 @@
     python recipes/common/task_data.py FOLDER rte mnli xsum     # downloads into FOLDER/rte, FOLDER/mnli, FOLDER/xsum
     python recipes/common/task_data.py FOLDER debug             # small generated files for the debug sizes instead
 
-Summaries come from Hugging Face (`pip install datasets`). Not here: TACRED, which the LDC distributes (LDC2018T24:
+Summaries come from Hugging Face (`pip install '.[hub]'`). Not here: TACRED, which the LDC distributes (LDC2018T24:
 train.json, dev.json and test.json); SICK, MRQA, Reuters headlines, SciTLDR.
 """
 

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -46,6 +47,21 @@ def test_setup_reads_the_version_that_the_package_has():
         "runpy.run_path('setup.py')"
     )
     assert printed == f"unified-lm {unified.__version__}"
+
+
+def test_every_extra_that_a_page_or_message_names_exists():
+    program = "import runpy, setuptools; setuptools.setup = lambda **k: print(*k['extras_require'])"
+    extras = set(run(f"{program}; runpy.run_path('setup.py')").split())
+    assert {"train", "hub", "track", "plot", "clean", "spacy", "meteor", "docs", "all"} <= extras
+    folders = ("unified", "fairseq_plugins", "recipes", "tools", "docs", "tests", "benchmarks")
+    files = [path for folder in folders for path in (CHECKOUT / folder).rglob("*")]
+    named = {}
+    for path in [*files, *CHECKOUT.glob("*.md"), CHECKOUT / "Makefile"]:
+        if path.suffix in (".py", ".md", ".ipynb", ".sh", "") and path.is_file():
+            groups = re.findall(r"(?:unified-lm|[\"']\.)\[([a-z, ]+)\]", path.read_text(encoding="utf-8"))
+            named |= {path.name: {name for group in groups for name in re.split(r", ?", group)}} if groups else {}
+    unknown = {name: sorted(found - extras) for name, found in named.items() if found - extras}
+    assert unknown == {} and len(named) >= 8
 
 
 def test_the_citation_has_the_version_of_the_package():
