@@ -116,7 +116,7 @@ class Generation:
 
 
 #: Options of the file and of how it is translated.
-FILE_OPTIONS = ("size", "sentences", "batch", "longest", "written", "beam")
+FILE_OPTIONS = ("size", "sentences", "batch", "max_length", "written", "beam")
 
 
 def file_options(parser: argparse.ArgumentParser, sentences: int, batch: int) -> None:
@@ -124,7 +124,7 @@ def file_options(parser: argparse.ArgumentParser, sentences: int, batch: int) ->
     parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
     parser.add_argument("--sentences", type=int, default=sentences, help="of the file (%(default)s)")
     parser.add_argument("--batch", type=int, default=batch, help="sentences together (%(default)s)")
-    parser.add_argument("--longest", type=int, default=440, help="tokens of a source (%(default)s)")
+    parser.add_argument("--max-length", type=int, default=440, help="tokens of a source (%(default)s)")
     parser.add_argument("--written", type=int, default=32, help="tokens to write (%(default)s)")
     parser.add_argument("--beam", type=int, default=5, help="hypotheses kept (%(default)s)")
 
@@ -147,7 +147,7 @@ def main() -> None:
     arguments = parser.parse_args()
     set_up(arguments)
     with tempfile.TemporaryDirectory() as name:
-        write_pairs(Path(name) / "data", arguments.sentences, arguments.longest, arguments.written)
+        write_pairs(Path(name) / "data", arguments.sentences, arguments.max_length, arguments.written)
         calls = {kind: Generation(words_of(kind, Path(name), arguments)) for kind in (OURS, THEIRS)}
         times = take_turns(calls, arguments.rounds, warm=False)
     require_equal_work(calls)

@@ -30,7 +30,7 @@ def sequences(count: int, rng: np.random.Generator, arguments: argparse.Namespac
     """Of drawn lengths, each seeing all of itself."""
     mean, deviation = arguments.mean, arguments.deviation
     drawn = rng.lognormal(np.log(mean) - deviation**2 / 2, deviation, count)
-    lengths = drawn.astype(int).clip(8, arguments.longest)
+    lengths = drawn.astype(int).clip(8, arguments.max_length)
     return [example(masks.bidirectional(int(length)), rng) for length in lengths]
 
 
@@ -50,7 +50,9 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=96, help="of all batches together (%(default)s)")
     parser.add_argument("--batch", type=int, default=16, help="sequences of an update (%(default)s)")
     parser.add_argument("--row", type=int, default=512, help="most tokens of a packed row on a card (%(default)s)")
-    parser.add_argument("--longest", type=int, default=LONGEST, help="tokens that sequences are cut at (%(default)s)")
+    parser.add_argument(
+        "--max-length", type=int, default=LONGEST, help="tokens that sequences are cut at (%(default)s)"
+    )
     parser.add_argument("--mean", type=float, default=MEAN, help="of the lengths, before the cut (%(default)s)")
     parser.add_argument("--deviation", type=float, default=DEVIATION, help="of their logarithm (%(default)s)")
     parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
@@ -68,10 +70,10 @@ def main() -> None:
     padded = our_model(SIZES[arguments.size], 0.0, arguments.device, attention_backend="sdpa")
     device = arguments.device
     starts, row = range(0, len(drawn), size), packed_length(model.transformer, arguments.row, torch.device(device))
-    fixed = f"padded to {arguments.longest}"
+    fixed = f"padded to {arguments.max_length}"
     batches = {
         OURS: [batch_of(packed(drawn[i : i + size], row), None, device) for i in starts],
-        fixed: [batch_of(single(drawn[i : i + size]), arguments.longest, device) for i in starts],
+        fixed: [batch_of(single(drawn[i : i + size]), arguments.max_length, device) for i in starts],
     }
     if arguments.fixed_shapes:
         rows = packed(drawn, arguments.row)
@@ -86,7 +88,7 @@ def main() -> None:
     times = take_turns(calls, arguments.rounds)
     real = sum(len(one.tokens) for one in drawn)
     speeds = {name: round(real / statistics.median(some)) for name, some in times.items()}
-    wanted = {name: getattr(arguments, name) for name in ("size", "sequences", "batch", "row", "longest", "mean")}
+    wanted = {name: getattr(arguments, name) for name in ("size", "sequences", "batch", "row", "max_length", "mean")}
     for name in batches:
         if name != OURS:
             values = [theirs / own for theirs, own in zip(times[name], times[OURS], strict=True)]

@@ -37,20 +37,20 @@ def decode(words: list[object], processes: int) -> tuple[float, float, list[int]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     file_options(parser, sentences=256, batch=8)
-    parser.add_argument("--processes", type=int, default=2, help="beside one (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="beside one (%(default)s)")
     parser.add_argument("--bar", type=float, default=1.8, help="least ratio that is wanted (%(default)s)")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     arguments.threads = 1
     set_up(arguments)
     with tempfile.TemporaryDirectory() as name:
-        write_pairs(Path(name) / "data", arguments.sentences, arguments.longest, arguments.written)
+        write_pairs(Path(name) / "data", arguments.sentences, arguments.max_length, arguments.written)
         words = words_of(OURS, Path(name), arguments)
-        found = [(decode(words, 1), decode(words, arguments.processes)) for _ in range(arguments.rounds)]
+        found = [(decode(words, 1), decode(words, arguments.workers)) for _ in range(arguments.rounds)]
     if any(written != list(range(arguments.sentences)) for pair in found for *_, written in pair):
         raise SystemExit("processes: the sentences that were written are not those of the file")
     report(
-        f"decoding by {arguments.processes} processes / one",
+        f"decoding by {arguments.workers} processes / one",
         {one: getattr(arguments, one) for one in FILE_OPTIONS},
         [one[0] / several[0] for one, several in found],
         arguments.bar,

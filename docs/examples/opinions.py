@@ -3,7 +3,7 @@
 One file says how the official files are read, how a model is fine-tuned on them, and what others have reached. It may
 stand anywhere in Python's path:
 
-    unified finetune docs.examples.opinions:TASK --data FOLDER --init MODEL --output RUN
+    unified finetune docs.examples.opinions:TASK --data FOLDER --model MODEL --output RUN
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TASK = Task(
     name="opinions",
     head="classification(positive='good')",  # the head brings its loss, its predictions and its official scores
     read=partial(read_splits, _FILES, read_opinions),
-    training=Training(epochs=3, batch_size=16, learning_rate=2e-5, longest=128),
+    training=Training(epochs=3, batch_size=16, lr=2e-5, max_length=128),
     published={"test": {"a bag of words": {"accuracy": 71.5}}},  # tables show figures of others below one's own
     source="invented for this page",
     measure="accuracy",  # what chooses a checkpoint where that is asked for

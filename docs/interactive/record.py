@@ -262,7 +262,7 @@ def search(model: UnifiedModel, source: str) -> dict:
     tokens = torch.from_numpy(VOCABULARY.encode(words))
     tokens = torch.cat([tokens, torch.tensor([special.separator])])
     decoder = RecordingDecoder(model, special, SCHEMES["cloze"])
-    config = GenerationConfig(beam=BEAM, max_length=MAX_LENGTH, n_best=BEAM)
+    config = GenerationConfig(beam=BEAM, max_length=MAX_LENGTH, nbest=BEAM)
     (hypotheses,) = generate(decoder, tokens[None], config)
     rows = [{"tokens": [], "total": 0.0}]  # all rows begin alike, so the search starts from one of them
     steps, finished = [], []

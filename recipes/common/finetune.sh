@@ -4,8 +4,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/machine.sh"
 
 # The debug size: what its scripts put behind a paper's settings; a script may have its own.
 DEBUG_TRAINING=(--validations 1 --fairseq '--dropout 0 --attention-dropout 0 --log-format json --num-workers 0')
-DEBUG_TASK_OPTIONS=(--epochs 6 --batch-size 16 --longest 32 --learning-rate 2e-3 "${DEBUG_TRAINING[@]}")
-DEBUG_ANSWER_OPTIONS=(--epochs 20 --batch-size 16 --longest 64 --learning-rate 2e-3 "${DEBUG_TRAINING[@]}")
+DEBUG_TASK_OPTIONS=(--epochs 6 --batch-size 16 --max-length 32 --lr 2e-3 "${DEBUG_TRAINING[@]}")
+DEBUG_ANSWER_OPTIONS=(--epochs 20 --batch-size 16 --max-length 64 --lr 2e-3 "${DEBUG_TRAINING[@]}")
 
 # finetune_task DEBUG_TASK TASKS OPTIONS ARGUMENTS...: `unified finetune` of one of TASKS, or of DEBUG_TASK at its debug size.
 # ARGUMENTS are those of the script: debug|TASK DATA CHECKPOINT OUTPUT [options]. PREFIX stands before the tasks' names.
@@ -23,7 +23,7 @@ finetune_task() {
         set -- "${DEBUG_TASK_OPTIONS[@]}" "$@"
     fi
     # shellcheck disable=SC2086
-    run unified finetune "$PREFIX$task" --data "$data" --init "$checkpoint" --output "$output" $options \
+    run unified finetune "$PREFIX$task" --data "$data" --model "$checkpoint" --output "$output" $options \
         ${ROWS:+--micro-batch "$ROWS"} "$@"
 }
 

@@ -60,7 +60,7 @@ def peer_of(task: Understanding, model: Path, longest: int) -> PeerTask:
 
 def settings(arguments: argparse.Namespace, task: Task | WritingTask) -> Training:
     """The task's, with those that were given."""
-    names = ("epochs", "batch_size", "learning_rate", "longest")
+    names = ("epochs", "batch_size", "lr", "max_length")
     return with_changes(task.training, **{name: getattr(arguments, name) for name in names})
 
 
@@ -129,8 +129,8 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help="passes over the data (the task's)")
     parser.add_argument("--updates", type=int, help="in all, instead of those that the epochs take")
     parser.add_argument("--batch-size", type=int, help="of an update (the task's)")
-    parser.add_argument("--learning-rate", type=float, help="at its peak (the task's)")
-    parser.add_argument("--longest", type=int, help="tokens of a sequence (the task's)")
+    parser.add_argument("--lr", type=float, help="at its peak (the task's)")
+    parser.add_argument("--max-length", type=int, help="tokens of a sequence (the task's)")
     parser.add_argument("--seed", type=int, default=1, help="of the head's weights, dropout, order (%(default)s)")
     return parser.parse_args(words)
 
@@ -157,7 +157,7 @@ def main(words: list[str] | None = None) -> None:
     entry = parse_head(arguments.head or task.head)
     training = settings(arguments, task)
     items = entry.kind.read(arguments.data / "train.jsonl")
-    peer = peer_of(entry.task_of(items), arguments.model, training.longest)
+    peer = peer_of(entry.task_of(items), arguments.model, training.max_length)
     features = peer.features(items)
     updates = arguments.updates or training.epochs * math.ceil(len(features) / training.batch_size)
     arguments.output.mkdir(parents=True, exist_ok=True)

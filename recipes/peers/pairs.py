@@ -13,7 +13,7 @@ from unified.tasks.catalogue import task_named
 from unified.tasks.writing import WritingTask
 
 #: The papers' rates are for larger models; a small one takes the highest that BERT tries.
-RATE = ("--learning-rate", 5e-5)
+RATE = ("--lr", 5e-5)
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class Size:
 _SMALL = tuple(Pair(name.lower(), f"glue/{name}") for name in ("CoLA", "MRPC", "RTE"))
 _SQUAD1 = Pair("squad1.1", squad1)
 #: A model that has only read learns to write with a higher rate; published ones are for models that have written.
-_NEW = ("--learning-rate", 5e-4)
+_NEW = ("--lr", 5e-4)
 _WRITING = (
-    Pair("scitldr", "scitldr", (*_NEW, "--longest", 384)),
-    Pair("reuters", "reuters21578", (*_NEW, "--epochs", 3, "--longest", 192)),
-    Pair("squad_qg", squad1, (*_NEW, "--epochs", 3, "--longest", 192)),
+    Pair("scitldr", "scitldr", (*_NEW, "--max-length", 384)),
+    Pair("reuters", "reuters21578", (*_NEW, "--epochs", 3, "--max-length", 192)),
+    Pair("squad_qg", squad1, (*_NEW, "--epochs", 3, "--max-length", 192)),
 )
 
 SIZES: dict[str, Size] = {
     "debug": Size(
         (
-            Pair("classification", debug.make_items, ("--epochs", 1, "--learning-rate", 1e-3, "--longest", 16)),
-            Pair("texts", debug.make_texts, ("--epochs", 1, "--learning-rate", 1e-3, "--longest", 148)),
+            Pair("classification", debug.make_items, ("--epochs", 1, "--lr", 1e-3, "--max-length", 16)),
+            Pair("texts", debug.make_texts, ("--epochs", 1, "--lr", 1e-3, "--max-length", 148)),
         ),
         seeds=(1,),
         model=debug.make_model,
@@ -73,7 +73,7 @@ SIZES: dict[str, Size] = {
         (
             *_SMALL,
             Pair("sst2", first_sentences),
-            Pair("squad1.1", squad1, (*RATE, "--epochs", 1, "--longest", 192)),
+            Pair("squad1.1", squad1, (*RATE, "--epochs", 1, "--max-length", 192)),
         ),
         seeds=(1,),
     ),

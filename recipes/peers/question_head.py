@@ -98,7 +98,7 @@ class Questions(PeerTask):
     def _answer(self, item: QuestionItem, read: Sequence[tuple[Part, np.ndarray]]) -> dict[str, Any]:
         """The best spans of all parts; CLS counts where it scores lowest, as no part may have the answer then."""
         spans = [span for part, scores in read for span in self._spans(part, scores)]
-        spans = sorted(spans, key=lambda span: -span[0])[: self.task.n_best]
+        spans = sorted(spans, key=lambda span: -span[0])[: self.task.nbest]
         outside = {}
         if NOTHING in self.task.labels:
             nothing = min(float(scores[0].sum()) for _, scores in read)
@@ -107,7 +107,7 @@ class Questions(PeerTask):
 
     def _spans(self, part: Part, scores: np.ndarray) -> list[tuple[float, int, int]]:
         """Score and characters of the spans between one of the n best starts and one of the n best ends."""
-        starts, ends = (np.argsort(-own, kind="stable")[: self.task.n_best] for own in scores.T)
+        starts, ends = (np.argsort(-own, kind="stable")[: self.task.nbest] for own in scores.T)
         first, last = (grid.ravel() for grid in np.meshgrid(starts - part.first, ends - part.first, indexing="ij"))
         fits = (first >= 0) & (last < len(part.offsets)) & (first <= last) & (last - first < self.task.max_answer)
         first, last = first[fits], last[fits]

@@ -66,7 +66,7 @@ def train(
         UnifiedError: the snapshot is of a training with other settings.
     """
     device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(_groups(model, training.weight_decay), training.learning_rate)
+    optimizer = torch.optim.AdamW(_groups(model, training.weight_decay), training.lr)
     schedule = get_linear_schedule_with_warmup(optimizer, round(training.warmup * updates), updates)
     parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
     settings = {**asdict(training), "updates": updates, "seed": seed, "examples": len(inputs)}

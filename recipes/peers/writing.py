@@ -92,7 +92,7 @@ class EncoderDecoder:
                 **batch,
                 num_beams=task.decoding["beam"],
                 max_new_tokens=task.decoding["max_length"] + 1,
-                no_repeat_ngram_size=task.decoding.get("no_repeat_ngram", 0),
+                no_repeat_ngram_size=task.decoding.get("no_repeat_ngram_size", 0),
                 early_stopping=True,
                 do_sample=False,
             )

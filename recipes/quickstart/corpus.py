@@ -294,13 +294,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="English from the documentation of the installed packages")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="a folder that does not exist yet")
     parser.add_argument("--held-out", type=int, default=1000, metavar="N", help="pairs in valid and in test, at most")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
     options = parser.parse_args(arguments)
     if options.output.exists():
         raise SystemExit(f"{options.output} exists already; remove it, or choose another folder with --output")
     start = time.monotonic()
     passages: dict[str, list[Passage]] = {part: [] for part in PARTS}
-    for part, found in read_packages(find_packages(), options.processes):
+    for part, found in read_packages(find_packages(), options.workers):
         passages[part] += found
     files = build(passages, held_out=options.held_out)
     write(files, options.output)

@@ -1,6 +1,6 @@
 """The main job in one sitting: prepare, pre-train, fine-tune, generate, score. Every step is a plain command.
 
-    python recipes/quickstart/run.py [--folder quickstart] [--long]
+    python recipes/quickstart/run.py [--output quickstart] [--long]
 
 The commands are printed as they start, so that each can be repeated or changed by hand; what a finished step made is
 reused by a second call. Scores of the test part are computed once, at the end. With a GPU, or with --long, a larger
@@ -311,10 +311,10 @@ def mask_pictures() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=ROOT / "quickstart", help="where everything is written")
+    parser.add_argument("--output", type=Path, default=ROOT / "quickstart", help="where everything is written")
     parser.add_argument("--long", action="store_true", help="summarization too, which takes a GPU or most of a day")
     arguments = parser.parse_args()
-    start, run = time.time(), Run(arguments.folder.resolve())
+    start, run = time.time(), Run(arguments.output.resolve())
     corpus = run.folder / "corpus"
     run.run(Step("corpus", [sys.executable, HERE / "corpus.py", "--output", corpus], corpus))
     experiments = [RESTORE, SUMMARIZE] if arguments.long or torch.cuda.is_available() else [RESTORE]

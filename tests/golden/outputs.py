@@ -18,7 +18,7 @@ def texts(checkpoint: Path, folder: Path) -> dict[str, list[str]]:
     starts = SOURCES if folder.name == "pairs" else PROMPTS
     found = {
         "greedy": handle.generate(starts, max_length=16),
-        "beam of 4": handle.generate(starts, beam=4, max_length=16, no_repeat_ngram=3),
+        "beam of 4": handle.generate(starts, beam=4, max_length=16, no_repeat_ngram_size=3),
     }
     found["draws"] = handle.generate(starts, sampling=True, beam=1, top_k=10, seed=3, max_length=16)
     return found

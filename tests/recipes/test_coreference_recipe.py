@@ -46,14 +46,14 @@ def baseline():
 def test_settings_are_the_published_ones(size):
     words, *_ = printed(FOLDER / "finetune.sh", size, "data", "model", "out", "--seed", "7")
     options = make_parser("finetune").parse_args(words[1:])
-    assert (options.task, options.data, options.init, options.output, options.seed) == (
+    assert (options.task, options.data, options.model, options.output, options.seed) == (
         "conll2012", "data", "model", "out", 7
     )  # fmt: skip
     task = task_named("conll2012")
     task = task.as_in(options.system) if options.system else task
-    longest, segments, rate, head_rate = PUBLISHED[size]
+    longest, segments, rate, head_lr = PUBLISHED[size]
     training = task.training
-    assert (training.longest, training.learning_rate, training.head_rate) == (longest, rate, head_rate)
+    assert (training.max_length, training.lr, training.head_lr) == (longest, rate, head_lr)
     assert (training.epochs, training.batch_size, training.warmup, training.clip) == (20, 1, 0.1, 1.0)
     assert task.head == f"coreference(max_segments={segments})"
 
@@ -142,7 +142,7 @@ def test_the_baselines_chains_are_equal_heads(baseline, tmp_path, capsys):
     key = tmp_path / "key.conll"
     key.write_text(response_text(readable, [{"chains": item.chains} for item in readable]))
     response = tmp_path / "response.conll"
-    assert baseline.main([str(key), "--mentions", "gold", "--response", str(response)]) == 0
+    assert baseline.main([str(key), "--mentions", "gold", "--output", str(response)]) == 0
     scores = json.loads(capsys.readouterr().out)
     expected = [[list(map(tuple, chain)) for chain in baseline.same_head(item, "gold")["chains"]] for item in readable]
     assert scores == score_coreference([item.chains for item in readable], expected)

@@ -148,7 +148,7 @@ def test_parts_of_passages_and_the_answers_in_them(model):
     )
 
 
-def published_answer(item, parts, scores, n_best: int, longest: int) -> tuple[str, float]:
+def published_answer(item, parts, scores, nbest: int, longest: int) -> tuple[str, float]:
     """The loops of the example script: best text, and the difference of the null score and the best span's."""
     candidates, null = [], None
     for part, own in zip(parts, scores, strict=True):
@@ -157,8 +157,8 @@ def published_answer(item, parts, scores, n_best: int, longest: int) -> tuple[st
         start_scores, end_scores = own[:, 0].tolist(), own[:, 1].tolist()
         score = start_scores[0] + end_scores[0]
         null = score if null is None or score < null else null
-        for start in sorted(range(len(own)), key=lambda i: -start_scores[i])[:n_best]:
-            for end in sorted(range(len(own)), key=lambda i: -end_scores[i])[:n_best]:
+        for start in sorted(range(len(own)), key=lambda i: -start_scores[i])[:nbest]:
+            for end in sorted(range(len(own)), key=lambda i: -end_scores[i])[:nbest]:
                 if offsets[start] is None or offsets[end] is None or end < start or end - start + 1 > longest:
                     continue
                 text = item.context[offsets[start][0] : offsets[end][1]]
@@ -173,7 +173,7 @@ def published_answer(item, parts, scores, n_best: int, longest: int) -> tuple[st
 def test_answers_are_those_of_the_published_loops(model, labels):
     rng = np.random.default_rng(6)
     items = questions(60, rng)
-    peer = Questions(SpanAnswers(labels, stride=8, n_best=5, max_answer=4), model, 32)
+    peer = Questions(SpanAnswers(labels, stride=8, nbest=5, max_answer=4), model, 32)
     features = peer.features([item for item in items])
     scores = [torch.from_numpy(rng.normal(size=(32, 2)).astype(np.float32)) for _ in range(len(features))]
     for own in scores:

@@ -67,7 +67,7 @@ def test_the_encoder_decoder_reads_and_writes(tmp_path):
     """Against what transformers makes of one item at a time."""
     written, model = load(PEERS / "writing.py"), tmp_path / "model"
     debug.make_model(model, (*debug.WORDS, "a", "##bc", "##b"))
-    training = WritingTraining(longest=30, max_source=12, max_target=6)
+    training = WritingTraining(max_length=30, max_source=12, max_target=6)
     peer = written.EncoderDecoder(model, training)
     items = [
         WritingItem("1", ("w1 w2", "abc w3"), "w1 w2"),

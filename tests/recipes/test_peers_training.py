@@ -71,7 +71,7 @@ def test_every_head_is_trained_predicts_and_is_scored(peers, model, tmp_path, he
     setting = SETTINGS.get(head, head)
     peers.main([
         head, "--head", setting, "--data", str(data), "--model", str(model), "--output", str(output), "--updates", "2",
-        "--batch-size", "4", "--longest", "32", "--seed", "3",
+        "--batch-size", "4", "--max-length", "32", "--seed", "3",
     ])  # fmt: skip
     printed = capsys.readouterr().out
     result = read_results([output])[0]
@@ -94,7 +94,7 @@ def test_as_many_updates_as_ours(model, peers, tmp_path):
     data = data_folder(tmp_path / "data", "classification", np.random.default_rng(1))
     items = Classification.read(data / "train.jsonl")
     task, start = task_named("classification"), Start.of(tmp_path / "start")
-    planned = job_of(task, Training(batch_size=4, longest=16), start, tmp_path).updates({"train": items}, 4)
+    planned = job_of(task, Training(batch_size=4, max_length=16), start, tmp_path).updates({"train": items}, 4)
     words = ["--data", str(data), "--model", str(model), "--output", str(tmp_path / "run")]
     peers.main(["classification", *words, "--batch-size", "4"])
     assert read_results([tmp_path / "run"])[0]["updates"] == planned == 18
@@ -151,7 +151,7 @@ def test_ours_takes_the_same_steps(model, tmp_path):
     state = {name.removeprefix("core."): value for name, value in saved.items() if name != "dictionary_version"}
     load_parameters(ours, with_pooler(state, ours), parts_of_tasks(ours), ("heads.token.", "heads.next_sentence."))
     ours.heads["classification"].output.load_state_dict(theirs.classifier.state_dict())
-    training = Training(batch_size=8, learning_rate=1e-3, weight_decay=0.0)
+    training = Training(batch_size=8, lr=1e-3, weight_decay=0.0)
     encoded = task.encode(items, Codec(start.tokenizer, start.vocabulary, 24))
     optimizer = OnePassAdamW(ours.parameters(), lr=1e-3, eps=1e-8, weight_decay=0.0, fused=True)
     losses = []
@@ -183,7 +183,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(model, tmp_path, monke
     monkeypatch.setattr("training_loop.KEPT", 0.0)
     items = texts(30, np.random.default_rng(12))
     peer = Texts(Classification.of(items), model, 32)
-    features, training = peer.features(items), Training(batch_size=8, learning_rate=1e-3)
+    features, training = peer.features(items), Training(batch_size=8, lr=1e-3)
     models, calls = [], []
     for stop in (99, 5):
         torch.manual_seed(4)
@@ -217,7 +217,7 @@ def test_biases_and_norms_do_not_decay(model, tmp_path):
     for parameter in built.parameters():
         nn.init.constant_(parameter, 0.5)
         parameter.register_hook(torch.zeros_like)
-    training = Training(batch_size=8, learning_rate=1e-2, weight_decay=0.5, warmup=0.5)
+    training = Training(batch_size=8, lr=1e-2, weight_decay=0.5, warmup=0.5)
     train(built, peer.features(items).inputs, peer.collate, training, 4, 1, tmp_path / "state.pt")
     factor = math.prod(1 - 0.5 * 1e-2 * rate for rate in (0, 0.5, 1, 0.5))
     for name, parameter in built.named_parameters():

@@ -37,13 +37,13 @@ def test_settings_are_the_published_ones(system, version):
     printed = run("bash", script(system), version, "DATA", "MODEL", "OUT", "--select", "best", PRINT="1").stdout
     first, *rest = printed.splitlines()
     own = ["--system", system] if system in ("spanbert", "unilm", "xlnet") else []
-    assert first.split() == ["unified", "finetune", f"squad{version}", "--data", "DATA", "--init", "MODEL", "--output",
+    assert first.split() == ["unified", "finetune", f"squad{version}", "--data", "DATA", "--model", "MODEL", "--output",
                              "OUT", *own, "--select", "best"]  # fmt: skip
     assert all(line.startswith("unified score squad DATA/dev-v") for line in rest)
     assert len(rest) == (1 if version == "1.1" else 2)
     entry = TASKS[f"squad{version}"].as_in(system) if own else TASKS[f"squad{version}"]
     training = entry.training
-    found = training.epochs, training.batch_size, training.learning_rate, training.longest
+    found = training.epochs, training.batch_size, training.lr, training.max_length
     assert found == SETTINGS[system, version]
     design = system if system in ("unilm", "xlnet") else "bert"
     assert (f"design={design!r}" in entry.head) == (design != "bert")
@@ -52,7 +52,7 @@ def test_settings_are_the_published_ones(system, version):
 def test_answers_are_read_as_published():
     """Devlin et al. 2019, in the settings of their script."""
     task = SpanAnswers()
-    assert (task.design, task.max_query, task.stride, task.max_answer, task.n_best) == ("bert", 64, 128, 30, 20)
+    assert (task.design, task.max_query, task.stride, task.max_answer, task.nbest) == ("bert", 64, 128, 30, 20)
 
 
 @pytest.mark.parametrize("system", ["bert", "unilm", "xlnet"])

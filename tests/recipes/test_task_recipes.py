@@ -59,7 +59,7 @@ def test_scripts_finetune_every_task_that_they_name(script):
         options = make_parser("finetune").parse_args(words[1:])
         tasks = [task_named(task) for task in GROUPS[options.task].members.values()] if options.task in GROUPS else []
         tasks = tasks or [task_named(options.task)]
-        assert (options.data, options.init, options.output, options.seed) == ("data", "model", "out", 7)
+        assert (options.data, options.model, options.output, options.seed) == ("data", "model", "out", 7)
         if options.system:
             assert options.system == script.parts[-3] and all(options.system in task.systems for task in tasks)
         assert (name == "debug") == (options.epochs is not None)
@@ -147,7 +147,7 @@ def test_relations_at_debug_size(debug, tmp_path):
 
 
 #: Of extractive answers at debug size, behind the published settings.
-ANSWERING = ("--batch-size", 16, "--longest", 64, "--learning-rate", 4e-3, "--fairseq",
+ANSWERING = ("--batch-size", 16, "--max-length", 64, "--lr", 4e-3, "--fairseq",
              "--dropout 0 --attention-dropout 0 --log-format json --num-workers 0")  # fmt: skip
 
 

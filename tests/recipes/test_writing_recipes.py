@@ -61,13 +61,14 @@ def test_summaries(debug):
     assert "target_cloze_extractive_loss" in said
     result = json.loads((output / "results.json").read_text())
     assert (
-        result["scores"]["valid"]["sentences"] == 10 and "cnndm|longest:70" in result["scores"]["valid"]["post_process"]
+        result["scores"]["valid"]["sentences"] == 10
+        and "cnndm|max_words:70" in result["scores"]["valid"]["post_process"]
     )
     assert len(lines(output / "predictions.valid.jsonl")) == 10
     tune = ("bash", UNILM / "summaries" / "tune.sh", output)
     printed = run(*tune, "--max-length", 8).stdout
     assert "50 hypotheses of 10 sentences; 11 settings tried" in printed
-    decoded = output / "n_best.valid.txt"
+    decoded = output / "nbest.valid.txt"
     before = decoded.stat().st_mtime_ns
     assert run(*tune).stdout == printed[printed.index("50 hypotheses") :] and decoded.stat().st_mtime_ns == before
 

@@ -27,37 +27,39 @@ class GenerationConfig:
         UnifiedError: a value is out of range, or two fields contradict each other; the message says what arrived.
     """
 
-    beam: int = _option(5, "hypotheses kept per sentence; with sampling, how many are drawn")
+    beam: int = _option(5, "hypotheses kept per sentence; with sampling, the number drawn")
     max_length: int = _option(128, "most tokens to write, the end symbol not counted")
     min_length: int = _option(1, "fewest tokens to write, the end symbol not counted")
-    n_best: int = _option(1, "hypotheses to return per sentence, best first")
+    nbest: int = _option(1, "hypotheses to return per sentence, best first")
     length_penalty: str = _option(
-        "fairseq", "'fairseq': score / length^exponent, or 'unilm': score / ((5 + length) / 6)^exponent"
+        "fairseq", "'fairseq': score / length^lenpen, or 'unilm': score / ((5 + length) / 6)^lenpen"
     )
-    length_exponent: float = _option(1.0, "exponent of the length penalty; 0 compares plain sums")
-    no_repeat_ngram: int = _option(0, "write no n-gram of this size twice, those of a prompt counted too; 0 allows all")
-    no_repeat_ignore: frozenset[int] = _option(frozenset(), "token ids that n-gram blocking leaves alone")
+    lenpen: float = _option(1.0, "exponent of the length penalty; 0 compares plain sums")
+    no_repeat_ngram_size: int = _option(
+        0, "write no n-gram of this size twice, those of a prompt counted too; 0 allows all"
+    )
+    no_repeat_ngram_ignore: frozenset[int] = _option(frozenset(), "token ids that n-gram blocking leaves alone")
     sampling: bool = _option(False, "draw tokens instead of searching for the best")
     top_k: int = _option(0, "draw from the k most probable tokens; 0: from all")
     top_p: float = _option(1.0, "draw from the most probable tokens that together have this probability")
-    temperature: float = _option(1.0, "logits are divided by it; below 1 sharper, above 1 flatter")
-    seed: int = _option(0, "of the draws; what a sentence draws depends on (seed, its index) alone")
+    temperature: float = _option(1.0, "divisor of the logits; below 1 the distribution is sharper, above 1 flatter")
+    seed: int = _option(0, "seed of sampling; what is drawn for a sentence depends on (seed, its index) alone")
 
     def __post_init__(self) -> None:
-        for name in ("length_exponent", "top_p", "temperature"):
+        for name in ("lenpen", "top_p", "temperature"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
                 raise UnifiedError(f"{name} must be a number, got {value!r}")
         if not isinstance(self.sampling, bool):
             raise UnifiedError(f"sampling must be True or False, got {self.sampling!r}")
-        for name, least in (("beam", 1), ("max_length", 1), ("n_best", 1)):
+        for name, least in (("beam", 1), ("max_length", 1), ("nbest", 1)):
             self._require_integer(name, least)
-        for name in ("min_length", "no_repeat_ngram", "top_k", "seed"):
+        for name in ("min_length", "no_repeat_ngram_size", "top_k", "seed"):
             self._require_integer(name, 0)
         if self.min_length > self.max_length:
             raise UnifiedError(f"min_length {self.min_length} exceeds max_length {self.max_length}")
-        if self.n_best > self.beam:
-            raise UnifiedError(f"n_best {self.n_best} exceeds beam {self.beam}; there are no more hypotheses than that")
+        if self.nbest > self.beam:
+            raise UnifiedError(f"nbest {self.nbest} exceeds beam {self.beam}; there are no more hypotheses than that")
         if self.length_penalty not in PENALTIES:
             raise UnifiedError(f"length_penalty must be one of {sorted(PENALTIES)}, got {self.length_penalty!r}")
         if not self.temperature > 0:
@@ -66,7 +68,7 @@ class GenerationConfig:
             raise UnifiedError(f"top_p must be in (0, 1], got {self.top_p}")
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} need sampling=True")
-        object.__setattr__(self, "no_repeat_ignore", frozenset(self.no_repeat_ignore))
+        object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(self.no_repeat_ngram_ignore))
 
     def _require_integer(self, name: str, least: int) -> None:
         value = getattr(self, name)
@@ -75,7 +77,7 @@ class GenerationConfig:
 
     @classmethod
     def of_options(cls, vocabulary: Vocabulary, **options: Any) -> GenerationConfig:
-        """The same from keywords of a user, where ``no_repeat_ignore`` may hold symbols instead of ids.
+        """The same from keywords of a user, where ``no_repeat_ngram_ignore`` may hold symbols instead of ids.
 
         Raises:
             UnifiedError: an option or a symbol is unknown, or a value is out of range.
@@ -83,11 +85,11 @@ class GenerationConfig:
         known = [field.name for field in fields(cls)]
         for name in options.keys() - set(known):
             raise UnifiedError(f"unknown option {name!r}; generation knows {', '.join(known)}")
-        ignored = options.get("no_repeat_ignore", ())
+        ignored = options.get("no_repeat_ngram_ignore", ())
         if isinstance(ignored, str) or not isinstance(ignored, Iterable):
-            raise UnifiedError(f"no_repeat_ignore must be a list of symbols or ids, got {ignored!r}")
+            raise UnifiedError(f"no_repeat_ngram_ignore must be a list of symbols or ids, got {ignored!r}")
         for symbol in ignored:
             if isinstance(symbol, str) and symbol not in vocabulary.symbols:
-                raise UnifiedError(f"no_repeat_ignore: {symbol!r} is not a symbol of the dictionary")
+                raise UnifiedError(f"no_repeat_ngram_ignore: {symbol!r} is not a symbol of the dictionary")
         ids = frozenset(vocabulary.index(symbol) if isinstance(symbol, str) else symbol for symbol in ignored)
-        return cls(**{**options, "no_repeat_ignore": ids})
+        return cls(**{**options, "no_repeat_ngram_ignore": ids})

@@ -49,7 +49,7 @@ def generate(
     prefix: torch.Tensor | None = None,
     indices: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Write a text for each source: ``n_best`` hypotheses, best first (fewer where no more exist).
+    """Write a text for each source: ``nbest`` hypotheses, best first (fewer where no more exist).
 
     Args:
         source_tokens: int64 (N, S), see :meth:`CachedDecoder.encode`.
@@ -83,7 +83,11 @@ class _Search:
         # No text holds these; fairseq bans the padding alone, and the others are never labels in training.
         special = decoder.special
         self.never = torch.tensor([special.begin, special.pad, special.mask], device=self.device)
-        self.blocker = NgramBlocker(config.no_repeat_ngram, config.no_repeat_ignore) if config.no_repeat_ngram else None
+        self.blocker = (
+            NgramBlocker(config.no_repeat_ngram_size, config.no_repeat_ngram_ignore)
+            if config.no_repeat_ngram_size
+            else None
+        )
         self.prefix = None if prefix is None else self._checked_prefix(prefix, count)
         self.uniforms = None
         if config.sampling:
@@ -114,7 +118,7 @@ class _Search:
             last = self.tokens[:, -1]
         if not all(self.finished):
             raise UnifiedError("the model's scores are not numbers; its parameters seem to be damaged")
-        return [sorted(some, key=lambda h: -h.score)[: self.config.n_best] for some in self.finished]
+        return [sorted(some, key=lambda h: -h.score)[: self.config.nbest] for some in self.finished]
 
     # What may come next
 
@@ -205,7 +209,7 @@ class _Search:
         tokens = self.tokens[row].cpu()
         log_probs = torch.cat([self.log_probs[row], gained[sentence, candidate].unsqueeze(1)], dim=1).cpu()
         counted = log_probs[:, :-1] if cut and self.decoder.scheme.prompt else log_probs
-        penalty = PENALTIES[self.config.length_penalty](counted.size(1), self.config.length_exponent)
+        penalty = PENALTIES[self.config.length_penalty](counted.size(1), self.config.lenpen)
         scores = (counted.double().sum(1) / penalty).tolist()
         for i, where in enumerate(sentence.tolist()):
             hypotheses = self.finished[self.sentences[where]]

@@ -218,13 +218,13 @@ class UnifiedLM(TrainedModel):
                 fine-tuning on pairs, True after pre-training alone).
             max_source: first tokens of each text that are read; 0: all. Default: of sources as many as in fine-tuning,
                 or as the positions leave beside ``max_length``; of prompts all.
-            options: fields of :class:`GenerationConfig`; ``no_repeat_ignore`` may hold symbols instead of ids.
+            options: fields of :class:`GenerationConfig`; ``no_repeat_ngram_ignore`` may hold symbols instead of ids.
                 ``max_length`` is by default the length of the longest target of fine-tuning. For prompts, and for
                 models that have learned no pairs, it is 128, or less where the longest text leaves fewer positions;
                 sources leave at least a quarter of them.
 
         Returns:
-            One text per input; with ``n_best`` above 1 a list of them per input, best first.
+            One text per input; with ``nbest`` above 1 a list of them per input, best first.
 
         Raises:
             UnifiedError: an option is unknown or out of range, the model does not write, or a text does not fit into
@@ -243,7 +243,7 @@ class UnifiedLM(TrainedModel):
         written = [
             [self.decode(start + h.tokens.tolist()) for h in some] for start, some in zip(given, found, strict=True)
         ]
-        return written if config.n_best > 1 else [some[0] for some in written]
+        return written if config.nbest > 1 else [some[0] for some in written]
 
     def hypotheses(
         self,
@@ -262,7 +262,7 @@ class UnifiedLM(TrainedModel):
             max_source: as for :meth:`generate`.
 
         Returns:
-            ``n_best`` hypotheses of each source, best first, with their scores.
+            ``nbest`` hypotheses of each source, best first, with their scores.
 
         Raises:
             UnifiedError: a source with ``max_length`` generated tokens exceeds the position table.

@@ -82,7 +82,7 @@ def _prefixes(folder: Path, subset: str, source: str | None, target: str | None)
         known = ", ".join(f"{first}-{second}" for first, second in found) or "none"
         raise UnifiedError(
             f"{folder}: needs one source/target pair in split {subset!r}, found {known}; "
-            "see --subset, --source-lang and --target-lang, or give a text file with --input"
+            "see --gen-subset, --source-lang and --target-lang, or give a text file with --input"
         )
     (first, second), base = wanted[0], found[wanted[0]]
     return Path(f"{base}.{first}"), Path(f"{base}.{second}")

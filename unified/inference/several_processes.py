@@ -87,12 +87,12 @@ class ChunkWriter:
     @property
     def claim(self) -> Claim:
         """All that decides what a chunk holds."""
-        config = {**asdict(self.config), "no_repeat_ignore": sorted(self.config.no_repeat_ignore)}
+        config = {**asdict(self.config), "no_repeat_ngram_ignore": sorted(self.config.no_repeat_ngram_ignore)}
         config |= {"prompt": self.prompt, "max_source": self.max_source, "chunk": self.chunk}
         vocabulary = sorted(file for name in ("dict*.txt", *FILES) for file in self.data.glob(name))
         return Claim(
             {f"--{name.replace('_', '-')}": value for name, value in config.items()},
-            {"--path": hashes([self.checkpoint, *vocabulary]), "the sources": hashes(self.sentences.files)},
+            {"--model": hashes([self.checkpoint, *vocabulary]), "the sources": hashes(self.sentences.files)},
         )
 
 

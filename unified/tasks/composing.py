@@ -47,7 +47,7 @@ def ask(
             the model has learned no pairs.
 
     Returns:
-        The question; with ``n_best`` above 1 a list of them, best first.
+        The question; with ``nbest`` above 1 a list of them, best first.
 
     Raises:
         UnifiedError: the answer does not stand there or is too long, or the model does not write.
@@ -73,10 +73,10 @@ def summarize(
         options: as for :meth:`.UnifiedLM.generate`; by default ``beam`` is 5 and no trigram is written twice.
 
     Returns:
-        One summary for each text; with ``n_best`` above 1 a list of them for each, best first.
+        One summary for each text; with ``nbest`` above 1 a list of them for each, best first.
 
     Raises:
         UnifiedError: as :meth:`.UnifiedLM.generate`.
     """
-    options = {"beam": 5, "no_repeat_ngram": 3} | options
+    options = {"beam": 5, "no_repeat_ngram_size": 3} | options
     return model.generate(texts, prompt=False, max_source=max_source, **options)

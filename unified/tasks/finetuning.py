@@ -241,12 +241,12 @@ class Job(ABC):
             "--arch": "unified_lm",
             **_shape(self.config),
             "--finetune-from-model": self.start.checkpoint,
-            "--tokens-per-sample": self.training.longest,
+            "--tokens-per-sample": self.training.max_length,
             "--batch-size": at_once,
             "--update-freq": micro_batches,
             "--weight-decay": self.training.weight_decay,
             "--clip-norm": self.training.clip,
-            "--lr": self.training.learning_rate,
+            "--lr": self.training.lr,
             "--lr-scheduler": "polynomial_decay",
             "--warmup-updates": round(self.training.warmup * total),
             "--total-num-update": total,
@@ -292,8 +292,8 @@ class Job(ABC):
 
 def _optimizer(training: Training) -> list[str]:
     own = list(_OPTIMIZERS[training.optimizer])
-    if training.head_rate is not None:
-        own += ["--head-lr", str(training.head_rate)]
+    if training.head_lr is not None:
+        own += ["--head-lr", str(training.head_lr)]
     if training.head_weight_decay is not None:
         own += ["--head-weight-decay", str(training.head_weight_decay)]
     if training.layer_decay != 1:

@@ -14,11 +14,11 @@ from unified.notation import nearest
 
 #: Settings that a grid may vary, as :class:`unified.tasks.settings.Training` has them, and the type of each.
 VARIED: Mapping[str, Callable[[str], float]] = {
-    "learning_rate": float,
+    "lr": float,
     "batch_size": int,
     "epochs": int,
-    "longest": int,
-    "head_rate": float,
+    "max_length": int,
+    "head_lr": float,
     "layer_decay": float,
 }
 
@@ -47,9 +47,7 @@ class Grid:
 
 
 #: What SpanBERT's authors chose among for all tasks but coreference.
-SPANBERT_GRID = Grid(
-    {"learning_rate": (5e-6, 1e-5, 2e-5, 3e-5, 5e-5), "batch_size": (16, 32)}, "Joshi et al. 2020, appendix B"
-)
+SPANBERT_GRID = Grid({"lr": (5e-6, 1e-5, 2e-5, 3e-5, 5e-5), "batch_size": (16, 32)}, "Joshi et al. 2020, appendix B")
 
 
 @dataclass
@@ -118,7 +116,7 @@ def choose(grid: Sequence[Tried]) -> Choice:
 
 
 def parse_grid(words: Sequence[str]) -> Grid:
-    """A grid as ``--grid learning-rate=1e-5,2e-5 batch-size=16,32`` names it.
+    """A grid as ``--grid lr=1e-5,2e-5 batch-size=16,32`` names it.
 
     Raises:
         UnifiedError: a word names no setting, one that another word names, or values that are none.
@@ -130,7 +128,7 @@ def parse_grid(words: Sequence[str]) -> Grid:
         if name not in VARIED or not equals:
             known = [known.replace("_", "-") for known in VARIED]
             raise UnifiedError(
-                f"--grid {word}: expected a setting and its values, such as learning-rate=1e-5,2e-5"
+                f"--grid {word}: expected a setting and its values, such as lr=1e-5,2e-5"
                 f"{nearest(option, known)}; settings are {', '.join(known)}"
             )
         if name in values:

@@ -61,9 +61,9 @@ class HeadsJob(Job):
     task: Task | SeveralTasks
 
     def __post_init__(self) -> None:
-        longest, room = self.training.longest, self.start.config.position_limit
-        if longest > room:
-            raise UnifiedError(f"--longest {longest}: the model has {room} positions; give it shorter sequences")
+        max_length, room = self.training.max_length, self.start.config.position_limit
+        if max_length > room:
+            raise UnifiedError(f"--max-length {max_length}: the model has {room} positions; give it shorter sequences")
         if self.start.config.reads_entities:
             for entry in parse_heads(self.task.head):
                 require_markable(entry.kind)
@@ -74,7 +74,7 @@ class HeadsJob(Job):
 
     def _units(self, head: str, items: Sequence[Any], vocabulary: Vocabulary) -> int:
         """What ``batch_size`` counts."""
-        codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.longest)
+        codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.max_length)
         understanding = parse_head(head).task_of(items)
         return len(units_of(understanding.encode(items, codec).owners, understanding.together))
 
@@ -188,7 +188,7 @@ class WritingJob(Job):
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
         if self.training.source_room < 1:
             raise UnifiedError(
-                f"--longest {self.training.longest}: no source has room beside a target of "
+                f"--max-length {self.training.max_length}: no source has room beside a target of "
                 f"{self.training.max_target} tokens"
             )
         if self.task.separator is not None:
@@ -212,7 +212,7 @@ class WritingJob(Job):
         return replace(
             config,
             token_types=max(config.token_types, needed),
-            max_positions=max(config.max_positions, self.training.longest),
+            max_positions=max(config.max_positions, self.training.max_length),
         )
 
     def write(self, splits: Splits, annotator: Annotator | None = None) -> None:

@@ -24,7 +24,7 @@ _LEFT_OUT = frozenset(
         "run",
         "task",
         "data",
-        "init",
+        "model",
         "output",
         "run_name",
         "system",
@@ -80,7 +80,7 @@ def claim_of(options: Mapping[str, Any], job: Job, splits: Splits) -> Claim:
     files = {f"{name}.jsonl": items_text(items) for name, items in splits.items()}
     items = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in files.items()}
     start = contents([job.start.checkpoint], job.start.vocabulary, job.start.tokenizer)
-    return Claim(settings, {"--init": start, "--data": items})
+    return Claim(settings, {"--model": start, "--data": items})
 
 
 def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:

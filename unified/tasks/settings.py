@@ -23,13 +23,13 @@ class Training:
     Attributes:
         epochs: passes over the training items.
         batch_size: sequences, or items where their sequences belong together, of an update.
-        learning_rate: at its peak.
-        longest: tokens of a sequence.
+        lr: at its peak.
+        max_length: tokens of a sequence.
         warmup: share of the updates in which the rate rises.
         optimizer: "adam" or "adamax".
         weight_decay: of all parameters but biases and LayerNorms.
         clip: norm of a gradient, at most.
-        head_rate: learning rate of the head at its peak; None for that of all.
+        head_lr: learning rate of the head at its peak; None for that of all.
         head_weight_decay: of the head; None for that of all.
         layer_decay: a layer's rate as a share of that of the layer above.
         select: which checkpoint is scored: "last", or "best" on the development set by the task's own measure.
@@ -41,20 +41,20 @@ class Training:
 
     epochs: int = 3
     batch_size: int = 32
-    learning_rate: float = 3e-5
-    longest: int = 128
+    lr: float = 3e-5
+    max_length: int = 128
     warmup: float = 0.1
     optimizer: str = "adam"
     weight_decay: float = 0.01
     clip: float = 1.0
-    head_rate: float | None = None
+    head_lr: float | None = None
     head_weight_decay: float | None = None
     layer_decay: float = 1.0
     select: str = "last"
     validations: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "learning_rate", "longest", "head_rate", "validations"):
+        for name in ("epochs", "batch_size", "lr", "max_length", "head_lr", "validations"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")

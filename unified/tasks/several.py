@@ -17,7 +17,7 @@ from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
 #: [MT-DNN, sec. 4.2]; UniLM has them for each task of GLUE by itself.
-MT_DNN = Training(epochs=5, batch_size=32, learning_rate=5e-5, longest=512, optimizer="adamax", weight_decay=0.0)
+MT_DNN = Training(epochs=5, batch_size=32, lr=5e-5, max_length=512, optimizer="adamax", weight_decay=0.0)
 
 
 @dataclass(frozen=True)

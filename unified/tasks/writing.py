@@ -67,7 +67,7 @@ class WritingTraining(Training):
     @property
     def source_room(self) -> int:
         """Tokens of a source, which with its target and three special symbols has a row."""
-        return min(self.max_source, self.longest - self.max_target - 3)
+        return min(self.max_source, self.max_length - self.max_target - 3)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Writer:
         if handle.lengths.max_target:
             options["max_length"] = min(options["max_length"], handle.lengths.max_target)
         repeated = [symbol_pieces(handle.tokenizer, handle.vocabulary, mark) for mark in self.task.may_repeat]
-        options["no_repeat_ignore"] = [piece for pieces in repeated for piece in pieces]
+        options["no_repeat_ngram_ignore"] = [piece for pieces in repeated for piece in pieces]
         return GenerationConfig.of_options(handle.vocabulary, **options)
 
     def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="coreference by equal head words, scored")
     parser.add_argument("key", metavar="KEY", help="documents with chains, in the format of CoNLL-2012")
     parser.add_argument("--mentions", choices=("gold", "found"), default="found")
-    parser.add_argument("--response", type=Path, metavar="FILE", help="write the chains in the format of CoNLL-2012")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the chains in the format of CoNLL-2012")
     options = parser.parse_args(arguments)
     try:
         items = read_conll(options.key)
@@ -109,8 +109,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"baseline.py: error: {error}", file=sys.stderr)
         return 2
     predictions = [same_head(item, options.mentions) for item in items]
-    if options.response:
-        options.response.write_text(response_text(items, predictions), encoding="utf-8")
+    if options.output:
+        options.output.write_text(response_text(items, predictions), encoding="utf-8")
     print(json.dumps(Coreference().score(items, predictions), indent=1))
     return 0
 

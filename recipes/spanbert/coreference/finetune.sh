@@ -12,13 +12,13 @@ case $size in
 spanbert_base) ;;
 bert_base | bert_large | spanbert_large) set -- --system "$size" "$@" ;;
 debug)
-    set -- --epochs 3 --longest 32 --learning-rate 5e-3 --head-rate 1e-2 \
+    set -- --epochs 3 --max-length 32 --lr 5e-3 --head-lr 1e-2 \
         --head 'coreference(max_segments=2,hidden=64,features=8,dropout=0.0,max_width=2,spans_per_word=0.8)' \
         "${DEBUG_TRAINING[@]}" "$@"
     ;;
 *) usage "finetune.sh $sizes DATA CHECKPOINT OUTPUT [options of unified finetune], got '$size'" ;;
 esac
-run unified finetune conll2012 --data "$data" --init "$checkpoint" --output "$output" "$@"
+run unified finetune conll2012 --data "$data" --model "$checkpoint" --output "$output" "$@"
 
 # The official rules, on the file that is handed in; and the baseline.
 for key in "$data"/dev.conll* "$data"/dev.english.v4_gold_conll*; do

@@ -44,16 +44,16 @@ SMALL = Size(
     spans=800,
     scored=600,
     baselines=("few", "many"),
-    spans_training=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
-    asking=("--epochs", 2, "--batch-size", 8, "--longest", 115, "--learning-rate", 4e-4),  # sources of 64 tokens
-    reading=("--epochs", 1, "--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
-    task=("--batch-size", 8, "--longest", 192, "--learning-rate", 1e-4),
+    spans_training=("--epochs", 1, "--batch-size", 8, "--max-length", 192, "--lr", 1e-4),
+    asking=("--epochs", 2, "--batch-size", 8, "--max-length", 115, "--lr", 4e-4),  # sources of 64 tokens
+    reading=("--epochs", 1, "--batch-size", 8, "--max-length", 192, "--lr", 1e-4),
+    task=("--batch-size", 8, "--max-length", 192, "--lr", 1e-4),
     fairseq="--bf16 --log-format json --log-interval 20 --disable-validation",
     augment=("--passages", 120, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
     corpus=("pretrain_wiki/train-00.jsonl.xz",),
 )
 _TINY = {"layers": 2, "width": 32, "heads": 2, "feed_forward": 128}
-_DEBUG = ("--batch-size", 16, "--longest", 64, "--learning-rate", 3e-3)
+_DEBUG = ("--batch-size", 16, "--max-length", 64, "--lr", 3e-3)
 DEBUG = Size(
     few=64,
     many=128,
@@ -61,13 +61,13 @@ DEBUG = Size(
     scored=40,
     baselines=("few",),
     spans_training=("--epochs", 1, *_DEBUG),
-    asking=("--epochs", 6, "--batch-size", 16, "--longest", 91, "--learning-rate", 3e-3),  # sources of 40 tokens
+    asking=("--epochs", 6, "--batch-size", 16, "--max-length", 91, "--lr", 3e-3),  # sources of 40 tokens
     reading=("--epochs", 2, *_DEBUG),
     task=_DEBUG,
     fairseq="--log-format json",
     augment=(
         *("--passages", 8, "--words", 10, 60, "--top", 4, "--max-source", 40, "--max-length", 8, "--beam", 1),
-        *("--least-f1", 0),  # models of this size agree on nothing
+        *("--min-f1", 0),  # models of this size agree on nothing
     ),
     start_shape=_TINY | {"token_types": 2},
 )

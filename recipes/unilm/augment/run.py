@@ -1,6 +1,6 @@
 """Questions that improve answers [UniLM, app. A], from a checkpoint to a table of scores.
 
-    UNIFIED_DATA=... OMP_NUM_THREADS=1 python recipes/unilm/augment/run.py OUTPUT --init CHECKPOINT
+    UNIFIED_DATA=... OMP_NUM_THREADS=1 python recipes/unilm/augment/run.py OUTPUT --model CHECKPOINT
     python recipes/unilm/augment/run.py OUTPUT --size debug                           # half a minute, no data
 
 Trains the three models of `unified augment` on a part of SQuAD, makes questions of a corpus, and fine-tunes on them and
@@ -34,6 +34,8 @@ from unified.reports.results import FILE_NAME, read_results  # noqa: E402
 from unified.runtime.processes import module_command  # noqa: E402
 
 UNIFIED = tuple(module_command("unified.cli"))
+#: Option of ``unified augment`` for the model in each folder.
+ROLES = {"answers": "--answer-model", "asks": "--question-model", "reads": "--reader-model"}
 
 
 @dataclass(frozen=True)
@@ -56,28 +58,28 @@ class Work:
     def data(self, name: str) -> Path:
         return self.run.folder / "data" / name
 
-    def finetuning(self, name: str, task: str, source: str, init: Path, options: tuple, updates: int = 0) -> Step:
+    def finetuning(self, name: str, task: str, source: str, model: Path, options: tuple, updates: int = 0) -> Step:
         """Makes a folder of this name with a model; of so many updates where they are given."""
         output = self.run.folder / name
-        words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--init", init, "--output", output]
+        words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--model", model, "--output", output]
         words += [*options, "--seed", self.seed, "--run", name]
         exact = (
             f"--max-update {updates} --total-num-update {updates} --warmup-updates {updates // 10}" if updates else ""
         )
         return Step(name, [*words, "--fairseq", f"{self.size.fairseq} {exact}"], output / FILE_NAME)
 
-    def augment(self, models: dict[str, Path], init: Path) -> Path:
+    def augment(self, models: dict[str, Path], model: Path) -> Path:
         """``unified augment`` with both stages of fine-tuning; the folder of the second."""
         output = self.run.folder / "augmented"
         options = shlex.join(map(str, [*self.size.task, "--fairseq", self.size.fairseq]))
         words = [*UNIFIED, "augment", *self.corpus, "--output", output, *self.size.augment, "--seed", self.seed]
-        words += [word for role, model in models.items() for word in (f"--{role}", model)]
-        words += ["--squad", self.data("few"), "--init", init, "--finetune"]
+        words += [word for name, path in models.items() for word in (ROLES[name], path)]
+        words += ["--data", self.data("few"), "--model", model, "--finetune"]
         words += ["--first", options, "--second", f"--epochs 1 {options}"]
         self.run.run(Step("augment", words, output / "second" / FILE_NAME))
         return output
 
-    def baselines(self, augmented: Path, init: Path) -> list[Step]:
+    def baselines(self, augmented: Path, model: Path) -> list[Step]:
         """Fine-tunings on real questions alone, with as many updates as both stages have."""
         updates = sum(planned_updates(augmented / name) for name in ("first", "second"))
         found = []
@@ -85,7 +87,7 @@ class Work:
             questions = {"few": self.size.few, "many": self.size.many}[name]
             epochs = math.ceil(updates / (questions // batch_size(self.size)))
             options = ("--epochs", epochs, *self.size.task)
-            found.append(self.finetuning(f"baseline-{name}", "squad2.0", name, init, options, updates))
+            found.append(self.finetuning(f"baseline-{name}", "squad2.0", name, model, options, updates))
         return found
 
 
@@ -99,18 +101,18 @@ def planned_updates(folder: Path) -> int:
     return int(words[words.index("--max-update") + 1])
 
 
-def prepare(size: Size, folder: Path, real: Path | None, init: Path | None) -> tuple[Path, tuple[Path, ...]]:
+def prepare(size: Size, folder: Path, real: Path | None, model: Path | None) -> tuple[Path, tuple[Path, ...]]:
     """Makes the data, unless they are there; checkpoint to start from and files of the corpus."""
     if size.corpus:
-        if real is None or init is None:
-            raise UnifiedError("this size needs UNIFIED_DATA, the folder of real data sets, and --init CHECKPOINT")
+        if real is None or model is None:
+            raise UnifiedError("this size needs UNIFIED_DATA, the folder of real data sets, and --model CHECKPOINT")
         corpus = tuple(real / path for path in size.corpus)
     else:
         import augment_debug
 
-        corpus, init = (folder / "corpus.jsonl",), folder / "start"
-        if not init.exists():
-            augment_debug.make_model(init, size.start_shape)
+        corpus, model = (folder / "corpus.jsonl",), folder / "start"
+        if not model.exists():
+            augment_debug.make_model(model, size.start_shape)
             augment_debug.write_corpus(corpus[0])
     if not (folder / "data").exists():
         if size.corpus:
@@ -120,14 +122,14 @@ def prepare(size: Size, folder: Path, real: Path | None, init: Path | None) -> t
                 augment_debug.articles(name, getattr(augment_debug, name.upper())) for name in ("train", "score")
             )
         augment_data.write(folder / "data", *articles, size)
-    return init, corpus
+    return model, corpus
 
 
 def made(folder: Path, size: Size, real: Path | None, arguments: argparse.Namespace) -> str:
     """Everything in ``folder``; returns the tables."""
-    start, corpus = prepare(size, folder, real, arguments.init and arguments.init.resolve())
+    start, corpus = prepare(size, folder, real, arguments.model and arguments.model.resolve())
     work = Work(Run(folder), size, start, corpus, arguments.seed)
-    models = {role: folder / role for role in ("answers", "asks", "reads")}
+    models = {name: folder / name for name in ROLES}
     reading = work.finetuning("reads", "squad1.1", "answerable", start, size.reading)
     work.run.run(reading, work.finetuning("asks", "squad_qg", "pairs", start, size.asking))
     work.run.run(work.finetuning("answers", "squad-answers", "spans", models["reads"], size.spans_training))
@@ -143,12 +145,12 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=Path, help="folder for everything that is made")
     parser.add_argument("--size", choices=SIZES, default="small", help="how much is done (%(default)s)")
-    parser.add_argument("--init", type=Path, help="folder of `unified convert` to start from; debug makes its own")
+    parser.add_argument("--model", type=Path, help="folder of `unified convert` to start from; debug makes its own")
     parser.add_argument("--seed", type=int, default=1, help="of everything (%(default)s)")
     arguments = parser.parse_args(words)
     folder, size, real = arguments.output.resolve(), SIZES[arguments.size], os.environ.get("UNIFIED_DATA")
-    init = arguments.init and str(arguments.init)
-    with Run(folder).claimed({"--size": arguments.size, "--seed": arguments.seed, "--init": init}):
+    model = arguments.model and str(arguments.model)
+    with Run(folder).claimed({"--size": arguments.size, "--seed": arguments.seed, "--model": model}):
         text = made(folder, size, real and Path(real), arguments)
     print(f"\n{text}")
 

@@ -5,5 +5,5 @@
 # (coqa_free): 10 epochs of 32 pairs, half of the target hidden, smoothing 0.1, sources of 470 tokens, beam 3; the paper names
 # no rate, 2e-5 is that of its question generation.
 source "$(dirname "${BASH_SOURCE[0]}")/../../common/finetune.sh"
-DEBUG_TASK_OPTIONS=(--epochs 1 --batch-size 16 --longest 96 --learning-rate 2e-3 "${DEBUG_TRAINING[@]}")
+DEBUG_TASK_OPTIONS=(--epochs 1 --batch-size 16 --max-length 96 --lr 2e-3 "${DEBUG_TRAINING[@]}")
 finetune_task coqa_free "coqa coqa_free" "" "$@"

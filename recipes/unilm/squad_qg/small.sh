@@ -51,7 +51,7 @@ say "pre-train"
 
 say "fine-tune, write, score"
 logged finetune bash "$ROOT/recipes/unilm/squad_qg/finetune.sh" squad_qg "$output/squad" "$output/pretrained" "$output/model" \
-    --epochs "${EPOCHS:-1}" --batch-size 8 --longest 224 --learning-rate 2e-3
+    --epochs "${EPOCHS:-1}" --batch-size 8 --max-length 224 --lr 2e-3
 python "$ROOT/recipes/peers/lead.py" squad_qg --data "$output/model/items" --output "$output/baseline" > "$output/logs/baseline.log"
 
 say "scores"

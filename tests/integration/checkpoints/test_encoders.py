@@ -131,7 +131,7 @@ def test_tokens_are_refused_in_one_line(tmp_path, capsys):
     with pytest.raises(UnifiedError, match="no span-boundary head"):
         lm.fill_span("the <mask> sat")
     (tmp_path / "sources").write_text("the cat\n")
-    command = ["generate", "--path", str(tmp_path / "ours"), "--input", str(tmp_path / "sources"),
+    command = ["generate", "--model", str(tmp_path / "ours"), "--input", str(tmp_path / "sources"),
                "--output", str(tmp_path / "written")]  # fmt: skip
     assert main(command) == 2
     assert "the model has no token head" in capsys.readouterr().err
@@ -251,8 +251,8 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
     (tmp_path / "items").mkdir()
     for split, count in (("train", 300), ("valid", 60)):
         write_items(tmp_path / "items" / f"{split}.jsonl", films(rng, count))
-    words = ["finetune", "classification", "--data", str(tmp_path / "items"), "--init", str(encoder), "--output",
-             str(tmp_path / "films"), "--longest", "16", "--epochs", "6", "--learning-rate", "3e-3"]  # fmt: skip
+    words = ["finetune", "classification", "--data", str(tmp_path / "items"), "--model", str(encoder), "--output",
+             str(tmp_path / "films"), "--max-length", "16", "--epochs", "6", "--lr", "3e-3"]  # fmt: skip
     assert main([*words, "--auxiliary-masking", "0.3"]) == 2
     assert "--auxiliary-masking: " in (said := capfd.readouterr().err) and "has no token head" in said
     assert main(words) == 0
@@ -278,8 +278,8 @@ def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):
         pairs = [{"source": " ".join(rng.choice(WORDS, 6)), "target": WORDS[i % 3]} for i in range(count)]
         lines = "".join(json.dumps(pair) + "\n" for pair in pairs)
         (tmp_path / "items" / f"{split}.jsonl").write_text(lines)
-    words = ["finetune", "texts", "--data", str(tmp_path / "items"), "--init", str(encoder), "--output",
-             str(tmp_path / "texts"), "--longest", "160", "--epochs", "1"]  # fmt: skip
+    words = ["finetune", "texts", "--data", str(tmp_path / "items"), "--model", str(encoder), "--output",
+             str(tmp_path / "texts"), "--max-length", "160", "--epochs", "1"]  # fmt: skip
     assert main(words) == 0
     said = capfd.readouterr()
     (line,) = [line for line in (said.out + said.err).splitlines() if "new, initialised at random" in line]

@@ -29,7 +29,7 @@ from unified.tasks.heads.questions import UNASKED
 TOP, LEAST, MAX_SOURCE, MAX_LENGTH = 12, 0.25, 24, 9
 OPTIONS = (
     "--words", 5, 60, "--passages", 11, "--top", TOP, "--beam", 2, "--max-length", MAX_LENGTH,
-    "--max-source", MAX_SOURCE, "--least-f1", LEAST, "--block", 4, "--unanswerable", 1.0, "--seed", 3, "--threads", 1,
+    "--max-source", MAX_SOURCE, "--min-f1", LEAST, "--chunk", 4, "--unanswerable", 1.0, "--seed", 3, "--threads", 1,
 )  # fmt: skip
 OUTPUTS = ("passages.jsonl", "answers.jsonl", "questions.jsonl", "kept.jsonl", "unanswerable.jsonl",
            "generated/train-v2.0.json", "counts.json")  # fmt: skip
@@ -58,8 +58,9 @@ def work(tmp_path_factory) -> Path:
 
 
 def run(folder: Path, output: str, *more, **changed) -> int:
-    models = {name: folder / name for name in ("answers", "asks", "reads")} | changed
-    roles = [word for name, path in models.items() for word in (f"--{name}", path)]
+    options = {"answers": "--answer-model", "asks": "--question-model", "reads": "--reader-model"}
+    models = {name: folder / name for name in options} | changed
+    roles = [word for name, path in models.items() for word in (options[name], path)]
     words = ["augment", folder / "corpus.txt", "--output", folder / output, *roles, *OPTIONS, *more]
     return main([str(word) for word in words])
 
@@ -211,28 +212,28 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
     for part in ("train", "dev"):
         shutil.copy(work / "out" / "generated" / "train-v2.0.json", squad / f"{part}-v2.0.json")
     shutil.copytree(work / "out", work / "done")
-    then = ("--squad", squad, "--init", work / "asks", "--second", "--epochs 3", "--first", "--longest 64")
+    then = ("--data", squad, "--model", work / "asks", "--second", "--epochs 3", "--first", "--max-length 64")
     assert run(work, "done", *then) == 0
     first, second = map(shlex.split, capsys.readouterr().out.splitlines()[-2:])
     done = work / "done"
     assert first == [
-        "unified", "finetune", "squad2.0", "--data", str(done / "generated"), "--init", str(work / "asks"), "--output",
+        "unified", "finetune", "squad2.0", "--data", str(done / "generated"), "--model", str(work / "asks"), "--output",
         str(done / "first"), "--run", "first", "--epochs", "1", "--auxiliary-masking", "0.3", "--seed", "3",
-        "--longest", "64",
+        "--max-length", "64",
     ]  # fmt: skip
     assert second == [
-        "unified", "finetune", "squad2.0", "--data", str(squad), "--init", str(done / "first" / "checkpoint_last.pt"),
+        "unified", "finetune", "squad2.0", "--data", str(squad), "--model", str(done / "first" / "checkpoint_last.pt"),
         "--output", str(done / "second"), "--run", "second", "--epochs", "2", "--auxiliary-masking", "0.3",
         "--seed", "3", "--epochs", "3",
     ]  # fmt: skip
     # Both commands are accepted, and mask tokens in training; what is given to a stage overrides.
     for words, epochs in ((first, 1), (second, 3)):
-        data = shlex.split(dry_run(capsys, *words[1:], "--longest", 64))
+        data = shlex.split(dry_run(capsys, *words[1:], "--max-length", 64))
         assert data[0] == "fairseq-train" and data[data.index("--auxiliary-masking") + 1] == "0.3"
         updates = int(data[data.index("--max-update") + 1])
         assert updates % epochs == 0 and updates > epochs
         shutil.copy(work / "asks" / "checkpoint_last.pt", done / "first")  # what the second starts from
-    words = dry_run(capsys, *second[1:], "--longest", 64, "--auxiliary-masking", 0)
+    words = dry_run(capsys, *second[1:], "--max-length", 64, "--auxiliary-masking", 0)
     assert "--auxiliary-masking" not in words
     splits = task_named("squad2.0").read(done / "generated")
     assert set(splits) == {"train", "valid"} and len(splits["train"]) == len(splits["valid"])
@@ -240,13 +241,13 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
 
 def test_what_cannot_be_done_is_refused_before_any_work(work, capsys):
     assert "begun with --top 12, now 7" in refused(capsys, work, "out", "--top", 7)
-    assert "begun with other contents of --reads (checkpoint_last.pt)" in refused(
+    assert "begun with other contents of --reader-model (checkpoint_last.pt)" in refused(
         capsys, work, "out", reads=work / "answers"
     )
-    assert "needs both --squad and --init" in refused(capsys, work, "new", "--finetune")
-    assert "no file train-v2.0" in refused(capsys, work, "new", "--squad", work, "--init", work / "asks")
-    assert "--asks" in refused(capsys, work, "new", asks=work / "reads")
-    assert "--reads" in refused(capsys, work, "new", reads=work / "asks")
+    assert "needs both --data and --model" in refused(capsys, work, "new", "--finetune")
+    assert "no file train-v2.0" in refused(capsys, work, "new", "--data", work, "--model", work / "asks")
+    assert "--question-model" in refused(capsys, work, "new", asks=work / "reads")
+    assert "--reader-model" in refused(capsys, work, "new", reads=work / "asks")
     assert "no such file" in refused(capsys, work, "new", reads=work / "nowhere")
     assert "room for 3 to" in refused(capsys, work, "new", "--max-source", 500)
     assert "must not exceed" in refused(capsys, work, "new", "--words", 9, 5)
@@ -256,13 +257,13 @@ def test_what_cannot_be_done_is_refused_before_any_work(work, capsys):
 
 
 def test_tasks_of_writing_have_no_auxiliary_masking(capsys):
-    words = ["finetune", "squad_qg", "--data", "x", "--init", "x", "--output", "x", "--auxiliary-masking", "0.3"]
+    words = ["finetune", "squad_qg", "--data", "x", "--model", "x", "--output", "x", "--auxiliary-masking", "0.3"]
     assert main(words) == 2 and "squad_qg is a task of writing" in capsys.readouterr().err
 
 
 def test_nothing_kept_is_said(work, capsys):
     assert "no question was answered like its candidate" in refused(
-        capsys, work, "none", "--passages", 1, "--top", 1, "--least-f1", 1.0
+        capsys, work, "none", "--passages", 1, "--top", 1, "--min-f1", 1.0
     )
 
 
@@ -286,7 +287,7 @@ def test_stages_of_fine_tuning_follow_each_other(work, monkeypatch):
     stages.prepare()
     assert [path.name for path in (folder / "generated").iterdir()] == ["dev-v2.0-a.json"]
     second = stages.commands()["second"]
-    assert second[second.index("--init") + 1] == str(folder / "first" / "checkpoint_last.pt")
+    assert second[second.index("--model") + 1] == str(folder / "first" / "checkpoint_last.pt")
     with pytest.raises(UnifiedError, match="the first stage of fine-tuning has failed"):
         stages.run()
     fails.clear()

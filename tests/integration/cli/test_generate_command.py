@@ -30,7 +30,7 @@ def samples(tmp_path_factory) -> Path:
 
 
 def generate(samples: Path, output: Path, *options: str) -> int:
-    return main(["generate", "--path", str(samples / "model.pt"), "--output", str(output), *SEARCH, *options])
+    return main(["generate", "--model", str(samples / "model.pt"), "--output", str(output), *SEARCH, *options])
 
 
 def plain(samples: Path, output: Path, *options: str) -> int:
@@ -39,10 +39,10 @@ def plain(samples: Path, output: Path, *options: str) -> int:
 
 def test_a_split_is_written_as_fairseq_generate_would(samples, tmp_path):
     output = tmp_path / "out.txt"
-    assert generate(samples, output, str(samples / "pairs"), "--n-best", "2") == 0
+    assert generate(samples, output, str(samples / "pairs"), "--nbest", "2") == 0
     lm = UnifiedLM.from_pretrained(samples / "model.pt")
     ids = [lm.encode(text.lower()) for text in TEXT]
-    found = lm.hypotheses(ids, GenerationConfig(beam=3, n_best=2, max_length=8))
+    found = lm.hypotheses(ids, GenerationConfig(beam=3, nbest=2, max_length=8))
     expected = []
     for i, (text, hypotheses) in enumerate(zip(TEXT, found, strict=True)):
         expected += [f"S-{i}\t{text.lower()}", f"T-{i}\t{text}"]
@@ -64,7 +64,7 @@ def test_chunks_batches_and_processes_change_nothing(samples, tmp_path, extra):
     outputs = [tmp_path / f"{i}.txt" for i in range(3)]
     assert plain(samples, outputs[0], *extra) == 0
     assert plain(samples, outputs[1], "--chunk", "4", "--batch-size", "3", *extra) == 0
-    assert plain(samples, outputs[2], "--chunk", "5", "--processes", "2", *extra) == 0
+    assert plain(samples, outputs[2], "--chunk", "5", "--workers", "2", *extra) == 0
     texts = [read_generate_output([output], need_references=False)[0] for output in outputs]
     assert texts[0] == texts[1] == texts[2] and len(texts[0]) == 21
 
@@ -100,7 +100,7 @@ def killed_in_the_middle(samples: Path, output: Path) -> Path:
             if path.name == "000004.txt":
                 os.kill(os.getpid(), signal.SIGKILL)
         several_processes.write_atomically = write_and_die
-        main(["generate", "--path", {str(samples / "model.pt")!r}, *{SEARCH!r}, "--chunk", "1",
+        main(["generate", "--model", {str(samples / "model.pt")!r}, *{SEARCH!r}, "--chunk", "1",
               "--input", {str(samples / "input.txt")!r}, "--output", {str(output)!r}])
         """
     )
@@ -117,7 +117,7 @@ def test_a_killed_run_goes_on_where_it_stopped(samples, tmp_path, capsys):
     before = done[0].read_text(encoding="utf-8")
     done[0].write_text(before + "kept\n", encoding="utf-8")  # a chunk that is written anew would lose this
     capsys.readouterr()
-    assert plain(samples, output, "--chunk", "1", "--processes", "2") == 0
+    assert plain(samples, output, "--chunk", "1", "--workers", "2") == 0
     assert "5 of 21 chunks are there already" in capsys.readouterr().err
     assert output.read_text(encoding="utf-8") == whole.read_text(encoding="utf-8").replace(before, before + "kept\n", 1)
     assert not parts.exists()
@@ -182,7 +182,7 @@ def test_an_empty_input_gives_an_empty_output(samples, tmp_path):
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes):
     (tmp_path / "long.txt").write_text("a\nb\n" + "a" * 200 + "\n", encoding="utf-8")
-    options = ["--input", str(tmp_path / "long.txt"), "--processes", processes, "--chunk", "1", "--max-source", "0"]
+    options = ["--input", str(tmp_path / "long.txt"), "--workers", processes, "--chunk", "1", "--max-source", "0"]
     assert generate(samples, tmp_path / "out.txt", *options) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "sentence 2: 201 tokens" in error and error.startswith("unified generate: error: ")
@@ -192,14 +192,17 @@ def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes
     ("options", "message"),
     [
         ([], "nothing to write from"),
-        (["{samples}/pairs", "--subset", "valid"], "needs one source/target pair in split 'valid', found none"),
-        (["{samples}/pairs", "-s", "en"], "found source-target, target-source; see --subset"),
+        (["{samples}/pairs", "--gen-subset", "valid"], "needs one source/target pair in split 'valid', found none"),
+        (["{samples}/pairs", "-s", "en"], "found source-target, target-source; see --gen-subset"),
         (["{samples}/nowhere"], "nowhere: holds no dict.txt"),
         (["--input", "{samples}/nowhere.txt"], "nowhere.txt: no such file"),
         (["--input", "{samples}/model.pt"], "model.pt: not raw text but a zip archive"),
         (["--input", "{samples}/input.txt", "--max-source", "-1"], "--max-source must be 0 or a number of tokens"),
         (["--input", "{samples}/input.txt", "--top-k", "3"], "top_k 3 and top_p 1.0 need sampling=True"),
-        (["--input", "{samples}/input.txt", "--no-repeat-ignore", "xyz"], "'xyz' is not a symbol of the dictionary"),
+        (
+            ["--input", "{samples}/input.txt", "--no-repeat-ngram-ignore", "xyz"],
+            "'xyz' is not a symbol of the dictionary",
+        ),
     ],
 )
 def test_commands_that_cannot_work_are_refused_in_one_line(samples, tmp_path, capsys, options, message):

@@ -28,7 +28,7 @@ from unified.tasks.settings import Training
 from unified.tasks.several import MT_DNN, SeveralTasks, folders_of, tasks_named
 
 SIZES = {"train": 900, "dev": 80}
-OPTIONS = ("--epochs", 4, "--batch-size", 32, "--learning-rate", 4e-3, "--longest", 24)
+OPTIONS = ("--epochs", 4, "--batch-size", 32, "--lr", 4e-3, "--max-length", 24)
 
 
 def sentence(rng: np.random.Generator) -> list[str]:
@@ -73,7 +73,7 @@ def start(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finetuned(start):
     result = finetune(
-        "finetune", "rte, stsb:1.5", "--data", start / "glue", "--init", start / "model", "--output", start / "run",
+        "finetune", "rte, stsb:1.5", "--data", start / "glue", "--model", start / "model", "--output", start / "run",
         *OPTIONS, "--seed", 2, "--run", "both", "--fairseq", "--log-format json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
@@ -148,8 +148,8 @@ def test_each_task_answers_by_its_name(finetuned, capsys, tmp_path):
 
 def test_the_command_is_the_one_made_by_hand(start, tmp_path):
     """Data folder and options as docs/reference/tasks.md has them for fairseq-train."""
-    arguments = ("finetune", "rte:2,stsb : 0.5", "--data", start / "glue", "--init", start / "model", "--output",
-                 tmp_path / "run", "--longest", 64, "--dry-run")  # fmt: skip
+    arguments = ("finetune", "rte:2,stsb : 0.5", "--data", start / "glue", "--model", start / "model", "--output",
+                 tmp_path / "run", "--max-length", 64, "--dry-run")  # fmt: skip
     first, second = finetune(*arguments), finetune(*arguments)
     assert first.stdout == second.stdout, second.stderr
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["data"]
@@ -261,11 +261,11 @@ def test_folders_of_tasks(tmp_path):
 
 
 def test_what_several_tasks_cannot_have_is_refused(start, tmp_path, capsys):
-    paths = ("--data", start / "glue", "--init", start / "model", "--output", tmp_path / "run")
+    paths = ("--data", start / "glue", "--model", start / "model", "--output", tmp_path / "run")
     for options, says in (
         (["rte, stsb", "--head", "regression"], "--head regression: there are several tasks; it is for one"),
         (["rte, mnli"], "no folder mnli in it"),
-        (["rte, stsb", "--longest", 513], "--longest 513: the model has 512 positions"),
+        (["rte, stsb", "--max-length", 513], "--max-length 513: the model has 512 positions"),
     ):
         assert says in refused(capsys, "finetune", *options, *paths)
     assert not (tmp_path / "run").exists()
@@ -274,7 +274,7 @@ def test_what_several_tasks_cannot_have_is_refused(start, tmp_path, capsys):
     shutil.copyfile(start / "glue" / "rte" / "train.tsv", tmp_path / "half" / "rte" / "train.tsv")
     tasks = tasks_named("rte, stsb")
     assert isinstance(tasks, SeveralTasks)
-    job = job_of(tasks, with_changes(tasks.training, longest=64), Start.of(start / "model"), tmp_path / "run")
+    job = job_of(tasks, with_changes(tasks.training, max_length=64), Start.of(start / "model"), tmp_path / "run")
     with pytest.raises(UnifiedError, match="rte"):
         job.read(tmp_path / "half")
     assert not (tmp_path / "run").exists()

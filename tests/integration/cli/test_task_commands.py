@@ -55,9 +55,9 @@ def finetuned(tmp_path_factory):
 
 def finetuning(folder, output) -> tuple:
     return (
-        "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output", output,
-        "--head", "classification(dropout=0.0)", "--epochs", 12, "--learning-rate", 4e-3, "--longest", 16, "--seed", 2,
-        "--fairseq", "--log-format json",
+        "finetune", "classification", "--data", folder / "data", "--model", folder / "model", "--output", output,
+        "--head", "classification(dropout=0.0)", "--epochs", 12, "--lr", 4e-3, "--max-length", 16,
+        "--seed", 2, "--fairseq", "--log-format json",
     )  # fmt: skip
 
 
@@ -127,9 +127,9 @@ def test_a_finished_folder_is_not_trained_anew(finetuned, tmp_path, capsys):
     language_model(tmp_path / "model", initializer_range=0.3)
     for options, difference in (
         (("--seed", 3), "--seed 2, now 3"),
-        (("--learning-rate", 1e-3), "--learning-rate 0.004, now 0.001"),
+        (("--lr", 1e-3), "--lr 0.004, now 0.001"),
         (("--data", tmp_path / "data"), "other contents of --data (valid.jsonl)"),
-        (("--init", tmp_path / "model"), "other contents of --init (checkpoint_last.pt)"),
+        (("--model", tmp_path / "model"), "other contents of --model (checkpoint_last.pt)"),
         (("--run", "another"), "--run ours, now another"),
         (("--fairseq", "--clip-norm 2"), '--fairseq {}, now {"--clip-norm": "2"}'),
         (
@@ -346,7 +346,7 @@ def test_two_processes_score_a_split_as_one_does(finetuned, tmp_path):
 
 def test_a_dry_run_trains_nothing_and_repeats(finetuned, tmp_path):
     folder, _ = finetuned
-    arguments = ("finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output",
+    arguments = ("finetune", "classification", "--data", folder / "data", "--model", folder / "model", "--output",
                  tmp_path / "run", "--dry-run")  # fmt: skip
     first, second = finetune(*arguments), finetune(*arguments)
     assert first.stdout == second.stdout and first.stdout.startswith("fairseq-train ")
@@ -364,8 +364,8 @@ def value_of(words: list[str], option: str) -> str:
 def test_a_head_with_a_rate_of_its_own_reaches_the_optimizer(finetuned, tmp_path):
     """Published, changed, and where there is no such rate, refused before anything is read."""
     folder, _ = finetuned
-    shared = ("--init", folder / "model", "--output", tmp_path / "run", "--dry-run")
-    rates = ("--head-rate", "2e-3", "--layer-decay", "0.75")
+    shared = ("--model", folder / "model", "--output", tmp_path / "run", "--dry-run")
+    rates = ("--head-lr", "2e-3", "--layer-decay", "0.75")
     made = finetune("finetune", "classification", "--data", folder / "data", *shared, *rates)
     words = shlex.split(made.stdout)
     assert value_of(words, "--layer-decay") == "0.75"
@@ -374,28 +374,28 @@ def test_a_head_with_a_rate_of_its_own_reaches_the_optimizer(finetuned, tmp_path
     assert "--head-lr" not in plain and "--layer-decay" not in plain and "--head-weight-decay" not in plain
     assert "--fp16-no-flatten-grads" in plain  # so that --fp16 tells apart what does not decay
     unilm = task_named("rte").as_in("unilm")
-    adamax = with_changes(unilm.training, head_rate=1e-3, head_weight_decay=0.0)
+    adamax = with_changes(unilm.training, head_lr=1e-3, head_weight_decay=0.0)
     job = job_of(unilm, adamax, Start.of(folder / "model"), tmp_path)
     words = job.command({"train": items(8, np.random.default_rng(1))}, 1, 0)
     for option, value in (("--optimizer", "unified_adamax"), ("--head-lr", "0.001"), ("--head-weight-decay", "0.0")):
         assert value_of(words, option) == value
-    changed = with_changes(task_named("conll2012").training, head_rate=1e-3)
-    assert (changed.head_rate, task_named("conll2012").training.head_rate) == (1e-3, 2e-4 / 2)
+    changed = with_changes(task_named("conll2012").training, head_lr=1e-3)
+    assert (changed.head_lr, task_named("conll2012").training.head_lr) == (1e-3, 2e-4 / 2)
 
 
 def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
     folder, _ = finetuned
-    paths = ("--data", tmp_path / "none", "--init", folder / "model", "--output", tmp_path / "run")
+    paths = ("--data", tmp_path / "none", "--model", folder / "model", "--output", tmp_path / "run")
     for options, says in (
         (["classification", "--epochs", 0], "--epochs must be above 0, got 0"),
         (["classification", "--batch-size", -1], "--batch-size must be above 0, got -1"),
         (["classification", "--micro-batch", 0], "--micro-batch must be at least 1, got 0"),
-        (["classification", "--learning-rate", "nan"], "--learning-rate must be above 0, got nan"),
-        (["classification", "--head-rate", 0], "--head-rate must be above 0, got 0.0"),
+        (["classification", "--lr", "nan"], "--lr must be above 0, got nan"),
+        (["classification", "--head-lr", 0], "--head-lr must be above 0, got 0.0"),
         (["sst2", "--layer-decay", 1.5], "--layer-decay must be above 0 and at most 1, got 1.5"),
-        (["classification", "--longest", 513], "--longest 513: the model has 512 positions"),
+        (["classification", "--max-length", 513], "--max-length 513: the model has 512 positions"),
         (["sst2", "--head", "tagging"], "--head tagging: sst2 is learnt by classification, not by tagging"),
-        (["texts", "--head-rate", "1e-3"], "--head-rate 0.001: texts is a task of writing, which needs no head"),
+        (["texts", "--head-lr", "1e-3"], "--head-lr 0.001: texts is a task of writing, which needs no head"),
     ):
         assert says in refused(capsys, "finetune", *options, *paths)
 

@@ -139,7 +139,7 @@ def test_every_command_reads_the_same_sources(readme, tmp_path, capsys):
     assert lengths == (most, target)
 
     articles = [row["article"] for row in rows(folder, "test")]
-    options = ["--path", str(folder / "models" / "summaries"), "--no-repeat-ngram", "3"]
+    options = ["--model", str(folder / "models" / "summaries"), "--no-repeat-ngram-size", "3"]
     data = str(folder / "data" / "summaries")
     assert main(["generate", data, *options, "--output", str(tmp_path / "folder.txt")]) == 0
     (tmp_path / "articles.txt").write_text("".join(f"{text}\n" for text in articles))
@@ -148,14 +148,14 @@ def test_every_command_reads_the_same_sources(readme, tmp_path, capsys):
     assert capsys.readouterr().err.count(f"6 of these 6 sources were cut to their first {most} tokens\n") == 2
     found = [read_generate_output([tmp_path / f"{n}.txt"], need_references=False)[0] for n in ("folder", "file")]
     with pytest.warns(UserWarning, match=f"^6 of 6 texts have more than {most} tokens; the rest is not read$"):
-        in_python = lm.generate(articles, no_repeat_ngram=3)
+        in_python = lm.generate(articles, no_repeat_ngram_size=3)
     with pytest.warns(UserWarning, match=f"^6 of 6 texts have more than {most} tokens"):
         summaries = summarize(lm, articles)
     assert found[0] == found[1] == in_python == summaries == written
     longest = max(len(line.split("\t")[2].split()) for line in done[4][1].splitlines() if line.startswith("H-"))
     assert longest == target  # the model has not learned to end
     by_hand = [lm.encode(text)[:most] for text in articles]
-    hypotheses = lm.hypotheses(by_hand, GenerationConfig(no_repeat_ngram=3, max_length=target), max_source=0)
+    hypotheses = lm.hypotheses(by_hand, GenerationConfig(no_repeat_ngram_size=3, max_length=target), max_source=0)
     assert [lm.decode(some[0].tokens) for some in hypotheses] == written
 
 
@@ -167,7 +167,7 @@ def in_process(readme, capsys, caplog):
         capsys.readouterr()
         caplog.clear()
         data, model = readme[0] / "data" / "summaries", readme[0] / "models" / "summaries" / "checkpoint_best.pt"
-        chosen = () if "--path" in arguments else ("--path", model)
+        chosen = () if "--model" in arguments else ("--model", model)
         with caplog.at_level(logging.INFO):
             fairseq.in_this_process(command, data, *fairseq.PLUGINS, *chosen, *arguments)
         return capsys.readouterr().out, caplog.text
@@ -188,7 +188,7 @@ def test_an_option_overrides_what_a_model_was_trained_with(readme, in_process, c
     assert all(len(line.split("\t")[2].split()) <= 5 for line in out.splitlines() if line.startswith("H-"))
     with pytest.raises(SystemExit, match="--max-source 0: the longest source has .* leave room for 508"):
         in_process("generate", "--max-source", 0)
-    options = ["--path", str(folder / "models" / "summaries"), "--output", str(tmp_path / "out"), "--max-source", "0"]
+    options = ["--model", str(folder / "models" / "summaries"), "--output", str(tmp_path / "out"), "--max-source", "0"]
     assert main(["generate", str(folder / "data" / "summaries"), *options]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "the model's 512 positions leave room for" in error and "max_length" not in error
@@ -263,8 +263,8 @@ def test_models_of_an_ensemble_agree_or_are_told(readme, in_process, tmp_path):
     content = load_checkpoint(first)
     content["task_state"]["pair_lengths"]["max_source"] = 0
     save(content, tmp_path / "whole.pt")
-    both = ("--path", f"{first}:{tmp_path / 'whole.pt'}", "--beam", 1)
-    with pytest.raises(SystemExit, match="--path: the models were trained with --max-source 0, .*choose one"):
+    both = ("--model", f"{first}:{tmp_path / 'whole.pt'}", "--beam", 1)
+    with pytest.raises(SystemExit, match="--model: the models were trained with --max-source 0, .*choose one"):
         in_process("generate", *both)
     out, _ = in_process("generate", *both, "--max-source", 30)
     alone, _ = in_process("generate", "--beam", 1, "--max-source", 30)

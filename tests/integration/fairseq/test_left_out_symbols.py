@@ -101,7 +101,7 @@ def their_scores(one: Published, scheme: str, source: str, ids: list[int]) -> li
 @pytest.mark.parametrize(("kind", "scheme"), SCHEMES)
 def test_what_is_written_has_the_log_probabilities_of_transformers(models, kind, scheme, sampling):
     """Beam search and sampling write the same tokens whatever the shift, and none that the model never had."""
-    config = GenerationConfig(beam=3, n_best=3, max_length=5, min_length=2, sampling=sampling, seed=4)
+    config = GenerationConfig(beam=3, nbest=3, max_length=5, min_length=2, sampling=sampling, seed=4)
     written = []
     for shift in SHIFTS:
         one = models(kind, shift, scheme)
@@ -147,7 +147,9 @@ def test_no_symbol_is_written_that_was_never_learnt(models):
     """Where every other symbol is blocked, too; and none can be forced."""
     lm = models("unilm", -30.0, "cloze").lm
     ids = torch.tensor([[*lm.encode("the cat"), lm.special.separator]])
-    every = lm.hypotheses([ids[0, :-1].tolist()], GenerationConfig(beam=50, n_best=50, max_length=1, no_repeat_ngram=1))
+    every = lm.hypotheses(
+        [ids[0, :-1].tolist()], GenerationConfig(beam=50, nbest=50, max_length=1, no_repeat_ngram_size=1)
+    )
     first = {int(h.tokens[0]) for h in every[0] if len(h.tokens)}
     sentinels = {lm.vocabulary.index(symbol) for symbol in SENTINELS}
     assert len(first) > 5 and not first & sentinels

@@ -54,8 +54,8 @@ def test_finetune(hostile, tmp_path):
     for split in ("train", "valid"):
         write_items(tmp_path / "data" / f"{split}.jsonl", items(8, np.random.default_rng(0)))
     result = unified(
-        "finetune", "classification", "--data", tmp_path / "data", "--init", language_model(tmp_path / "model"),
-        "--output", tmp_path / "run", "--epochs", 1, "--longest", 16, "--batch-size", 4,
+        "finetune", "classification", "--data", tmp_path / "data", "--model", language_model(tmp_path / "model"),
+        "--output", tmp_path / "run", "--epochs", 1, "--max-length", 16, "--batch-size", 4,
     )  # fmt: skip
     assert not hostile.exists(), hostile.read_text()
     assert result.returncode == 0 and (tmp_path / "run" / "results.json").exists(), result.stderr[-2000:]
@@ -80,7 +80,7 @@ def test_several_processes(hostile, tmp_path, command):
         more = [text, "--output", tmp_path / "made", "--tokenizer", "char", "--workers", 2]
     else:
         model = language_model(tmp_path / "model", writes="left_to_right", token_types=6)
-        more = ["--input", text, "--output", tmp_path / "made", "--path", model, "--chunk", 60, "--processes", 2]
+        more = ["--input", text, "--output", tmp_path / "made", "--model", model, "--chunk", 60, "--workers", 2]
         more += ["--max-length", 3, "--prompt", "--beam", 1]
     result = unified(command, *more)
     assert not hostile.exists(), hostile.read_text()

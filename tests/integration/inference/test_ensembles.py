@@ -83,9 +83,9 @@ TASKS = {
     "choice": (Choice(), lambda rng: [choice_item(i, rng) for i in range(30)]),
     "markers": (Relation(RELATIONS), lambda rng: [relation_item(i, rng) for i in range(30)]),
     "types": (Relation(RELATIONS, TYPES, "types"), lambda rng: [relation_item(i, rng) for i in range(30)]),
-    "bert": (SpanAnswers(("",), stride=6, max_answer=5, n_best=8), question_items),
-    "unilm": (SpanAnswers(("", "yes"), "unilm", stride=6, max_answer=5, n_best=8), question_items),
-    "xlnet": (SpanAnswers(("",), "xlnet", stride=6, max_answer=5, n_best=8), question_items),
+    "bert": (SpanAnswers(("",), stride=6, max_answer=5, nbest=8), question_items),
+    "unilm": (SpanAnswers(("", "yes"), "unilm", stride=6, max_answer=5, nbest=8), question_items),
+    "xlnet": (SpanAnswers(("",), "xlnet", stride=6, max_answer=5, nbest=8), question_items),
 }
 
 
@@ -245,7 +245,7 @@ def test_answers_have_the_highest_mean_scores(models, design):
             nothing = sigmoid(float((start + end)[firsts].min()) - spans[0][0]) if spans else 1.0
         assert one["no_answer"] == pytest.approx(float(nothing), abs=1e-5)
         listed = [entry["text"] for entry in one["nbest"] if "start" in entry]
-        assert listed == texts[: task.n_best]
+        assert listed == texts[: task.nbest]
         different += listed != [entry["text"] for entry in alone[number]["nbest"] if "start" in entry]
     assert different > 10
 
@@ -364,7 +364,7 @@ def test_a_wide_beam_of_an_ensemble_finds_every_text_in_the_right_order(scheme):
     """Each token has the mean of its probabilities by full forward passes of each model."""
     members = [eight_symbols(scheme, seed) for seed in (0, 4)]
     together, count = EnsembleDecoder(members), sum(4**n for n in range(3))
-    config = GenerationConfig(beam=count, n_best=count, max_length=2, min_length=0, length_exponent=0.0)
+    config = GenerationConfig(beam=count, nbest=count, max_length=2, min_length=0, lenpen=0.0)
     cut = SCHEMES[scheme].prompt
     for row, hypotheses in zip(ROWS, generate(together, ROWS, config), strict=True):
         expected, open_texts = {}, {(): 0.0}

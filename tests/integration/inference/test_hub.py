@@ -116,7 +116,7 @@ def test_any_model_continues_prompts_and_answers_sources_when_asked(samples):
 
 def test_batches_do_not_matter_and_n_best_comes_in_order(samples):
     lm = loaded(samples)
-    options = {"beam": 4, "n_best": 3, "max_length": 10}
+    options = {"beam": 4, "nbest": 3, "max_length": 10}
     results = lm.generate(TEXT * 2, batch_size=4, **options)
     assert results == lm.generate(TEXT * 2, batch_size=1, **options)
     assert results[:3] == results[3:] and all(len(some) == 3 for some in results)
@@ -169,10 +169,12 @@ def test_encode_and_decode_go_there_and_back(samples):
 
 def test_ignored_symbols_may_be_named(samples):
     lm = loaded(samples)
-    ids = GenerationConfig.of_options(lm.vocabulary, no_repeat_ngram=3, no_repeat_ignore=[".", 7]).no_repeat_ignore
+    ids = GenerationConfig.of_options(
+        lm.vocabulary, no_repeat_ngram_size=3, no_repeat_ngram_ignore=[".", 7]
+    ).no_repeat_ngram_ignore
     assert ids == {lm.vocabulary.index("."), 7}
-    with pytest.raises(UnifiedError, match="no_repeat_ignore: 'xyz' is not a symbol"):
-        lm.generate(["a"], no_repeat_ignore=["xyz"])
+    with pytest.raises(UnifiedError, match="no_repeat_ngram_ignore: 'xyz' is not a symbol"):
+        lm.generate(["a"], no_repeat_ngram_ignore=["xyz"])
     with pytest.raises(UnifiedError, match="unknown option 'beams'; generation knows beam, max_length"):
         lm.generate(["a"], beams=3)
 
@@ -263,7 +265,7 @@ def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(sample
     lm = loaded(samples, "left_to_right")
     prompts = ["The cat ", "On Monday the bird sang"]
     shared = {"prompt": True, "sampling": True, "max_length": 40, "seed": 3}
-    options = {**shared, "top_k": 5, "no_repeat_ngram": 4, "beam": 10, "n_best": 10}
+    options = {**shared, "top_k": 5, "no_repeat_ngram_size": 4, "beam": 10, "nbest": 10}
     found = lm.hypotheses([lm.encode(prompt) for prompt in prompts], GenerationConfig(
         **{name: value for name, value in options.items() if name != "prompt"}), prompt=True)  # fmt: skip
     decoder = lm.decoder(prompt=True)
@@ -279,8 +281,8 @@ def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(sample
             means.append(float(score(decoder, torch.tensor([[*start, 2]]), target[None])[0].mean()))
         assert means == sorted(means, reverse=True) and means[0] > means[-1] + 0.1
     # The best alone is what is returned by default.
-    assert lm.generate(prompts, **{**options, "n_best": 1}) == [some[0] for some in lm.generate(prompts, **options)]
-    repeating = lm.generate(prompts, **shared, top_k=2, beam=10, n_best=10)
+    assert lm.generate(prompts, **{**options, "nbest": 1}) == [some[0] for some in lm.generate(prompts, **options)]
+    repeating = lm.generate(prompts, **shared, top_k=2, beam=10, nbest=10)
     texts = [lm.encode(text) for some in repeating for text in some]
     assert any(len({tuple(t[i : i + 4]) for i in range(len(t) - 3)}) < len(t) - 3 for t in texts)
 
@@ -298,7 +300,10 @@ def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(sample
         (lambda lm: lm.generate(["a"], batch_size="3"), "batch_size must be an integer of at least 1, got '3'"),
         (lambda lm: lm.generate(["a"], temperature="hot"), "temperature must be a number, got 'hot'"),
         (lambda lm: lm.generate(["a"], sampling="no"), "sampling must be True or False, got 'no'"),
-        (lambda lm: lm.generate(["a"], no_repeat_ignore=5), "no_repeat_ignore must be a list of symbols or ids, got 5"),
+        (
+            lambda lm: lm.generate(["a"], no_repeat_ngram_ignore=5),
+            "no_repeat_ngram_ignore must be a list of symbols or ids, got 5",
+        ),
         (lambda lm: lm.embed(["a"], max_tokens="2"), "max_tokens must be an integer of at least 0, got '2'"),
         (lambda lm: lm.score(["a"], [None]), "text: expected one text, got NoneType None"),
         (lambda lm: lm.encode(["a"]), r"text: expected one text, got list \['a'\]"),

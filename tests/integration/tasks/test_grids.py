@@ -34,17 +34,17 @@ def test_published_grids():
     """
     berts = {"cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli"}
     for name in berts:
-        assert TASKS[name].grid.values == {"learning_rate": (5e-5, 4e-5, 3e-5, 2e-5)}
+        assert TASKS[name].grid.values == {"lr": (5e-5, 4e-5, 3e-5, 2e-5)}
         assert (TASKS[name].training.batch_size, TASKS[name].training.epochs) == (32, 3)
     assert TASKS["conll2003"].grid.values == {
-        "batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)
+        "batch_size": (16, 32), "lr": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)
     }  # fmt: skip
     assert len(TASKS["conll2003"].grid.settings) == 18
     mrqa = {"newsqa", "triviaqa", "searchqa", "hotpotqa", "naturalquestions", "mrqa_squad"}
     spanberts = [TASKS[name].grid for name in (*mrqa, "tacred")]
     spanberts += [TASKS[name].as_in("spanbert").grid for name in (*berts, "squad1.1", "squad2.0")]
     for grid in spanberts:
-        assert grid.values == {"learning_rate": FIVE_RATES, "batch_size": (16, 32)} and len(grid.settings) == 10
+        assert grid.values == {"lr": FIVE_RATES, "batch_size": (16, 32)} and len(grid.settings) == 10
     assert {name for name, task in TASKS.items() if task.grid} == {*berts, *mrqa, "tacred", "conll2003"}
     assert all(task.grid.source for task in TASKS.values() if task.grid)
     known = [task for task in TASKS.values() if isinstance(task, Task)]
@@ -52,19 +52,19 @@ def test_published_grids():
 
 
 def test_a_grid_in_words():
-    grid = parse_grid(["learning-rate=1e-5,2e-5", "batch-size=16,32"])
+    grid = parse_grid(["lr=1e-5,2e-5", "batch-size=16,32"])
     assert grid.settings == [
-        {"learning_rate": 1e-5, "batch_size": 16}, {"learning_rate": 1e-5, "batch_size": 32},
-        {"learning_rate": 2e-5, "batch_size": 16}, {"learning_rate": 2e-5, "batch_size": 32},
+        {"lr": 1e-5, "batch_size": 16}, {"lr": 1e-5, "batch_size": 32},
+        {"lr": 2e-5, "batch_size": 16}, {"lr": 2e-5, "batch_size": 32},
     ]  # fmt: skip
-    assert run_folder(grid.settings[1], 7) == "learning-rate-1e-05_batch-size-32_seed-7"
+    assert run_folder(grid.settings[1], 7) == "lr-1e-05_batch-size-32_seed-7"
     assert parse_seeds("1,2,3") == (1, 2, 3)
     for words, says in (
         (["learning_rates=1e-5"], "--grid learning_rates=1e-5: expected a setting and its values, such as"),
-        (["learning-rat=1e-5"], "did you mean learning-rate?"),
-        (["epochs"], "settings are learning-rate, batch-size, epochs, longest, head-rate, layer-decay"),
+        (["learning-rat=1e-5"], "did you mean lr?"),
+        (["epochs"], "settings are lr, batch-size, epochs, max-length, head-lr, layer-decay"),
         (["epochs=1.5"], "--grid epochs=1.5: expected integers with commas between them"),
-        (["learning-rate=1e-5,"], "expected numbers with commas"),
+        (["lr=1e-5,"], "expected numbers with commas"),
         (["epochs=2,2"], "a value is there twice"),
         (["epochs=2", "epochs=3"], "epochs is there twice; give all of its values at once"),
     ):
@@ -76,7 +76,7 @@ def test_a_grid_in_words():
 
 
 def tried(rate: float, *scores: float) -> Tried:
-    one = Tried({"learning_rate": rate})
+    one = Tried({"lr": rate})
     for seed, score in enumerate(scores, 1):
         one.add(seed, score)
     return one
@@ -90,7 +90,7 @@ def test_means_are_those_found_by_hand():
     assert (grid[0].mean, grid[1].mean) == (80.0, 82.0)
     assert grid[1].deviation == pytest.approx(math.sqrt(8)) and grid[0].deviation == pytest.approx(math.sqrt(200))
     assert table(grid, (1, 2), "f1", choice.tried).splitlines() == [
-        "| learning-rate | seed 1 | seed 2 | f1 |  |",
+        "| lr | seed 1 | seed 2 | f1 |  |",
         "|---|---|---|---|---|",
         "| 1e-05 | 90.00 | 70.00 | 80.00 ± 14.14 |  |",
         "| 2e-05 | 80.00 | 84.00 | 82.00 ± 2.83 | chosen |",
@@ -130,8 +130,8 @@ class Finetune:
         (folder / "checkpoint_last.pt").write_text(folder.name)
         write_result(
             folder, task="rte", run="ours", seed=args.seed, command=["fairseq-train"], checkpoint="last",
-            scores={"valid": {"accuracy": SCORES[args.learning_rate] + args.seed, "other": 1.0}}, measure="accuracy",
-            model={"name": "m", "sha256": "a"}, settings={"learning-rate": args.learning_rate}, data={}, published={},
+            scores={"valid": {"accuracy": SCORES[args.lr] + args.seed, "other": 1.0}}, measure="accuracy",
+            model={"name": "m", "sha256": "a"}, settings={"lr": args.lr}, data={}, published={},
         )  # fmt: skip
         return 0
 
@@ -142,13 +142,13 @@ def args(tmp_path):
     (tmp_path / "data" / "train.tsv").write_text("a")
     (tmp_path / "model.pt").write_text("m")
     return Namespace(
-        task="rte", data=str(tmp_path / "data"), init=str(tmp_path / "model.pt"), output=str(tmp_path / "grid"),
-        grid=["learning-rate=1e-5,2e-5,3e-5"], seeds="1,3", seed=1, dry_run=False, run_name="ours", system=None,
-        learning_rate=None, batch_size=None, epochs=None, micro_batch=None, command="finetune",
+        task="rte", data=str(tmp_path / "data"), model=str(tmp_path / "model.pt"), output=str(tmp_path / "grid"),
+        grid=["lr=1e-5,2e-5,3e-5"], seeds="1,3", seed=1, dry_run=False, run_name="ours", system=None,
+        lr=None, batch_size=None, epochs=None, micro_batch=None, command="finetune",
     )  # fmt: skip
 
 
-FOLDERS = [f"learning-rate-{rate:g}_seed-{seed}" for rate in SCORES for seed in (1, 3)]
+FOLDERS = [f"lr-{rate:g}_seed-{seed}" for rate in SCORES for seed in (1, 3)]
 
 
 def test_a_grid_is_run_and_its_choice_written_down(args, tmp_path, capsys):
@@ -157,17 +157,17 @@ def test_a_grid_is_run_and_its_choice_written_down(args, tmp_path, capsys):
     assert finetune.called == FOLDERS
     printed = capsys.readouterr()
     assert "| 2e-05 | 76.00 | 78.00 | 77.00 ± 1.41 | chosen |" in printed.out
-    assert "chosen by the mean of valid accuracy: learning-rate 2e-05 (77.00)" in printed.out
-    assert "run 6 of 6: learning-rate 3e-05, seed 3" in printed.err
+    assert "chosen by the mean of valid accuracy: lr 2e-05 (77.00)" in printed.out
+    assert "run 6 of 6: lr 3e-05, seed 3" in printed.err
     content = json.loads((tmp_path / "grid" / FILE_NAME).read_text())
-    assert content["chosen"]["setting"] == {"learning-rate": 2e-5} and content["chosen"]["seed"] == 3
-    assert content["chosen"]["folder"] == "learning-rate-2e-05_seed-3" and content["chosen"]["mean"] == 77
+    assert content["chosen"]["setting"] == {"lr": 2e-5} and content["chosen"]["seed"] == 3
+    assert content["chosen"]["folder"] == "lr-2e-05_seed-3" and content["chosen"]["mean"] == 77
     assert [row["mean"] for row in content["settings"]] == [72, 77, 62]
     # Whatever takes a model takes the chosen one; tables have a line for each setting.
     assert find_checkpoint(tmp_path / "grid") == tmp_path / "grid" / FOLDERS[3] / "checkpoint_last.pt"
     assert main(["results", str(tmp_path / "grid")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "| ours | learning-rate 2e-05 | 1, 3 | 77.00 ± 1.41 | 1.00 ± 0.00 |" in lines and len(lines) == 7
+    assert "| ours | lr 2e-05 | 1, 3 | 77.00 ± 1.41 | 1.00 ± 0.00 |" in lines and len(lines) == 7
     assert len(read_results([tmp_path / "grid" / FILE_NAME])) == len(read_results([tmp_path])) == 6
 
 
@@ -178,16 +178,16 @@ def test_only_what_is_missing_is_run(args, tmp_path, capsys):
     printed = capsys.readouterr()
     assert "| 2e-05 | failed | 78.00 | 78.00 | seed 1: fairseq-train has failed" in printed.out
     assert "run 3 of 6: fairseq-train has failed; what it printed says why; the others go on" in printed.err
-    assert "chosen by the mean of valid accuracy: learning-rate 1e-05 (72.00)" in printed.out
+    assert "chosen by the mean of valid accuracy: lr 1e-05 (72.00)" in printed.out
     again = Finetune()
     assert finetune_grid(args, task_named("rte"), again) == 0
     assert again.called == [FOLDERS[2], FOLDERS[4]]
     printed = capsys.readouterr()
-    assert "chosen by the mean of valid accuracy: learning-rate 2e-05 (77.00)" in printed.out
-    assert "run 1 of 6: learning-rate 1e-05, seed 1 (finished before)" in printed.err
+    assert "chosen by the mean of valid accuracy: lr 2e-05 (77.00)" in printed.out
+    assert "run 1 of 6: lr 1e-05, seed 1 (finished before)" in printed.err
     more = Finetune()
     assert finetune_grid(Namespace(**{**vars(args), "seeds": "1,3,5"}), task_named("rte"), more) == 0
-    assert more.called == [f"learning-rate-{rate:g}_seed-5" for rate in SCORES]
+    assert more.called == [f"lr-{rate:g}_seed-5" for rate in SCORES]
     (tmp_path / "data" / "train.tsv").write_text("b")
     with pytest.raises(UnifiedError, match=r"was begun with other contents of --data .train.tsv.; give"):
         finetune_grid(args, task_named("rte"), Finetune())
@@ -223,7 +223,7 @@ def test_several_tasks_are_chosen_by_their_mean(args, tmp_path):
 
 def test_one_setting_with_several_seeds(args, tmp_path, capsys):
     finetune = Finetune()
-    given = Namespace(**{**vars(args), "grid": None, "learning_rate": 2e-5})
+    given = Namespace(**{**vars(args), "grid": None, "lr": 2e-5})
     assert finetune_grid(given, task_named("rte"), finetune) == 0
     assert finetune.called == ["seed-1", "seed-3"]
     assert "chosen by the mean of valid accuracy: as given (77.00)\nits best seed is 3" in capsys.readouterr().out
@@ -236,18 +236,18 @@ def test_commands_of_a_grid(tmp_path, capsys):
     rows = ["index\tsentence1\tsentence2\tlabel", "0\tw1\tw2\tentailment", "1\tw3\tw4\tnot_entailment"]
     for name in ("train", "dev"):
         (tmp_path / "data" / f"{name}.tsv").write_text("\n".join(rows))
-    shared = ["--data", tmp_path / "data", "--init", tmp_path / "model", "--output", tmp_path / "grid", "--dry-run"]
+    shared = ["--data", tmp_path / "data", "--model", tmp_path / "model", "--output", tmp_path / "grid", "--dry-run"]
     shared = list(map(str, shared))
     assert main(["finetune", "rte", *shared, "--seeds", "1,2", "--grid"]) == 0
     commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
     found = [(float(value_of(words, "--lr")), int(value_of(words, "--seed"))) for words in commands]
     assert found == [(rate, seed) for rate in (5e-5, 4e-5, 3e-5, 2e-5) for seed in (1, 2)]
-    assert value_of(commands[0], "--save-dir") == str(tmp_path / "grid" / "learning-rate-5e-05_seed-1")
+    assert value_of(commands[0], "--save-dir") == str(tmp_path / "grid" / "lr-5e-05_seed-1")
     assert main(["finetune", "rte", *shared, "--grid", "batch-size=1,2", "epochs=3"]) == 0
     commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
     assert [value_of(words, "--batch-size") for words in commands] == ["1", "2"]
     for words, says in (
-        (["--grid", "--learning-rate", "1e-5"], "--learning-rate 1e-05: --grid varies it; leave it out"),
+        (["--grid", "--lr", "1e-5"], "--lr 1e-05: --grid varies it; leave it out"),
         (["--grid", "--system", "unilm"], "--grid: no grid of unilm is published for rte; name the settings to try"),
         (["--grid", "--seeds", "1,1"], "--seeds 1,1: a value is there twice"),
     ):
@@ -268,7 +268,7 @@ def test_a_grid_has_a_folder_of_its_own(args, tmp_path):
     assert finetune_grid(inside, task_named("rte"), Finetune()) == 0
     assert finetune_grid(inside, task_named("rte"), again := Finetune()) == 0 and again.called == []
     write_items(tmp_path / "items.jsonl", [TextItem("1", WORDS[1], None, "a")])
-    single = Namespace(**{**vars(args), "output": str(tmp_path / "single"), "learning_rate": 1e-5})
+    single = Namespace(**{**vars(args), "output": str(tmp_path / "single"), "lr": 1e-5})
     Finetune()(single)
     with pytest.raises(UnifiedError, match="is there already, and no claim beside it says what made it"):
         finetune_grid(

@@ -37,13 +37,13 @@ def test_settings_are_berts_and_spanberts():
     for name in GLUE:
         task = TASKS[NAMES[name]]
         assert (task.training.epochs, task.training.batch_size) == (3, 32)
-        assert task.training.learning_rate in (2e-5, 3e-5, 4e-5, 5e-5)
+        assert task.training.lr in (2e-5, 3e-5, 4e-5, 5e-5)
         assert task.as_in("spanbert").training.epochs == (4 if name == "CoLA" else 10)
     assert (TASKS["swag"].training.epochs, TASKS["swag"].training.batch_size) == (3, 16)
-    assert (TASKS["tacred"].training.epochs, TASKS["tacred"].training.longest) == (10, 128)
+    assert (TASKS["tacred"].training.epochs, TASKS["tacred"].training.max_length) == (10, 128)
     unilm, spanbert = (task_named("squad2.0").as_in(name) for name in ("unilm", "spanbert"))
     assert parse_head(unilm.head).task_of([]).design == "unilm" and unilm.training.batch_size == 24
-    assert unilm.training.epochs == 3 and unilm.training.longest == 384
+    assert unilm.training.epochs == 3 and unilm.training.max_length == 384
     kept = {"select": "best", "validations": 10}  # of checkpoints the best of ten validations an epoch
     assert spanbert.training == Training(4, 32, 2e-5, 512, **kept) == task_named("squad1.1").as_in("spanbert").training
     for name, epochs in (("squad1.1", 4), ("squad2.0", 3)):
@@ -193,9 +193,9 @@ def test_from_official_files_to_a_submission(tmp_path):
         header = "index\tsentence1\tsentence2" + ("\tlabel" if name != "test" else "")
         (tmp_path / "WNLI" / f"{name}.tsv").write_text("\n".join([header, *rows]) + "\n")
     language_model(tmp_path / "model")
-    words = [sys.executable, "-m", "unified.cli", "finetune", "wnli", "--data", tmp_path / "WNLI", "--init",
-             tmp_path / "model", "--output", tmp_path / "run", "--system", "unilm", "--longest", "32",
-             "--epochs", "8", "--learning-rate", "1e-2"]  # fmt: skip
+    words = [sys.executable, "-m", "unified.cli", "finetune", "wnli", "--data", tmp_path / "WNLI", "--model",
+             tmp_path / "model", "--output", tmp_path / "run", "--system", "unilm", "--max-length", "32",
+             "--epochs", "8", "--lr", "1e-2"]  # fmt: skip
     result = subprocess.run(
         list(map(str, words)), cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True, text=True
     )

@@ -38,15 +38,17 @@ def planned(folder, words: str = ""):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     paths = ["--data", folder / "data", "--output", folder / "run"]
-    args = parser.parse_args(["classification", *map(str, paths), "--init", str(folder / "model"), *shlex.split(words)])
+    args = parser.parse_args(
+        ["classification", *map(str, paths), "--model", str(folder / "model"), *shlex.split(words)]
+    )
     task = task_named(args.task)
     task = task if args.head is None else with_head(task, args.head)
-    names = ("epochs", "batch_size", "learning_rate", "head_rate", "layer_decay", "longest", "select", "validations")
+    names = ("epochs", "batch_size", "lr", "head_lr", "layer_decay", "max_length", "select", "validations")
     training = with_changes(task.training, **{name: getattr(args, name) for name in names})
-    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
+    start = Start.of(args.model).with_changes(mask=args.mask, lstm=args.lstm)
     job = job_of(task, training, start, folder / "run")
     command = job.command(job.read(folder / "data"), args.seed, 0, args.micro_batch)
-    return model_of(args.init, job), settings_of(vars(args), job, command)
+    return model_of(args.model, job), settings_of(vars(args), job, command)
 
 
 def same(folder, words: str, tmp_path) -> bool:
@@ -65,9 +67,9 @@ def same(folder, words: str, tmp_path) -> bool:
 @pytest.mark.parametrize(
     "words",
     ["--validations 2", "--hold-out 0.1",
-     "--epochs 4", "--batch-size 4", "--learning-rate 1e-4", "--head-rate 1e-3", "--layer-decay 0.9", "--longest 64",
+     "--epochs 4", "--batch-size 4", "--lr 1e-4", "--head-lr 1e-3", "--layer-decay 0.9", "--max-length 64",
      "--auxiliary-masking 0.5", "--select best", "--head 'classification(dropout=0.2)'", "--fairseq '--dropout 0.2'",
-     "--fairseq=--fp16", "--mask left_to_right", "--lstm 1", "--init {folder}/deeper", "--init {folder}/words"],
+     "--fairseq=--fp16", "--mask left_to_right", "--lstm 1", "--model {folder}/deeper", "--model {folder}/words"],
 )  # fmt: skip
 def test_what_decides_scores_makes_another_run(folder, tmp_path, words):
     assert not same(folder, words.format(folder=folder), tmp_path)
@@ -76,7 +78,7 @@ def test_what_decides_scores_makes_another_run(folder, tmp_path, words):
 @pytest.mark.parametrize(
     "words",
     ["--select last",
-     "--seed 7", "--init {folder}/copy", "--epochs 3", "--head classification", "--micro-batch 2 --batch-size 32",
+     "--seed 7", "--model {folder}/copy", "--epochs 3", "--head classification", "--micro-batch 2 --batch-size 32",
      "--fairseq '--log-format json --num-workers=0'", "--output {folder}/elsewhere", "--mask bidirectional --lstm 0"],
 )  # fmt: skip
 def test_what_decides_none_makes_the_same_run(folder, tmp_path, words):
@@ -94,7 +96,7 @@ def test_every_option_of_finetune_is_a_setting_or_left_out_on_purpose(folder):
     left_out = {
         "task",
         "data",
-        "init",
+        "model",
         "output",
         "run_name",
         "system",
@@ -110,4 +112,4 @@ def test_every_option_of_finetune_is_a_setting_or_left_out_on_purpose(folder):
 def test_size_and_name_of_the_model_can_be_read(folder):
     model, settings = planned(folder)
     assert (model["name"], model["layers"], model["width"]) == (str(folder / "model"), 2, 32)
-    assert settings["head"] == "classification" and settings["learning-rate"] == 3e-5 and settings["updates"] == 3
+    assert settings["head"] == "classification" and settings["lr"] == 3e-5 and settings["updates"] == 3

@@ -48,9 +48,10 @@ def logged(result, measure: str) -> list[float]:
 def test_the_best_checkpoint_is_scored_and_not_the_last(start, tmp_path):
     """Two validations in each of two epochs; the first finds about half of the labels, the last none."""
     result = finetune(
-        "finetune", "classification", "--data", start / "data", "--init", start / "model", "--output", tmp_path / "run",
-        "--head", "classification(dropout=0.0)", "--epochs", 2, "--learning-rate", 6e-3, "--longest", 16,
-        "--batch-size", 16, "--select", "best", "--validations", 2, "--fairseq", "--log-format json",
+        "finetune", "classification", "--data", start / "data", "--model", start / "model", "--output",
+        tmp_path / "run", "--head", "classification(dropout=0.0)", "--epochs", 2, "--lr", 6e-3,
+        "--max-length", 16, "--batch-size", 16, "--select", "best", "--validations", 2,
+        "--fairseq", "--log-format json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
     scores = logged(result, "accuracy")
@@ -89,8 +90,8 @@ def texts(tmp_path_factory):
 def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
     """By the official scores, the very ones that the results have."""
     result = finetune(
-        "finetune", "reuters", "--data", texts / "data", "--init", texts / "model", "--output", tmp_path / "run",
-        "--epochs", 3, "--batch-size", 16, "--learning-rate", 4e-3, "--longest", 76, "--select", "best",
+        "finetune", "reuters", "--data", texts / "data", "--model", texts / "model", "--output", tmp_path / "run",
+        "--epochs", 3, "--batch-size", 16, "--lr", 4e-3, "--max-length", 76, "--select", "best",
         "--fairseq", "--log-format json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
@@ -108,7 +109,7 @@ def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
 
 def test_options_that_leave_no_checkpoint_are_refused(start, tmp_path, capsys):
     data, model = start / "data", start / "model"
-    shared = ("--data", data, "--init", model, "--output", tmp_path / "run")
+    shared = ("--data", data, "--model", model, "--output", tmp_path / "run")
     assert "--fairseq --disable-validation: then there is no best checkpoint to score; leave it out" in refused(
         capsys, "finetune", "classification", *shared, "--select", "best", "--fairseq=--disable-validation"
     )
@@ -121,7 +122,7 @@ def test_options_that_leave_no_checkpoint_are_refused(start, tmp_path, capsys):
 
 
 def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
-    words = ["--init", start / "model", "--output", tmp_path / "run", "--dry-run"]
+    words = ["--model", start / "model", "--output", tmp_path / "run", "--dry-run"]
     assert main(["finetune", "classification", "--data", str(start / "data"), *map(str, words)]) == 0
     for metric, maximize, says in (
         ("f1", True, "f1 is not measured in this run (known: accuracy, matthews, macro_f1, loss)"),
@@ -132,7 +133,17 @@ def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
         config = UnifiedUnderstandingTaskConfig(data=str(tmp_path / "run" / "data"), max_valid_steps=None, **options)
         assert f"--best-checkpoint-metric {metric}" in (said := refusal(UnifiedUnderstandingTask, config))
         assert says in said
-    words = ["--init", texts / "model", "--output", tmp_path / "text", "--longest", 76, "--select", "best", "--dry-run"]
+    words = [
+        "--model",
+        texts / "model",
+        "--output",
+        tmp_path / "text",
+        "--max-length",
+        76,
+        "--select",
+        "best",
+        "--dry-run",
+    ]
     assert main(["finetune", "reuters", "--data", str(texts / "data"), *map(str, words)]) == 0
     for changes, says in (
         ({"eval_task": "rte"}, "--eval-task rte: not a task of writing; known are cnn_dailymail,"),
@@ -160,7 +171,7 @@ def test_a_head_that_lacks_the_tasks_measure_is_refused(start, tmp_path, capsys)
     rows = ["#1 String\t#2 String\tQuality", "w1\tw2\t1", "w3\tw4\t0"]
     for name in ("train", "dev"):
         (tmp_path / f"{name}.tsv").write_text("\n".join(rows))
-    shared = ("--data", tmp_path, "--init", start / "model", "--output", tmp_path / "run", "--dry-run")
+    shared = ("--data", tmp_path, "--model", start / "model", "--output", tmp_path / "run", "--dry-run")
     assert "mrpc is judged by f1, which the head classification(dropout=0.2) does not measure" in refused(
         capsys, "finetune", "mrpc", *shared, "--head", "classification(dropout=0.2)"
     )
@@ -180,7 +191,7 @@ def test_nothing_is_chosen_on_a_test_set(start, tmp_path, capsys):
     on_test = [name for name, task in TASKS.items() if name not in TEXTS and task.validates_on_test]
     assert on_test == ["imdb"] and TASKS["imdb"].training.select == "last"
     reviews(tmp_path / "imdb")
-    shared = ("--init", start / "model", "--output", tmp_path / "run", "--dry-run")
+    shared = ("--model", start / "model", "--output", tmp_path / "run", "--dry-run")
     says = (
         "--select best: the validation files of imdb are its test set, on which nothing may be chosen; "
         "--hold-out 0.1 chooses on a tenth of its training items instead"

@@ -69,8 +69,9 @@ def asker(tmp_path_factory):
     squad_file(folder / "squad" / "dev-v1.1.json", 25, 1)
     language_model(folder / "start", *MORE, width=64, initializer_range=0.125)
     words = [
-        "finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", folder / "run",
-        "--epochs", 2, "--batch-size", 16, "--learning-rate", 3e-3, "--longest", 96, "--fairseq", "--log-format json",
+        "finetune", "squad_qg", "--data", folder / "squad", "--model", folder / "start", "--output", folder / "run",
+        "--epochs", 2, "--batch-size", 16, "--lr", 3e-3, "--max-length", 96,
+        "--fairseq", "--log-format json",
     ]  # fmt: skip
     command = [sys.executable, "-m", "unified.cli", *map(str, words)]
     result = subprocess.run(command, cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True, text=True)
@@ -135,7 +136,7 @@ def test_what_is_not_read_is_said(asker, capsys):
     with pytest.warns(UserWarning, match="1 of 2 texts have more than 45 tokens"):
         found = summarize(lm, [text, "w1 is w9 ."], beam=2)
     assert found == lm.generate(
-        [" ".join(text.split()[:45]), "w1 is w9 ."], beam=2, no_repeat_ngram=3, max_length=48
+        [" ".join(text.split()[:45]), "w1 is w9 ."], beam=2, no_repeat_ngram_size=3, max_length=48
     )  # fmt: skip
     assert main(["predict", "texts", "--model", str(folder / "run"), json.dumps({"source": text})]) == 0
     printed = capsys.readouterr()
@@ -171,11 +172,11 @@ def test_refusals(asker, capsys, tmp_path):
     item = '{"context": "w1", "answer": "w2"}'
     assert "line 1: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)
     assert "'source' must be" in refused(capsys, "predict", "texts", '{"source": []}', *model)
-    finetune = ("finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", tmp_path)
+    finetune = ("finetune", "squad_qg", "--data", folder / "squad", "--model", folder / "start", "--output", tmp_path)
     assert "needs no head" in refused(capsys, *finetune, "--head", "classification")
     assert "no settings of 'unilm'" in refused(capsys, *finetune, "--system", "unilm")
-    assert "no source has room" in refused(capsys, *finetune, "--longest", 51)
-    elsewhere = ("--data", tmp_path, "--init", folder / "start", "--output", tmp_path / "run")
+    assert "no source has room" in refused(capsys, *finetune, "--max-length", 51)
+    elsewhere = ("--data", tmp_path, "--model", folder / "start", "--output", tmp_path / "run")
     assert "no file train-v1.1*.json*" in refused(capsys, "finetune", "squad_qg", *elsewhere)
 
 
@@ -218,8 +219,8 @@ def test_marks_may_be_repeated(tmp_path):
     lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
     config = Writer(lm, task_named("cnn_dailymail")).config
     known = vocabulary(*MORE)
-    assert config.no_repeat_ignore == {known.index("."), known.index("|")}
-    assert (config.beam, config.no_repeat_ngram, config.length_penalty, config.max_length) == (5, 3, "unilm", 125)
+    assert config.no_repeat_ngram_ignore == {known.index("."), known.index("|")}
+    assert (config.beam, config.no_repeat_ngram_size, config.length_penalty, config.max_length) == (5, 3, "unilm", 125)
 
 
 WRITING = [name for name, task in TASKS.items() if isinstance(task, WritingTask)]
@@ -228,7 +229,7 @@ WRITING = [name for name, task in TASKS.items() if isinstance(task, WritingTask)
 @pytest.mark.parametrize("name", WRITING)
 def test_published_settings_fit_a_row(name):
     training = task_named(name).training
-    assert training.max_source + training.max_target + 3 <= training.longest
+    assert training.max_source + training.max_target + 3 <= training.max_length
     assert training.source_room == training.max_source
     assert task_named(name).decoding["max_length"] <= training.max_target
 
@@ -343,6 +344,6 @@ def test_scores_are_those_of_the_metrics():
 def test_changes_keep_what_belongs_to_writing():
     from unified.tasks.catalogue import with_changes
 
-    training = with_changes(task_named("squad_qg").training, epochs=3, longest=None)
-    assert (training.epochs, training.longest, training.max_target) == (3, 512, 48)
+    training = with_changes(task_named("squad_qg").training, epochs=3, max_length=None)
+    assert (training.epochs, training.max_length, training.max_target) == (3, 512, 48)
     assert isinstance(training, Training) and tokenizer(*MORE).encode("w1 ?") == ["w1", "?"]

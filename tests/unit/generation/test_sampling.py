@@ -55,7 +55,7 @@ def two_token_probabilities(cached, top_k, top_p, temperature) -> dict[tuple[int
 def test_sampled_texts_have_the_models_probabilities(top_k, top_p, temperature):
     cached, samples = eight_symbols(seed=2), 4000
     config = GenerationConfig(
-        beam=samples, n_best=samples, max_length=2, min_length=0,
+        beam=samples, nbest=samples, max_length=2, min_length=0,
         sampling=True, top_k=top_k, top_p=top_p, temperature=temperature,
     )  # fmt: skip
     drawn = [tuple(h.tokens.tolist()) for h in generate(cached, ROW, config)[0]]
@@ -76,7 +76,7 @@ def test_draws_depend_on_seed_and_index_alone():
     cached, rows = eight_symbols(), sources([5, 3, 2], words=4).clamp(max=7)
 
     def drawn(rows, seed, indices=None):
-        config = GenerationConfig(beam=6, n_best=6, max_length=6, sampling=True, seed=seed)
+        config = GenerationConfig(beam=6, nbest=6, max_length=6, sampling=True, seed=seed)
         return [[h.tokens.tolist() for h in some] for some in generate(cached, rows, config, indices=indices)]
 
     assert drawn(rows, 1) == drawn(rows, 1) != drawn(rows, 2)

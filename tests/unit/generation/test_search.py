@@ -42,7 +42,7 @@ def test_a_wide_beam_finds_every_text_in_the_right_order(scheme, penalty, expone
     cached = eight_symbols(scheme)
     count = sum(4**n for n in range(4))
     config = GenerationConfig(
-        beam=count, n_best=count, max_length=3, min_length=0, length_penalty=penalty, length_exponent=exponent
+        beam=count, nbest=count, max_length=3, min_length=0, length_penalty=penalty, lenpen=exponent
     )
     for row, hypotheses in zip(ROWS, generate(cached, ROWS, config), strict=True):
         truth = enumerated(cached, scheme, row, 3)
@@ -121,7 +121,7 @@ def test_hypotheses_are_those_of_fairseqs_generator(beam, exponent):
         dictionary, beam_size=beam, max_len_b=5, min_len=1, len_penalty=exponent,
     )  # fmt: skip
     expected = theirs.generate([], {"net_input": {"src_tokens": ROWS, "src_lengths": (ROWS != 1).sum(1)}})
-    config = GenerationConfig(beam=beam, n_best=beam, max_length=5, length_exponent=exponent)
+    config = GenerationConfig(beam=beam, nbest=beam, max_length=5, lenpen=exponent)
     for mine, other in zip(generate(cached, ROWS, config), expected, strict=True):
         assert texts(mine) == [tuple(h["tokens"].tolist()[:-1]) for h in other]
         for hypothesis, reference in zip(mine, other, strict=True):
@@ -130,10 +130,10 @@ def test_hypotheses_are_those_of_fairseqs_generator(beam, exponent):
 
 
 OPTIONS = {
-    "beam": {"beam": 4, "n_best": 4},
+    "beam": {"beam": 4, "nbest": 4},
     "greedy": {"beam": 1},
-    "blocked": {"beam": 3, "n_best": 3, "no_repeat_ngram": 2},
-    "sampled": {"beam": 3, "n_best": 3, "sampling": True, "top_k": 8, "seed": 4},
+    "blocked": {"beam": 3, "nbest": 3, "no_repeat_ngram_size": 2},
+    "sampled": {"beam": 3, "nbest": 3, "sampling": True, "top_k": 8, "seed": 4},
 }
 
 
@@ -175,7 +175,7 @@ def test_lengths_stay_within_their_limits():
     for end in (-3.0, 0.0, 6.0):  # a model that ends too late, and one that ends too early
         cached.model.heads["token"].bias.data[END] = end
         for least, most in ((0, 1), (1, 4), (3, 8), (8, 8)):
-            config = GenerationConfig(beam=4, n_best=4, min_length=least, max_length=most)
+            config = GenerationConfig(beam=4, nbest=4, min_length=least, max_length=most)
             lengths = [len(h.tokens) for hypotheses in generate(cached, rows, config) for h in hypotheses]
             assert len(lengths) == 16 and min(lengths) >= least and max(lengths) <= most
 
@@ -203,7 +203,7 @@ def test_sentences_that_are_done_leave_and_the_search_stops_early(monkeypatch):
 def test_prefixes_of_different_lengths_are_forced_and_the_rest_is_searched(scheme):
     cached = eight_symbols(scheme)
     prefix = torch.tensor([[5, 7], [6, 1], [1, 1]])
-    config = GenerationConfig(beam=85, n_best=85, max_length=3, min_length=0, length_exponent=0.0)
+    config = GenerationConfig(beam=85, nbest=85, max_length=3, min_length=0, lenpen=0.0)
     for row, start, hypotheses in zip(ROWS, prefix, generate(cached, ROWS, config, prefix), strict=True):
         start = tuple(start[start != 1].tolist())
         expected = {t: p for t, p in enumerated(cached, scheme, row, 3).items() if t[: len(start)] == start}
@@ -214,7 +214,7 @@ def test_prefixes_of_different_lengths_are_forced_and_the_rest_is_searched(schem
 
 def test_a_prefix_that_ends_gives_one_text_and_wins_over_length_limits():
     prefix = torch.tensor([[5, END], [1, 1], [6, 6]])
-    config = GenerationConfig(beam=3, n_best=3, min_length=3, max_length=4, no_repeat_ngram=1)
+    config = GenerationConfig(beam=3, nbest=3, min_length=3, max_length=4, no_repeat_ngram_size=1)
     results = generate(eight_symbols(), ROWS, config, prefix)
     assert texts(results[0]) == [(5,)]
     assert all(text[:2] == (6, 6) for text in texts(results[2])) and results[2]
@@ -250,7 +250,7 @@ def test_blocked_ngrams_do_not_repeat(size):
     cached, rows = decoder(), sources([5, 1, 9, 3])
     cached.model.heads["token"].bias.data[END] = -5.0
     free = generate(cached, rows, GenerationConfig(beam=3, max_length=25))
-    blocked = generate(cached, rows, GenerationConfig(beam=3, max_length=25, no_repeat_ngram=size))
+    blocked = generate(cached, rows, GenerationConfig(beam=3, max_length=25, no_repeat_ngram_size=size))
     assert any(repeated(text, size) for hypotheses in free for text in texts(hypotheses))
     assert not any(repeated(text, size) for hypotheses in blocked for text in texts(hypotheses))
 
@@ -259,7 +259,7 @@ def test_blocked_ngrams_do_not_repeat(size):
 @pytest.mark.parametrize("options", [{"beam": 3}, {"beam": 4, "sampling": True, "top_k": 6}])
 def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
     """There are four words alone, so that an n-gram across the end of the prompt is soon due again."""
-    cached, shared = eight_symbols(scheme), {"max_length": 12, "min_length": 6, "n_best": 3, **options}
+    cached, shared = eight_symbols(scheme), {"max_length": 12, "min_length": 6, "nbest": 3, **options}
     rows = torch.tensor([[5, 6, 7, 5, 2], [7, 6, 2, 1, 1], [3, 2, 1, 1, 1], [2, 1, 1, 1, 1]])
     prompts = [tuple(token for token in row.tolist() if token > 2) for row in rows]
     free, blocked = (
@@ -267,7 +267,7 @@ def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
             {ngram for text in texts(some) for ngram in repeated((*prompt, *text), 2)}
             for prompt, some in zip(prompts, generate(cached, rows, GenerationConfig(**shared, **more)), strict=True)
         ]
-        for more in ({}, {"no_repeat_ngram": 2})
+        for more in ({}, {"no_repeat_ngram_size": 2})
     )
     assert all(free) and not any(blocked)
 
@@ -275,13 +275,13 @@ def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
 def test_ignored_tokens_may_repeat():
     cached, rows = decoder(), sources([5, 1, 9, 3])
     cached.model.heads["token"].bias.data[[7, END]] += torch.tensor([4.0, -8.0])
-    config = GenerationConfig(beam=3, max_length=25, no_repeat_ngram=1, no_repeat_ignore=frozenset({7}))
+    config = GenerationConfig(beam=3, max_length=25, no_repeat_ngram_size=1, no_repeat_ngram_ignore=frozenset({7}))
     again = [repeated(text, 1) for hypotheses in generate(cached, rows, config) for text in texts(hypotheses)]
     assert {(7,)} in again and all(some <= {(7,)} for some in again)
 
 
 def test_where_blocking_leaves_nothing_the_text_ends_early():
-    config = GenerationConfig(beam=2, n_best=2, min_length=8, max_length=9, no_repeat_ngram=1)
+    config = GenerationConfig(beam=2, nbest=2, min_length=8, max_length=9, no_repeat_ngram_size=1)
     for hypotheses in generate(eight_symbols(), ROWS, config):
         assert hypotheses and all(sorted(text) == sorted(WORDS) for text in texts(hypotheses))
 
@@ -294,7 +294,7 @@ def test_where_blocking_leaves_nothing_the_text_ends_early():
         ({"max_length": 0}, "max_length must be an integer of at least 1, got 0"),
         ({"min_length": -1}, "min_length must be an integer of at least 0, got -1"),
         ({"min_length": 9, "max_length": 8}, "min_length 9 exceeds max_length 8"),
-        ({"n_best": 6}, "n_best 6 exceeds beam 5"),
+        ({"nbest": 6}, "nbest 6 exceeds beam 5"),
         ({"length_penalty": "gnmt"}, r"length_penalty must be one of \['fairseq', 'unilm'\], got 'gnmt'"),
         ({"temperature": 0}, "temperature must be above 0, got 0"),
         ({"sampling": True, "top_p": 0}, r"top_p must be in \(0, 1\], got 0"),

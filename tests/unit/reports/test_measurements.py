@@ -97,7 +97,7 @@ def test_measurements_of_other_files_machines_and_versions_are_told_apart(tmp_pa
 
 
 def test_the_page_draws_bars_and_curves(folder, capsys):
-    assert main(["results", str(folder), "--draw", str(folder / "page.html")]) == 0
+    assert main(["results", str(folder), "--output", str(folder / "page.html")]) == 0
     assert "| memory by length | 8 tokens, size small |" in capsys.readouterr().out
     drawn = (folder / "page.html").read_text(encoding="utf-8")
     assert drawn == page(read_measurements([folder / "day.json"]))
@@ -128,5 +128,5 @@ def test_other_lines_are_refused(folder, capsys):
     (folder / "day.json").write_text('{"benchmark": "x"}\nnothing\n')
     assert main(["results", str(folder)]) == 2
     (folder / "day.json").unlink()
-    assert main(["results", str(folder), "--draw", "x.html"]) == 2
-    assert "--draw is for files of `make bench`" in capsys.readouterr().err
+    assert main(["results", str(folder), "--output", "x.html"]) == 2
+    assert "--output is for files of `make bench`" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from unified.reports.results import read_results, write_result
 
 MODEL = {"name": "models/bert", "sha256": "a" * 64, "layers": 12}
 FAIRSEQ = {"--dropout": ["0.1"]}
-SETTINGS = {"head": "classification(dropout=0.1)", "epochs": 3, "learning-rate": 2e-5, "fairseq": FAIRSEQ}
+SETTINGS = {"head": "classification(dropout=0.1)", "epochs": 3, "lr": 2e-5, "fairseq": FAIRSEQ}
 DATA = {"train.jsonl": "1" * 64, "valid.jsonl": "2" * 64, "test.jsonl": "3" * 64}
 PUBLISHED = {"valid": {"BERT": {"accuracy": 93.5}}}
 
@@ -73,11 +73,11 @@ CHANGES = {
     "head": (
         {"settings": SETTINGS | {"head": "classification"}}, "head classification(dropout=0.1)", "head classification",
     ),
-    "training": ({"settings": SETTINGS | {"learning-rate": 3e-5}}, "learning-rate 2e-05", "learning-rate 3e-05"),
+    "training": ({"settings": SETTINGS | {"lr": 3e-5}}, "lr 2e-05", "lr 3e-05"),
     "two settings": (
-        {"settings": SETTINGS | {"learning-rate": 3e-5, "epochs": 4}},
-        "epochs 3, learning-rate 2e-05",
-        "epochs 4, learning-rate 3e-05",
+        {"settings": SETTINGS | {"lr": 3e-5, "epochs": 4}},
+        "epochs 3, lr 2e-05",
+        "epochs 4, lr 3e-05",
     ),
     "a setting of fairseq": (
         {"settings": SETTINGS | {"fairseq": {}}}, 'fairseq --dropout ["0.1"]', "no fairseq --dropout",
@@ -107,7 +107,7 @@ def test_what_differs_in_more_than_the_seed_has_a_line_of_its_own(tmp_path, chan
 def test_what_decides_no_score_separates_nothing(tmp_path):
     """Name of the same model, machine, command, items of other splits, and 1 for 1.0."""
     one = written(tmp_path / "one", 1, 80.0)
-    settings = SETTINGS | {"epochs": 3.0, "head-rate": None}
+    settings = SETTINGS | {"epochs": 3.0, "head-lr": None}
     model = MODEL | {"name": "/elsewhere/copy"}
     data = DATA | {"test.jsonl": "9"}
     two = written(tmp_path / "two", 2, 90.0, model=model, settings=settings, command=["y"], data=data)

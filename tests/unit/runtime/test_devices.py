@@ -51,8 +51,8 @@ def test_others_are_refused(gpus, device, count, message):
     "command",
     [
         "predict squad2.0 items.jsonl --model model --output out.jsonl",
-        "generate data --path model --output out.txt",
-        "augment corpus.txt --output out --answers a --asks b --reads c",
+        "generate data --model model --output out.txt",
+        "augment corpus.txt --output out --answer-model a --question-model b --reader-model c",
     ],
 )
 def test_commands_name_the_option(gpus, tmp_path, monkeypatch, capsys, command):

@@ -271,7 +271,7 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
     assert made[0] == pair.source and 0 < len(window) < len(passage) and "the bird" in window
     ask(lm, passage, "the", start=passage.rindex("the"), max_source=30, beam=1, max_length=2)
     assert made[1][0].endswith("the cat.") and len(lm.encode_source(made[1])) <= 30
-    assert len(ask(lm, passage, "cat", beam=3, n_best=2, max_length=4)) == 2
+    assert len(ask(lm, passage, "cat", beam=3, nbest=2, max_length=4)) == 2
 
 
 @pytest.mark.parametrize(

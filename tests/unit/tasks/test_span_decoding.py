@@ -86,7 +86,7 @@ def sigmoid(value):
 @pytest.mark.parametrize("seed", range(4))
 def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
     items = random_items(25, seed)
-    task = SpanAnswers(("",), design=design, stride=5, max_answer=4, n_best=6, max_query=4)
+    task = SpanAnswers(("",), design=design, stride=5, max_answer=4, nbest=6, max_query=4)
     encoded = task.encode(items, CODEC)
     chosen = np.random.default_rng(seed).permutation(len(items))[:18]  # of a batch; in another order than the items
     members = np.concatenate([np.flatnonzero(encoded.owners == i) for i in chosen])
@@ -104,7 +104,7 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
         for score, window, a, b in every_span(task, design, encoded, members, indices, scores, sizes):
             offsets = encoded.notes[members[indices[window]]].offsets
             start, end = int(offsets[a, 0]), int(offsets[b, 1])
-            if item.context[start:end] not in seen and len(spans) < task.n_best:
+            if item.context[start:end] not in seen and len(spans) < task.nbest:
                 seen.add(item.context[start:end])
                 spans.append((score, start, end))
         cls = [int(firsts[index]) + encoded.facts["cls"][members[index]][0] for index in indices]

@@ -118,7 +118,7 @@ def test_refusals(words):  # noqa: F811
         ({"rules": "3"}, "rules is '3'; expected one of None, '1.1', '2.0', 'coqa'"),
         ({"passage_first": 1}, "passage_first is 1; expected True, False or None"),
         ({"stride": 0}, "stride is 0; expected an integer of at least 1"),
-        ({"n_best": 1.5}, "n_best is 1.5; expected"),
+        ({"nbest": 1.5}, "nbest is 1.5; expected"),
         ({"null_threshold": 2}, "null_threshold is 2; expected a probability"),
         ({"labels": ("", "yes")}, r"some answers stand in no passage \(yes\); only the design 'unilm'"),
         ({"labels": ("no",), "design": "xlnet"}, "only the design 'unilm'"),

@@ -16,7 +16,7 @@ from unified.tasks.metrics.outputs import Written, read_n_best, read_references
 from unified.tasks.metrics.summaries import POST_PROCESSING, PostProcessing
 
 CNNDM, GIGAWORD, XSUM = (POST_PROCESSING[name] for name in ("cnndm", "gigaword", "xsum"))
-PTB = replace(CNNDM, fewest=0, overlap=1.0, longest=0)
+PTB = replace(CNNDM, fewest=0, overlap=1.0, max_words=0)
 
 
 # ---------------------------------------------------------------- clean-up, typed out
@@ -72,8 +72,8 @@ def test_summaries_are_cut_at_seventy_words():
     sentences = [" ".join(f"w{s}x{i}" for i in range(30)) for s in range(4)]
     words = CNNDM(" [X_SEP] ".join(sentences), "[X_SEP]").split(" [X_SEP] ")
     assert [len(sentence.split()) for sentence in words] == [30, 30, 10]
-    assert [len(s.split()) for s in replace(CNNDM, longest=60)(" | ".join(sentences), "|").split(" | ")] == [30, 30]
-    assert replace(CNNDM, longest=0)(" | ".join(sentences), "|") == " | ".join(sentences)
+    assert [len(s.split()) for s in replace(CNNDM, max_words=60)(" | ".join(sentences), "|").split(" | ")] == [30, 30]
+    assert replace(CNNDM, max_words=0)(" | ".join(sentences), "|") == " | ".join(sentences)
     assert CNNDM.in_form("a | b c", "|") == "a | b c"
 
 
@@ -112,7 +112,7 @@ def test_options_name_the_rules_that_exist():
     add_clean_up(parser)
     (choices,) = [action.choices for action in parser._actions if action.dest == "post_process"]
     assert set(choices) == set(POST_PROCESSING) == {rules.name for rules in POST_PROCESSING.values()}
-    assert str(CNNDM) == "cnndm|longest:70" and str(XSUM) == "xsum|longest:any"
+    assert str(CNNDM) == "cnndm|max_words:70" and str(XSUM) == "xsum|max_words:any"
 
 
 def test_rules_end_on_any_input():
@@ -142,12 +142,12 @@ def test_scores_of_cleaned_summaries(tmp_path, capsys):
     plain = score(capsys, hypotheses, references, *options[2:])
     published = score(capsys, hypotheses, references, *options)
     both = score(capsys, hypotheses, references, *options, "--plain-references")
-    assert "post_process" not in plain and published["post_process"] == both["post_process"] == "cnndm|longest:70"
+    assert "post_process" not in plain and published["post_process"] == both["post_process"] == "cnndm|max_words:70"
     assert both["rouge1"] == both["rougeL"] == 100 and plain["rouge1"] < 90
     assert published["rouge1"] < 100  # -LRB- is a word to ROUGE
     assert "give --sentence-separator" in score(capsys, hypotheses, references, *options[:2])
-    assert "go with --post-process" in score(capsys, hypotheses, references, "--longest", 3)
-    assert "--longest must be 0" in score(capsys, hypotheses, references, *options, "--longest", -1)
+    assert "go with --post-process" in score(capsys, hypotheses, references, "--max-words", 3)
+    assert "--max-words must be 0" in score(capsys, hypotheses, references, *options, "--max-words", -1)
 
 
 def test_pairs_are_references(tmp_path, capsys):
@@ -197,9 +197,9 @@ def test_lengths_are_tuned_by_their_definition(tmp_path, penalty):
     hypotheses, references = random_n_best(rng)
     written = read_n_best([generated(tmp_path / "out", hypotheses, references)])
     assert written[0][0].log_prob == pytest.approx(math.log(2) * sum(hypotheses[0][0][1]))
-    n_best = NBest(written, [one.text for some in written for one in some], [[r] for r in references])
+    nbest = NBest(written, [one.text for some in written for one in some], [[r] for r in references])
     settings = ([0.0, 0.6, 2.0], [0, 3], [2, 5, 9])
-    found = tuned(n_best, penalty, *settings, "rougeL")
+    found = tuned(nbest, penalty, *settings, "rougeL")
     assert len(found) == 3 * 5  # from 3 to 2 tokens is none
     assert [one.rougeL for one in found] == sorted((one.rougeL for one in found), reverse=True)
     assert len({one.rougeL for one in found}) > 4
@@ -211,9 +211,7 @@ def test_lengths_are_tuned_by_their_definition(tmp_path, penalty):
             ranked = []
             for text, log_probs in allowed or some:
                 n = len(log_probs)
-                ranked.append(
-                    (sum(log_probs) / ((5 + n) / 6 if penalty == "unilm" else n) ** one.length_exponent, text)
-                )
+                ranked.append((sum(log_probs) / ((5 + n) / 6 if penalty == "unilm" else n) ** one.lenpen, text))
             best = max(ranked, key=lambda pair: pair[0])[1]
             scores = scorer.score(reference, best)
             totals = [t + s.fmeasure for t, s in zip(totals, scores.values(), strict=True)]
@@ -231,7 +229,7 @@ def test_tune_lengths_prints_the_options(tmp_path, capsys):
     assert out[2].split() == ["2", "0", "4", "100.00", "100.00", "100.00", "0"]
     assert out[-1] == "fairseq-generate: --length-penalty unilm --lenpen 2 --min-len 0 --max-len-b 4"
     tried = json.loads((tmp_path / "tried.json").read_text())["tried"]
-    assert [one["length_exponent"] for one in tried] == [2, 0] and tried[1]["rouge1"] == pytest.approx(200 / 3)
+    assert [one["lenpen"] for one in tried] == [2, 0] and tried[1]["rouge1"] == pytest.approx(200 / 3)
     assert main([*arguments[:2], "--lenpens", "0", "--min-lengths", "0", "3", "--max-lengths", "2", "9"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("--lenpen 0 --min-len 3 --max-len-b 9")
 

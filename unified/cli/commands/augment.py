@@ -17,75 +17,148 @@ if TYPE_CHECKING:
     from unified.tasks.augmentation.pipeline import Models
     from unified.tasks.augmentation.two_stages import TwoStages
 
-HELP = "make questions about passages of a corpus, answered and unanswerable ones, and fine-tune on them; resumable"
+HELP = "generate questions about the passages of a corpus, with and without answers, and fine-tune on them"
 
 
-_ROLES = ("answers", "asks", "reads")
+_ROLES = ("answer_model", "question_model", "reader_model")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="corpus: documents as `unified prepare` takes them")
-    parser.add_argument("--output", required=True, metavar="FOLDER", help="what each stage makes; a broken run goes on")
-    parser.add_argument("--text-field", default="text", metavar="NAME", help="field of a JSON line (text)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all that is drawn (1)")
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT", help="corpus of documents, in the formats that `unified prepare` reads"
+    )
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="FOLDER",
+        help="folder for the files of all stages; an interrupted run resumes when it is repeated",
+    )
+    parser.add_argument(
+        "--text-field", default="text", metavar="NAME", help="field of a JSON line that holds the text (default: text)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of all random choices (default: 1)")
 
     models = parser.add_argument_group("models", "Checkpoint files, or folders with one.")
-    models.add_argument("--answers", required=True, metavar="MODEL", help="of `unified finetune squad-answers`")
-    models.add_argument("--asks", required=True, metavar="MODEL", help="of `unified finetune squad_qg`")
-    models.add_argument("--reads", required=True, metavar="MODEL", help="of `unified finetune squad1.1` or squad2.0")
-    models.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    models.add_argument("--threads", type=_positive, metavar="N", help="threads (torch's choice)")
-    models.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="questions written together (32)")
-    models.add_argument("--max-tokens", type=_positive, default=4096, metavar="N", help="tokens read together (4096)")
-    models.add_argument("--block", type=_positive, default=16, metavar="N", help="passages saved together (16)")
+    models.add_argument(
+        "--answer-model",
+        required=True,
+        metavar="MODEL",
+        help="model that finds candidate answers, of `unified finetune squad-answers`",
+    )
+    models.add_argument(
+        "--question-model",
+        required=True,
+        metavar="MODEL",
+        help="model that writes the questions, of `unified finetune squad_qg`",
+    )
+    models.add_argument(
+        "--reader-model",
+        required=True,
+        metavar="MODEL",
+        help="model that answers the questions to check them, of `unified finetune squad1.1` or squad2.0",
+    )
+    models.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
+    models.add_argument("--threads", type=_positive, metavar="N", help="CPU threads (default: PyTorch's choice)")
+    models.add_argument(
+        "--batch-size",
+        type=_positive,
+        default=32,
+        metavar="N",
+        help="questions that are written together (default: 32)",
+    )
+    models.add_argument(
+        "--max-tokens",
+        type=_positive,
+        default=4096,
+        metavar="N",
+        help="most tokens of a batch that is read (default: 4096)",
+    )
+    models.add_argument(
+        "--chunk", type=_positive, default=16, metavar="N", help="passages that are saved together (default: 16)"
+    )
 
     stages = parser.add_argument_group("stages", "Defaults are UniLM's, appendix A, where it says.")
-    stages.add_argument("--passages", type=_positive, metavar="N", help="paragraphs drawn from the corpus (all)")
     stages.add_argument(
-        "--words", type=_positive, nargs=2, default=(80, 500), metavar=("MIN", "MAX"), help="of a paragraph (80 500)"
+        "--passages", type=_positive, metavar="N", help="paragraphs to draw from the corpus (default: all)"
     )
-    stages.add_argument("--top", type=_positive, default=30, metavar="N", help="candidate answers of a passage (30)")
-    stages.add_argument("--beam", type=_positive, default=3, metavar="N", help="beam of the questions (3)")
     stages.add_argument(
-        "--max-length", type=_positive, metavar="N", help="tokens of a question (those of training, or 48)"
+        "--words",
+        type=_positive,
+        nargs=2,
+        default=(80, 500),
+        metavar=("MIN", "MAX"),
+        help="fewest and most words of a paragraph (default: 80 500)",
+    )
+    stages.add_argument(
+        "--top", type=_positive, default=30, metavar="N", help="candidate answers of a passage (default: 30)"
+    )
+    stages.add_argument(
+        "--beam", type=_positive, default=3, metavar="N", help="beam size of the search for questions (default: 3)"
+    )
+    stages.add_argument(
+        "--max-length", type=_positive, metavar="N", help="most tokens of a question (default: as in training, else 48)"
     )
     stages.add_argument(
         "--max-source",
         type=_positive,
         metavar="N",
-        help="tokens shown to ask from (those of training, or 456, or the room)",
+        help="most tokens of the passage and answer that a question is written from (default: as in training, else "
+        "456 or what the positions leave)",
     )
     stages.add_argument(
-        "--least-f1", type=_share, default=0.6, metavar="F", help="of the answer read and the candidate (0.6)"
+        "--min-f1",
+        type=_share,
+        default=0.6,
+        metavar="F",
+        help="least F1 between the candidate answer and the reader's for a question to be kept, from 0 to 1 (default: "
+        "0.6)",
     )
     stages.add_argument(
         "--unanswerable",
         type=_share,
         default=0.8,
         metavar="F",
-        help="share of the questions that one without an answer is made of, where it can be (0.8)",
+        help="share of the kept questions that an unanswerable question is made of, where that is possible, from 0 to "
+        "1 (default: 0.8)",
     )
     stages.add_argument(
-        "--spacy", metavar="PIPELINE", help="spaCy pipeline that types entities (rules: dates, numbers, names)"
+        "--spacy",
+        metavar="PIPELINE",
+        help="spaCy pipeline that finds entities and their types: a name or a folder (default: rules for dates, "
+        "numbers and names)",
     )
-    stages.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
+    stages.add_argument(
+        "--spacy-code", metavar="MODULE", help="Python module that registers the spaCy pipeline's own components"
+    )
 
     training = parser.add_argument_group(
         "fine-tuning",
-        "With --squad and --init the commands of both stages are printed; with --finetune they are run.",
+        "With --data and --model the commands of both stages are printed; with --finetune they are run.",
     )
-    training.add_argument("--squad", metavar="FOLDER", help="folder with SQuAD 2.0's train and dev files")
-    training.add_argument("--init", metavar="CHECKPOINT", help="model that the first stage starts from")
-    training.add_argument("--finetune", action="store_true", help="run them")
+    training.add_argument("--data", metavar="FOLDER", help="folder with the train and dev files of SQuAD 2.0")
+    training.add_argument(
+        "--model", metavar="CHECKPOINT", help="checkpoint that the first stage of fine-tuning starts from"
+    )
+    training.add_argument("--finetune", action="store_true", help="run the commands of both stages")
     training.add_argument(
         "--auxiliary-masking",
         type=float,
         default=0.3,
         metavar="W",
-        help="weight of masked language modelling in both stages; 0 does without (0.3)",
+        help="weight of the loss of masked language modelling in both stages; 0 disables it (default: 0.3)",
     )
-    training.add_argument("--first", default="", metavar="OPTIONS", help="of `unified finetune`, for the first stage")
-    training.add_argument("--second", default="", metavar="OPTIONS", help="and for the second")
+    training.add_argument(
+        "--first",
+        default="",
+        metavar="OPTIONS",
+        help="further options of `unified finetune` for the first stage, in one string",
+    )
+    training.add_argument(
+        "--second",
+        default="",
+        metavar="OPTIONS",
+        help="further options of `unified finetune` for the second stage, in one string",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     claim = _claim(args)
-    models = None if Stages(output, args.block).path(KEPT).exists() else _models(args)
+    models = None if Stages(output, args.chunk).path(KEPT).exists() else _models(args)
     with claimed_folder(output, claim, "name another folder"):
         _run_stages(args, output, models)
         if then is not None:
@@ -137,13 +210,13 @@ def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -
             print(f"passages: only {len(found):,} paragraphs are that long", file=sys.stderr, flush=True)
         return found
 
-    pipeline = Pipeline(args.top, args.least_f1, args.unanswerable, find, args.seed)
-    counts = pipeline.run(Stages(output, args.block), passages, models)
+    pipeline = Pipeline(args.top, args.min_f1, args.unanswerable, find, args.seed)
+    counts = pipeline.run(Stages(output, args.chunk), passages, models)
     print(json.dumps(counts, indent=2), flush=True)
     if not counts["kept"]:
         raise UnifiedError(
             f"{output}: no question was answered like its candidate, so there is nothing to train on; see the file "
-            "questions.jsonl: do --answers, --asks and --reads suit the corpus?"
+            "questions.jsonl: do --answer-model, --question-model and --reader-model suit the corpus?"
         )
     print(f"written to {output / GENERATED}", file=sys.stderr, flush=True)
 
@@ -152,14 +225,14 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
     from unified.tasks.augmentation.pipeline import GENERATED
     from unified.tasks.augmentation.two_stages import TwoStages
 
-    if not (args.squad and args.init):
-        if args.squad or args.init or args.finetune:
-            raise UnifiedError("fine-tuning needs both --squad and --init")
+    if not (args.data and args.model):
+        if args.data or args.model or args.finetune:
+            raise UnifiedError("fine-tuning needs both --data and --model")
         return None
     first, second = (tuple(shlex.split(words)) for words in (args.first, args.second))
     generated = (output / GENERATED).parent
     then = TwoStages(
-        output, generated, Path(args.squad), Path(args.init), args.auxiliary_masking, first, second, args.seed
+        output, generated, Path(args.data), Path(args.model), args.auxiliary_masking, first, second, args.seed
     )
     then.check()
     return then
@@ -170,11 +243,13 @@ def _claim(args: argparse.Namespace) -> Claim:
     from unified.checkpoints.trained import find_checkpoint
     from unified.files.claims import Claim, hashes
 
-    names = ["text_field", "passages", "words", "top", "beam", "max_length", "max_source", "least_f1", "unanswerable"]
-    names += ["spacy", "spacy_code", "batch_size", "max_tokens", "block", "seed"]
+    names = ["text_field", "passages", "words", "top", "beam", "max_length", "max_source", "min_f1", "unanswerable"]
+    names += ["spacy", "spacy_code", "batch_size", "max_tokens", "chunk", "seed"]
     inputs = {"the corpus": hashes(_existing("INPUT", Path(path)) for path in args.inputs)}
     for role in _ROLES:
-        inputs[f"--{role}"] = hashes([_existing(f"--{role}", find_checkpoint(getattr(args, role)))])
+        inputs[f"--{role.replace('_', '-')}"] = hashes(
+            [_existing(f"--{role.replace('_', '-')}", find_checkpoint(getattr(args, role)))]
+        )
     return Claim({f"--{name.replace('_', '-')}": getattr(args, name) for name in names}, inputs)
 
 
@@ -194,17 +269,17 @@ def _models(args: argparse.Namespace) -> Models:
 
     loaded = {path: load(path, device=args.device) for path in {getattr(args, r) for r in _ROLES}}
     readers = []
-    for role in ("answers", "reads"):
+    for role in ("answer_model", "reader_model"):
         try:
             predictor = require_task_model(loaded[getattr(args, role)]).predictor("span")
         except UnifiedError as error:
-            raise UnifiedError(f"--{role} {getattr(args, role)}: {error}") from None
+            raise UnifiedError(f"--{role.replace('_', '-')} {getattr(args, role)}: {error}") from None
         readers.append(replace(predictor, max_tokens=args.max_tokens))
     try:
-        asks = require_language_model(loaded[args.asks])
+        asks = require_language_model(loaded[args.question_model])
         asks.scheme(prompt=False)
     except UnifiedError as error:
-        raise UnifiedError(f"--asks {args.asks}: {error}") from None
+        raise UnifiedError(f"--question-model {args.question_model}: {error}") from None
     max_length = usual_question(asks.lengths) if args.max_length is None else args.max_length
     room = int(min(asks.room(max_length), 1 << 30))
     max_source = usual_window(asks.lengths, room) if args.max_source is None else args.max_source

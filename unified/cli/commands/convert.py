@@ -13,7 +13,7 @@ from unified.huggingface.bert import export_bert, import_bert
 from unified.huggingface.xlnet import export_xlnet, import_xlnet
 from unified.tokenization import tokenizer_files
 
-HELP = "make a checkpoint of this library from one of another, or the reverse, or over another dictionary"
+HELP = "import a checkpoint from another library, export one to it, or give one another dictionary"
 IMPORTS = {"bert": import_bert, "roberta": import_roberta, "xlnet": import_xlnet}
 EXPORTS = {"bert": export_bert, "xlnet": export_xlnet}
 
@@ -24,24 +24,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source_format",
         choices=IMPORTS,
-        help="import: bert, xlnet (folders of transformers or TensorFlow) or roberta (of fairseq)",
+        help="format to import: bert or xlnet (folders of transformers or TensorFlow), or roberta (of fairseq)",
     )
     direction.add_argument(
-        "--to", dest="target_format", choices=EXPORTS, help="export: bert or xlnet (for transformers)"
+        "--to", dest="target_format", choices=EXPORTS, help="format to export: bert or xlnet, for transformers"
     )
     direction.add_argument(
-        "--vocabulary", metavar="DATA", type=Path, help="put a checkpoint over the dictionary of this data folder"
+        "--vocabulary", metavar="DATA", type=Path, help="prepared folder whose dictionary the checkpoint shall have"
     )
     parser.add_argument(
         "--writes",
         choices=(*SCHEMES, "nothing"),
-        help="how an imported model writes, with --from: cloze or next where it was fine-tuned on pairs, left_to_right "
-        "where it continues prompts (default: left_to_right with UniLM's six token types, permutation of XLNet, else "
-        "nothing)",
+        help="how an imported model generates, with --from: cloze or next after fine-tuning on pairs, left_to_right "
+        "to continue prompts, nothing if it does not (default: left_to_right for models with UniLM's six token "
+        "types, permutation for XLNet, else nothing)",
     )
-    parser.add_argument("--seed", type=int, help=f"of new symbols' rows, with --vocabulary (default: {SEED})")
-    parser.add_argument("input", metavar="IN", type=Path, help="folder to import, or checkpoint (file or folder)")
-    parser.add_argument("output", metavar="OUT", type=Path, help="new folder")
+    parser.add_argument(
+        "--seed", type=int, help=(f"seed of the embeddings of new symbols, with --vocabulary (default: {SEED})")
+    )
+    parser.add_argument(
+        "input", metavar="IN", type=Path, help="folder to import, or checkpoint file or folder to export or change"
+    )
+    parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
 
 
 def run(args: argparse.Namespace) -> int:

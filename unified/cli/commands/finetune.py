@@ -28,78 +28,128 @@ if TYPE_CHECKING:
 
 #: What to do with a folder of another fine-tuning.
 _ANOTHER = "give another --output, or remove the folder"
-HELP = "fine-tune a model for a task with fairseq-train, then score it; prints the command"
+HELP = "fine-tune a model for a task with fairseq-train, and score it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="a task by name, or a head for data in its own format; several at once, each with how often an epoch "
-        "reads its items, as 'rte, mnli:2, stsb:0.5'",
+        help="name of a task, or a head for data in its own format; several tasks at once with how often an epoch "
+        "reads the items of each, such as 'rte, mnli:2, stsb:0.5'",
     )
     parser.add_argument(
-        "--data", required=True, metavar="PATH", help="folder with the task's official files, or with one for each task"
+        "--data",
+        required=True,
+        metavar="PATH",
+        help="folder with the task's official files; with several tasks, a folder with one such folder for each",
     )
     parser.add_argument(
-        "--init", required=True, metavar="CHECKPOINT", help="model to start from: of fairseq-train or unified convert"
+        "--model",
+        required=True,
+        metavar="CHECKPOINT",
+        help="checkpoint to start from: a file, a --save-dir of fairseq-train, or a folder of unified convert",
     )
-    parser.add_argument("--output", required=True, metavar="FOLDER", help="data, checkpoints, predictions and results")
-    parser.add_argument("--run", dest="run_name", default="ours", metavar="NAME", help="name in tables (ours)")
-    parser.add_argument("--system", metavar="NAME", help="head and settings of another paper, such as unilm for GLUE")
-    parser.add_argument("--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)'")
-    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the data (the task's published ones)")
-    parser.add_argument("--batch-size", type=int, metavar="N", help="sequences of an update (as published)")
     parser.add_argument(
-        "--micro-batch", type=int, metavar="N", help="sequences that a card reads at once (its share of an update)"
+        "--output",
+        required=True,
+        metavar="FOLDER",
+        help="folder for the prepared data, checkpoints, predictions and results",
     )
-    parser.add_argument("--learning-rate", type=float, metavar="R", help="at its peak (as published)")
     parser.add_argument(
-        "--head-rate", type=float, metavar="R", help="learning rate of the head, which is new (as published, or of all)"
+        "--run",
+        dest="run_name",
+        default="ours",
+        metavar="NAME",
+        help="name of the run in tables of results (default: ours)",
+    )
+    parser.add_argument(
+        "--system",
+        metavar="NAME",
+        help="paper whose head and settings to use instead of the task's, such as unilm for GLUE",
+    )
+    parser.add_argument(
+        "--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)' (default: the task's)"
+    )
+    parser.add_argument(
+        "--epochs", type=int, metavar="N", help="passes over the training data (default: the task's published number)"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help="sequences of one update (default: the task's published number)"
+    )
+    parser.add_argument(
+        "--micro-batch",
+        type=int,
+        metavar="N",
+        help="sequences that one GPU reads at once (default: its whole share of an update)",
+    )
+    parser.add_argument(
+        "--lr", type=float, metavar="R", help="learning rate at its peak (default: the task's published rate)"
+    )
+    parser.add_argument(
+        "--head-lr",
+        type=float,
+        metavar="R",
+        help="learning rate of the new head at its peak (default: the task's published rate, else that of --lr)",
     )
     parser.add_argument(
         "--layer-decay",
         type=float,
         metavar="R",
-        help="a layer's learning rate as a share of the one above's (as published)",
+        help="learning rate of a layer as a share of the rate of the layer above (default: the task's published "
+        "share, else 1)",
     )
     parser.add_argument(
         "--mask",
         metavar="NAME",
-        help="mask under which texts are read: bidirectional, left_to_right, right_to_left, or seq2seq, which reads "
-        "the second of two texts from left to right (that of the model's pre-training or last fine-tuning)",
+        help="attention mask over the texts: bidirectional, left_to_right, right_to_left, or seq2seq, where the "
+        "second of two texts is read from left to right (default: the mask of the model's last training)",
     )
     parser.add_argument(
         "--lstm",
         type=int,
         metavar="N",
-        help="layers of a bidirectional LSTM between the model and the head, drawn at random (none, or as many as the "
-        "model has)",
+        help="layers of a bidirectional LSTM with random initial weights between the model and the head (default: as "
+        "many as the model has, mostly 0)",
     )
-    parser.add_argument("--longest", type=int, metavar="N", help="tokens of a sequence (as published)")
+    parser.add_argument(
+        "--max-length",
+        type=int,
+        metavar="N",
+        help="most tokens of a sequence, special symbols included (default: the task's published number)",
+    )
     parser.add_argument(
         "--auxiliary-masking",
         type=float,
         default=0.0,
         metavar="W",
-        help="weight of masked language modelling on the task's texts beside its loss, against forgetting (0)",
+        help="weight of the loss of masked language modelling on the task's texts, added against forgetting; 0 "
+        "disables it (default: 0)",
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the head's weights, dropout, order (1)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="seed of the head's initial weights, the dropout and the order of the items (default: 1)",
+    )
     add_grid_arguments(parser)
     add_selection_arguments(parser)
     add_pipeline_arguments(parser)
     parser.add_argument(
         "--threshold",
         metavar="best|NUMBER",
-        help="of questions that may have no answer: the probability of that above which there is none; best: the one "
-        "with the highest F1 on the development set (best where the rules are those of SQuAD 2.0, else 0.5)",
+        help="probability of no answer above which a question counts as unanswerable; best: the threshold with the "
+        "highest F1 on the development set (default: best for the rules of SQuAD 2.0, else 0.5)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="prepare the data and print the command, no more")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="prepare the data, print the command of fairseq-train and stop"
+    )
     parser.add_argument(
         "--fairseq",
         default="",
         metavar="OPTIONS",
-        help="further options of fairseq-train, such as '--fp16'",
+        help="further options of fairseq-train in one string, such as '--fp16'",
     )
 
 
@@ -157,15 +207,15 @@ def _finetune(args: argparse.Namespace) -> int:
         validations=args.validations,
         epochs=args.epochs,
         batch_size=args.batch_size,
-        learning_rate=args.learning_rate,
-        head_rate=args.head_rate,
+        lr=args.lr,
+        head_lr=args.head_lr,
         layer_decay=args.layer_decay,
-        longest=args.longest,
+        max_length=args.max_length,
     )
     check_selection(task, training.select, args.fairseq)
-    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
+    start = Start.of(args.model).with_changes(mask=args.mask, lstm=args.lstm)
     if args.auxiliary_masking and start.config.token_head == "none":
-        raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
+        raise UnifiedError(f"--auxiliary-masking: {args.model} has no token head, which predicts tokens; leave it out")
     job = job_of(task, training, start, Path(args.output))
     with annotating(_entity_source(args, job.start.config), job.data) as annotator:
         splits = job.items_of(Path(args.data), annotator)
@@ -212,7 +262,7 @@ def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
     for option, value in (("--mask", args.mask), ("--lstm", args.lstm)):
         if value is not None:
             raise UnifiedError(f"{option} {value}: {name} is a task of writing; the option is for understanding")
-    for option, value in (("--head", args.head), ("--head-rate", args.head_rate)):
+    for option, value in (("--head", args.head), ("--head-lr", args.head_lr)):
         if value is not None:
             raise UnifiedError(f"{option} {value}: {name} is a task of writing, which needs no head")
     if args.auxiliary_masking:
@@ -242,7 +292,7 @@ def _report(
     from unified.tasks.loading import load
     from unified.tasks.run_settings import model_of, settings_of
 
-    model, settings = model_of(args.init, job), settings_of(vars(args), job, words)
+    model, settings = model_of(args.model, job), settings_of(vars(args), job, words)
     handle, scores = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)

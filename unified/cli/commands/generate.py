@@ -11,7 +11,7 @@ from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 from unified.generation.penalties import PENALTIES
 
-HELP = "generate texts from a trained model, in several processes, going on after a crash where it stopped"
+HELP = "generate texts from a trained model, in several processes, resuming after a crash where it stopped"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,34 +19,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data",
         nargs="?",
         metavar="DATA",
-        help="prepared folder of pairs; with --input, the folder with dictionary and tokenizer (default: the model's)",
+        help="prepared folder with the pairs to read sources from; with --input, folder with the dictionary and "
+        "tokenizer (default: the model's)",
     )
-    parser.add_argument("--path", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
+    parser.add_argument("--model", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="where the lines go, as fairseq-generate has them"
+        "--output", required=True, metavar="FILE", help="file to write, in the format of fairseq-generate"
     )
-    parser.add_argument("--input", metavar="FILE", help="text file of one source a line, instead of a split of DATA")
-    parser.add_argument("--subset", default="test", metavar="NAME", help="split of DATA to write from (test)")
+    parser.add_argument("--input", metavar="FILE", help="text file with one source a line, to read instead of DATA")
+    parser.add_argument(
+        "--gen-subset", default="test", metavar="NAME", help="split of DATA to read sources from (default: test)"
+    )
     parser.add_argument("-s", "--source-lang", metavar="NAME", help="source side of DATA, where it holds several pairs")
-    parser.add_argument("-t", "--target-lang", metavar="NAME", help="target side of DATA")
-    parser.add_argument("--processes", type=_positive, default=1, metavar="N", help="processes, each with a model (1)")
-    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of each process (1)")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
-    parser.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="sentences at a time (32)")
+    parser.add_argument("-t", "--target-lang", metavar="NAME", help="target side of DATA, where it holds several pairs")
     parser.add_argument(
-        "--chunk", type=_positive, default=128, metavar="N", help="sentences that are saved together (128)"
+        "--workers",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="processes that work in parallel, each with its own copy of the model (default: 1)",
+    )
+    parser.add_argument(
+        "--threads", type=_positive, default=1, metavar="N", help="CPU threads of each process (default: 1)"
+    )
+    parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
+    parser.add_argument(
+        "--batch-size", type=_positive, default=32, metavar="N", help="sources that are decoded together (default: 32)"
+    )
+    parser.add_argument(
+        "--chunk", type=_positive, default=128, metavar="N", help="sources that are saved together (default: 128)"
     )
     parser.add_argument(
         "--max-source",
         type=int,
         metavar="N",
-        help="tokens kept from the front of each source; 0: all (as in training, or what the positions leave)",
+        help="tokens kept from the start of each source; 0 keeps all (default: as in training, else what the "
+        "positions leave)",
     )
     parser.add_argument(
         "--prompt",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="continue the sources from left to right (default: after pre-training alone)",
+        help="continue the sources from left to right (default: only for a model that was not fine-tuned on pairs)",
     )
     _add_search(parser.add_argument_group("search"))
 
@@ -61,9 +75,9 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
     """One option for each field of GenerationConfig."""
     for field in fields(GenerationConfig):
         option, sentence = "--" + field.name.replace("_", "-"), field.metadata["help"]
-        if field.name == "no_repeat_ignore":
+        if field.name == "no_repeat_ngram_ignore":
             group.add_argument(
-                option, nargs="+", default=[], metavar="SYMBOL", help="symbols that n-gram blocking leaves alone"
+                option, nargs="+", default=[], metavar="SYMBOL", help="symbols that --no-repeat-ngram-size never blocks"
             )
         elif field.name == "length_penalty":
             group.add_argument(option, choices=sorted(PENALTIES), default=field.default, help=sentence)
@@ -73,7 +87,7 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
             kind, default, known = type(field.default), field.default, str(field.default)
             if field.name == "max_length":
                 default, known = None, f"as in training, or {known}"
-            group.add_argument(option, type=kind, default=default, metavar="N", help=f"{sentence} ({known})")
+            group.add_argument(option, type=kind, default=default, metavar="N", help=f"{sentence} (default: {known})")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError(f"--max-source must be 0 or a number of tokens, got {args.max_source}")
     usable_device(args.device, "--device")
     torch.set_num_threads(args.threads)
-    checkpoint, output = find_checkpoint(args.path), Path(args.output)
+    checkpoint, output = find_checkpoint(args.model), Path(args.output)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
     data, options["max_length"], max_source = _of_checkpoint(checkpoint, args)
     config = GenerationConfig.of_options(Vocabulary.load(dictionary_file(data)), **options)
@@ -100,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
     else:
-        sentences = FolderSentences(Path(args.data), args.subset, args.source_lang, args.target_lang)
+        sentences = FolderSentences(Path(args.data), args.gen_subset, args.source_lang, args.target_lang)
     spread(
         ChunkWriter(
             checkpoint=checkpoint,
@@ -116,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
             parts=output.with_name(output.name + ".parts"),
         ),
         output,
-        args.processes,
+        args.workers,
         lambda text: print(f"generate: {text}", file=sys.stderr, flush=True),
     )
     return 0

@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = "\n".join(f"  {name}{_signature(builder)}" for name, builder in BUILDERS.items())
     for verb, what in (
-        ("show", "print it as text: a line per query, a column per key, steps at the margins"),
-        ("plot", "write it to a file: .svg with labels, .png without"),
+        ("show", "print a mask as text: a line per query, a column per key, steps at the margins"),
+        ("plot", "write a picture of a mask to a file: .svg with labels, .png without"),
     ):
         own = verbs.add_parser(
             verb,
@@ -56,12 +56,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         own.add_argument("mask", metavar="MASK", help="name of a mask, or module:function of a builder of your own")
         own.add_argument(
-            "arguments", nargs="*", metavar="ARGUMENT", help="4, none, 0,2,0,1 or name=4, as it takes them"
+            "arguments",
+            nargs="*",
+            metavar="ARGUMENT",
+            help="argument of the mask, by position or name: 4, none, 0,2,0,1 or name=4",
         )
-        own.add_argument("--query-stream", metavar="INDICES", help="show the queries that predict these tokens: 1,3")
-        own.add_argument("--sinks", type=int, default=0, metavar="N", help="the first N keys never disappear")
-        own.add_argument("--memory", type=int, default=0, metavar="N", help="N memory slots in front")
-        own.add_argument("--without-self", action="store_true", help="no token attends to itself")
+        own.add_argument(
+            "--query-stream",
+            metavar="INDICES",
+            help="tokens whose predicting queries are shown instead of the content stream, such as 1,3",
+        )
+        own.add_argument(
+            "--sinks",
+            type=int,
+            default=0,
+            metavar="N",
+            help="number of first keys that stay visible to all later queries (default: 0)",
+        )
+        own.add_argument(
+            "--memory", type=int, default=0, metavar="N", help="number of memory slots in front of the row (default: 0)"
+        )
+        own.add_argument("--without-self", action="store_true", help="hide every token from itself")
         if verb == "plot":
             own.add_argument("--output", required=True, metavar="FILE", help="picture to write, .svg or .png")
             own.add_argument("--tokens", help='labels of the keys, separated by spaces: "[CLS] it rains [SEP]"')

@@ -22,19 +22,24 @@ HELP = "list the training objectives, or show one example of an objective"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="the list for programs")
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
     actions = parser.add_subparsers(dest="action", metavar="show")
-    show = actions.add_parser("show", help="print one example, with its mask")
+    show = actions.add_parser("show", help="print one example of an objective with its mask")
     show.add_argument(
-        "objective", metavar="NAME", help="an objective, with settings if you like: 'seq2seq(mask_share=0.3)'"
+        "objective",
+        metavar="NAME",
+        help="name of an objective, with settings in parentheses: 'seq2seq(mask_share=0.3)'",
     )
     show.add_argument(
         "--text",
         required=True,
-        help="the text; words between spaces are its tokens, [words in brackets] a span for objectives that read such",
+        help="text of the example; words between spaces are its tokens, and [words in brackets] a span for objectives "
+        "that read spans",
     )
-    show.add_argument("--second", metavar="TEXT", help="second segment, or target (the second half of --text)")
-    show.add_argument("--seed", type=int, default=1, help="seed of the random choices (1)")
+    show.add_argument(
+        "--second", metavar="TEXT", help="second segment or target of the example (default: the second half of --text)"
+    )
+    show.add_argument("--seed", type=int, default=1, help="seed of the random choices (default: 1)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,26 +13,34 @@ HELP = "turn a data set of summaries, as it is distributed, into JSON lines for 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     forms = "; ".join(f"{name}: {form.known}" for name, form in FORMATS.items())
-    parser.add_argument("data_set", choices=tuple(FORMATS), metavar="DATASET", help=f"what it is read from: {forms}")
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders of one part, such as train")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where the pairs go (*.jsonl)")
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE where it is there")
+    parser.add_argument("data_set", choices=tuple(FORMATS), metavar="DATASET", help=f"data set to read: {forms}")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders of one split, such as train")
+    parser.add_argument("--output", required=True, metavar="FILE", help="file to write (*.jsonl)")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     parser.add_argument(
-        "--list", metavar="FILE", help="which files of the folders to take, one a line: names, or addresses of stories"
+        "--list",
+        metavar="FILE",
+        help="file that names the files to read from the folders, one a line: names, or URLs of stories",
     )
     parser.add_argument(
-        "--separator", default="|", metavar="SYMBOL", help="between the sentences of a summary; a / within texts (|)"
+        "--separator",
+        default="|",
+        metavar="SYMBOL",
+        help="symbol between the sentences of a summary; within texts it becomes / (default: |)",
     )
     parser.add_argument(
         "--oracle",
         nargs="?",
         const=DEFAULT_ORACLE,
         choices=tuple(ORACLES),
-        help="say where sentences begin and which of them an extractive summary takes, see `unified prepare`: the best "
-        "combination by ROUGE-2 (combinations, the default), or a greedy search by ROUGE-1 and ROUGE-2 (greedy)",
+        help="store where sentences begin and which of them an extractive summary takes, for `unified prepare`: "
+        "combinations finds the best combination by ROUGE-2, greedy searches greedily by ROUGE-1 and ROUGE-2 "
+        "(default: none; without a value: combinations)",
     )
-    parser.add_argument("--skip-empty", action="store_true", help="leave pairs with an empty side out")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--skip-empty", action="store_true", help="leave out pairs whose source or target is empty")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that work in parallel (default: one per core)"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

@@ -27,42 +27,60 @@ if TYPE_CHECKING:
 
 #: What to do with predictions of another run.
 _REMOVE = "remove it, or give another --output"
-HELP = "answer with a model of a task: JSON lines in, JSON lines out, in the same order"
+HELP = "predict with a fine-tuned model: reads JSON lines and writes JSON lines in the same order"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="what the model was fine-tuned for: its head, or its task's name")
+    parser.add_argument(
+        "task", metavar="TASK", help="head that answers, or name of the task that the model was fine-tuned for"
+    )
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help="file of items, one JSON object a line, all of which are checked first; - for stdin; or one item, {...}",
+        help="file with one item a line, as JSON; - reads stdin; or one item, {...}. A file is checked before "
+        "anything is predicted",
     )
     parser.add_argument(
         "--model",
         required=True,
         action="append",
         metavar="CHECKPOINT",
-        help="checkpoint file, or a folder with one; given several times, models of the same task answer together",
-    )
-    parser.add_argument("--head", metavar="NAME", help="which head answers, where the model has several of a kind")
-    parser.add_argument(
-        "--output", metavar="FILE", help="where predictions go instead of stdout; a broken run goes on where it stopped"
+        help="checkpoint file, or a folder with one; several models of the same task, each with its own --model, "
+        "answer as an ensemble",
     )
     parser.add_argument(
-        "--ahead", type=int, default=512, metavar="N", help="items read before the first of them is answered (512)"
+        "--head", metavar="NAME", help="name of the head that answers, where the model has several of a kind"
     )
     parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="tokens read together (4096); not for tasks of writing"
+        "--output",
+        metavar="FILE",
+        help="file for the predictions instead of stdout; an interrupted run resumes when it is repeated",
+    )
+    parser.add_argument(
+        "--ahead",
+        type=int,
+        default=512,
+        metavar="N",
+        help="items that are read before the first is answered (default: 512)",
+    )
+    parser.add_argument(
+        "--max-tokens",
+        type=int,
+        metavar="N",
+        help="most tokens of a batch (default: 4096); tasks that generate text have none",
     )
     add_pipeline_arguments(parser)
     parser.add_argument(
         "--threshold",
         metavar="best|NUMBER",
-        help="of questions that may have no answer: the probability of that above which there is none; best: the one "
-        "that fine-tuning found on its development set (best where it found one, else what the head was set to)",
+        help="probability of no answer above which a question counts as unanswerable; best: the threshold that "
+        "fine-tuning found on its development set (default: best where one was found, else the setting of the "
+        "head)",
     )
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads; 0: torch's choice (0)")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    parser.add_argument(
+        "--threads", type=int, default=0, metavar="N", help="CPU threads; 0 leaves the choice to PyTorch (default: 0)"
+    )
+    parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from unified.corpus.annotate import AnnotationSource
     from unified.corpus.prepare import Corpus
 
-HELP = "turn text, or pairs of source and target, into a folder to train from"
+HELP = "turn text, or pairs of source and target, into a folder for training"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,36 +21,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Raw text (a sentence or paragraph a line, a blank line between documents) or JSON lines (*.jsonl, a document "
         "a line), plain or compressed (.gz, .xz, .zst).",
     )
-    files.add_argument("inputs", nargs="+", metavar="INPUT", help="training text; the sources, with --target")
-    files.add_argument("--valid", nargs="+", metavar="FILE", help="validation text")
     files.add_argument(
-        "--valid-share", type=float, default=0.0, metavar="F", help="use this share of the documents for validation"
+        "inputs", nargs="+", metavar="INPUT", help="training text, or the sources of training pairs with --target"
     )
-    files.add_argument("--test", nargs="+", metavar="FILE", help="test text")
-    files.add_argument("--text-field", default="text", metavar="NAME", help="field of a JSON line (default: text)")
-    files.add_argument("--output", required=True, metavar="DIR", help="the folder to make")
-    files.add_argument("--overwrite", action="store_true", help="replace DIR where it is a folder made by this command")
+    files.add_argument(
+        "--valid",
+        nargs="+",
+        metavar="FILE",
+        help="validation text, or the sources of validation pairs with --valid-target",
+    )
+    files.add_argument(
+        "--valid-share",
+        type=float,
+        default=0.0,
+        metavar="F",
+        help="share of the training documents to use for validation, from 0 to 1 (default: 0)",
+    )
+    files.add_argument(
+        "--test", nargs="+", metavar="FILE", help="test text, or the sources of test pairs with --test-target"
+    )
+    files.add_argument(
+        "--text-field", default="text", metavar="NAME", help="field of a JSON line that holds the text (default: text)"
+    )
+    files.add_argument("--output", required=True, metavar="DIR", help="folder to make")
+    files.add_argument("--overwrite", action="store_true", help="replace DIR if this command made it")
 
     files.add_argument(
         "--clean",
         metavar="RULES",
-        help="clean documents by rules such as urls,paths,noise,short_sentences=10,short_documents=100,language=en,"
-        "chunks=300; 'anna' for these",
+        help="rules that clean the documents, separated by commas: "
+        "urls,paths,noise,short_sentences=10,short_documents=100,language=en,chunks=300; 'anna' stands for all "
+        "of these (default: none)",
     )
 
     pairs = parser.add_argument_group("pairs", "Two fields of JSON lines, or pairs of raw text files equal in lines.")
-    pairs.add_argument("--source-field", metavar="NAME", help="field of the source")
-    pairs.add_argument("--target-field", metavar="NAME", help="field of the target")
-    pairs.add_argument("--target", nargs="+", metavar="FILE", help="targets of the training text, a file per INPUT")
-    pairs.add_argument("--valid-target", nargs="+", metavar="FILE", help="targets of --valid")
-    pairs.add_argument("--test-target", nargs="+", metavar="FILE", help="targets of --test")
-    pairs.add_argument("--skip-empty", action="store_true", help="leave pairs with an empty side out")
+    pairs.add_argument("--source-field", metavar="NAME", help="field of a JSON line that holds the source of a pair")
+    pairs.add_argument("--target-field", metavar="NAME", help="field of a JSON line that holds the target of a pair")
+    pairs.add_argument(
+        "--target", nargs="+", metavar="FILE", help="targets of the training pairs, one file for each INPUT"
+    )
+    pairs.add_argument(
+        "--valid-target",
+        nargs="+",
+        metavar="FILE",
+        help="targets of the validation pairs, one file for each file of --valid",
+    )
+    pairs.add_argument(
+        "--test-target", nargs="+", metavar="FILE", help="targets of the test pairs, one file for each file of --test"
+    )
+    pairs.add_argument("--skip-empty", action="store_true", help="leave out pairs whose source or target is empty")
 
     pairs.add_argument(
         "--oracle",
         action="store_true",
-        help="take along which sentences of a source the oracle of `unified pairs --oracle` takes, for the objectives' "
-        "setting extractive",
+        help="keep which sentences of a source `unified pairs --oracle` chose; objectives with the setting extractive "
+        "read them",
     )
 
     tokenizer = parser.add_argument_group("tokenizer")
@@ -58,49 +83,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokenizer",
         default="unigram",
         metavar="KIND|PATH",
-        help="unigram (default), bpe, char, wordpiece or anna to train one; or a sentencepiece model, a WordPiece "
-        "vocab.txt, or a folder: fine-tuning data take the folder the model was pre-trained on",
+        help="tokenizer to train (unigram, bpe, char, wordpiece or anna), or one that exists: a sentencepiece model, "
+        "a WordPiece vocab.txt, or a folder with a tokenizer, such as the folder that the model was pre-trained "
+        "on (default: unigram)",
     )
     tokenizer.add_argument(
-        "--vocabulary-size", type=int, metavar="N", help="pieces to train (default: 32,000, or what the text gives)"
+        "--vocabulary-size",
+        type=int,
+        metavar="N",
+        help="pieces of the tokenizer to train (default: 32,000, or fewer where the text has fewer)",
     )
     tokenizer.add_argument(
-        "--character-coverage", type=float, metavar="F", help="share of characters (default: 0.9995)"
+        "--character-coverage",
+        type=float,
+        metavar="F",
+        help="share of the characters of the text that the tokenizer knows, from 0 to 1 (default: 0.9995)",
     )
     tokenizer.add_argument(
         "--normalization",
         choices=("nmt_nfkc", "nfkc", "identity"),
-        help="of Unicode, by sentencepiece (default: nmt_nfkc, identity for char)",
+        help="Unicode normalization by sentencepiece (default: nmt_nfkc; identity for char)",
     )
-    tokenizer.add_argument("--lowercase", action="store_true", help="fold case")
-    tokenizer.add_argument("--byte-fallback", action="store_true", help="bytes for characters without a piece")
+    tokenizer.add_argument("--lowercase", action="store_true", help="write the text in lower case")
+    tokenizer.add_argument("--byte-fallback", action="store_true", help="write characters without a piece as bytes")
     tokenizer.add_argument(
-        "--word-share", type=float, metavar="F", help="share of anna's vocabulary that are whole words (default: 0.7)"
+        "--word-share",
+        type=float,
+        metavar="F",
+        help="share of anna's vocabulary that are whole words, from 0 to 1 (default: 0.7)",
     )
     tokenizer.add_argument(
         "--sample-megabytes",
         type=int,
         default=20,
         metavar="N",
-        help="train the tokenizer on a sample of N million characters (default: 20)",
+        help="size of the sample of text that trains the tokenizer, in millions of characters (default: 20)",
     )
 
     spans = parser.add_argument_group("annotations", "Spans of documents, for objectives that hide whole phrases.")
     spans.add_argument(
         "--annotate",
         metavar="KINDS",
-        help="noun_phrases, entities, parts_of_speech, separated by commas; an interrupted run goes on when repeated",
+        help="kinds of spans to find and keep, separated by commas: noun_phrases, entities, parts_of_speech; an "
+        "interrupted run resumes when it is repeated",
     )
     spans.add_argument(
         "--spacy",
         metavar="PIPELINE",
-        help="spaCy pipeline that finds them, and the noun phrases that --tokenizer anna takes words from: a name, or "
+        help="spaCy pipeline that finds the spans of --annotate and the noun phrases for --tokenizer anna: a name or "
         "a folder",
     )
-    spans.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
+    spans.add_argument(
+        "--spacy-code", metavar="MODULE", help="Python module that registers the spaCy pipeline's own components"
+    )
 
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
-    parser.add_argument("--seed", type=int, default=1, help="of the validation share and the sample (default: 1)")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that work in parallel (default: one per core)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the choice of validation documents and of the sample (default: 1)"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

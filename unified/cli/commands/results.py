@@ -11,33 +11,37 @@ from unified.reports.measurements import measurement_files, read_measurements, t
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 
-HELP = "print tables of results.json files, a line for each run over its seeds; or of what `make bench` measured"
+HELP = "print tables of results.json files, one line for each run over its seeds, or of what `make bench` measured"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="results.json, a file of `make bench`, or a folder that holds some"
+        "paths", nargs="+", metavar="PATH", help="results.json, a file of `make bench`, or a folder with such files"
     )
     parser.add_argument(
-        "--measures", nargs="+", default=[], metavar="NAME", help="columns (those that all runs of a task have)"
+        "--measures",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="measures to print as columns (default: those that all runs of a task have)",
     )
     parser.add_argument(
         "--differences",
         action="store_true",
-        help="of results: say for all runs of a table in what they differ, not only for runs of the same name",
+        help="list in what settings all runs of a table differ, not only runs of the same name",
     )
-    parser.add_argument("--draw", metavar="FILE.html", help="of measurements: write a page of bars, curves and tables")
+    parser.add_argument("--output", metavar="FILE.html", help="page of bars, curves and tables to write, from files of `make bench`")
 
 
 def run(args: argparse.Namespace) -> int:
     files = measurement_files(args.paths)
     if not files:
-        if args.draw:
-            raise UnifiedError(f"--draw is for files of `make bench`; {', '.join(args.paths)} holds none")
+        if args.output:
+            raise UnifiedError(f"--output is for files of `make bench`; {', '.join(args.paths)} holds none")
         print(tables(read_results(args.paths), args.measures, args.differences))
         return 0
     lines = read_measurements(files)
-    if args.draw:
-        Path(args.draw).write_text(page(lines), encoding="utf-8")
+    if args.output:
+        Path(args.output).write_text(page(lines), encoding="utf-8")
     print(table(lines))
     return 0

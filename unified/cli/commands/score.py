@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         family.add_kinds(kinds)
     parser.set_defaults(show=None)
     for kind in kinds.choices.values():
-        kind.add_argument("--output", metavar="FILE", help="also write the scores to FILE, as JSON")
+        kind.add_argument("--output", metavar="FILE", help="file to write the scores to as JSON, besides printing them")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -44,14 +44,14 @@ class Pipeline:
 
     Attributes:
         top: candidate answers of a passage.
-        least_f1: of the answer that is read and the candidate.
+        min_f1: of the answer that is read and the candidate.
         share: of the kept questions that one without an answer is made of, where it can be.
         find_entities: entities of each text.
         seed: of that share, and of what is put in the place of what.
     """
 
     top: int
-    least_f1: float
+    min_f1: float
     share: float
     find_entities: Callable[[Sequence[str]], list[list[Entity]]]
     seed: int
@@ -77,33 +77,33 @@ class Pipeline:
         return counts
 
     def _read(self, stages: Stages, models: Models) -> None:
-        def answers(block: list[tuple[Row, ...]]) -> list[Row]:
-            texts = [passage["text"] for (passage,) in block]
-            return _rows(block, "answers", candidate_answers(models.answers, texts, self.top))
+        def answers(chunk: list[tuple[Row, ...]]) -> list[Row]:
+            texts = [passage["text"] for (passage,) in chunk]
+            return _rows(chunk, "answers", candidate_answers(models.answers, texts, self.top))
 
-        def questions(block: list[tuple[Row, ...]]) -> list[Row]:
-            texts = [passage["text"] for passage, _ in block]
-            return _rows(block, "questions", models.asks(texts, [found["answers"] for _, found in block]))
+        def questions(chunk: list[tuple[Row, ...]]) -> list[Row]:
+            texts = [passage["text"] for passage, _ in chunk]
+            return _rows(chunk, "questions", models.asks(texts, [found["answers"] for _, found in chunk]))
 
-        def kept(block: list[tuple[Row, ...]]) -> list[Row]:
+        def kept(chunk: list[tuple[Row, ...]]) -> list[Row]:
             texts, candidates, asked = zip(
-                *((p["text"], a["answers"], q["questions"]) for p, a, q in block), strict=True
+                *((p["text"], a["answers"], q["questions"]) for p, a, q in chunk), strict=True
             )
-            return _rows(block, "kept", kept_questions(models.reads, texts, candidates, asked, self.least_f1))
+            return _rows(chunk, "kept", kept_questions(models.reads, texts, candidates, asked, self.min_f1))
 
         stages.run(ANSWERS, (PASSAGES,), answers)
         stages.run(QUESTIONS, (PASSAGES, ANSWERS), questions)
         stages.run(KEPT, (PASSAGES, ANSWERS, QUESTIONS), kept)
 
-    def _negatives(self, block: list[tuple[Row, ...]]) -> list[Row]:
+    def _negatives(self, chunk: list[tuple[Row, ...]]) -> list[Row]:
         found = []
-        for (passage, kept), entities in zip(block, self.find_entities([one["text"] for one, _ in block]), strict=True):
+        for (passage, kept), entities in zip(chunk, self.find_entities([one["text"] for one, _ in chunk]), strict=True):
             document, paragraph = map(int, passage["id"].split("."))
             rng = randomness.generator(self.seed, document, randomness.NEGATIVES, paragraph)
             asked = [one["question"] for one in kept["kept"]]
             found.append([vars(one) for one in negatives(asked, entities, self.share, rng)])
-        return _rows(block, "unanswerable", found)
+        return _rows(chunk, "unanswerable", found)
 
 
-def _rows(block: list[tuple[Row, ...]], name: str, found: Sequence[Any]) -> list[Row]:
-    return [{"id": rows[0]["id"], name: one} for rows, one in zip(block, found, strict=True)]
+def _rows(chunk: list[tuple[Row, ...]], name: str, found: Sequence[Any]) -> list[Row]:
+    return [{"id": rows[0]["id"], name: one} for rows, one in zip(chunk, found, strict=True)]

@@ -27,7 +27,7 @@ def candidate_answers(predictor: Predictor, passages: Sequence[str], top: int) -
         predictor: of a span model that was trained with :data:`unified.tasks.heads.questions.UNASKED` for a question.
     """
     assert isinstance(predictor.task, SpanAnswers)  # as the arguments say
-    listing = replace(predictor, task=replace(predictor.task, n_best=top))
+    listing = replace(predictor, task=replace(predictor.task, nbest=top))
     items = [QuestionItem(str(i), UNASKED, text) for i, text in enumerate(passages)]
     return [
         [
@@ -65,7 +65,7 @@ class Asking:
             sources.append([self._source(words, answer, counter) for answer in row])
         shown = [source for row in sources for source in row if source is not None]
         texts = self.model.generate(shown, prompt=False, max_source=0, **self.options) if shown else []
-        written = (text for text in texts if isinstance(text, str))  # one for each source, n_best being 1
+        written = (text for text in texts if isinstance(text, str))  # one for each source, nbest being 1
         return [[next(written).strip() or None if source else None for source in row] for row in sources]
 
     def _source(self, words: Words, answer: dict[str, Any], counter: TokenCounter) -> tuple[str, str] | None:

@@ -1,7 +1,7 @@
 """Stages of a pipeline over passages: each reads what others wrote, goes on where it stopped, and is never half there.
 
-A stage writes one JSON object for each passage, a line each, in blocks of as many lines. An interrupted stage goes on
-behind the last whole block, so that models see the same batches as in a run without a break.
+A stage writes one JSON object for each passage, a line each, in chunks of as many lines. An interrupted stage goes on
+behind the last whole chunk, so that models see the same batches as in a run without a break.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Stages:
 
     Attributes:
         folder: where they write.
-        block: passages of a block.
+        chunk: passages of a chunk.
     """
 
     folder: Path
-    block: int
+    chunk: int
 
     def path(self, name: str) -> Path:
         """The output of a stage; it is there when the stage is done."""
@@ -67,21 +67,21 @@ class Stages:
 
         Args:
             inputs: stages that are read.
-            work: their rows for the passages of a block -> a row for each. It depends on nothing else.
+            work: their rows for the passages of a chunk -> a row for each. It depends on nothing else.
         """
         if self.path(name).exists():
             return
         total, partial = _lines(self.path(inputs[0])), self._partial(name)
-        done = _keep_whole_blocks(partial, self.block)
+        done = _keep_whole_chunks(partial, self.chunk)
         if done:
             Progress.say(f"{name}: {done:,} of {total:,} passages were done before")
         rows = islice(self.rows(*inputs), done, None)
         begun = said = time.monotonic()
         start = done
         with partial.open("a", encoding="utf-8") as stream:
-            while block := list(islice(rows, self.block)):
-                _write(stream, work(block))
-                done += len(block)
+            while chunk := list(islice(rows, self.chunk)):
+                _write(stream, work(chunk))
+                done += len(chunk)
                 if time.monotonic() - said >= _INTERVAL:
                     said = time.monotonic()
                     left = (said - begun) / (done - start) * (total - done)
@@ -104,8 +104,8 @@ def _write(stream: TextIO, rows: Sequence[Row]) -> None:
     os.fsync(stream.fileno())
 
 
-def _keep_whole_blocks(path: Path, block: int) -> int:
-    """Lines of a file, whose last block is taken away where it is not whole."""
+def _keep_whole_chunks(path: Path, chunk: int) -> int:
+    """Lines of a file, whose last chunk is taken away where it is not whole."""
     if not path.exists():
         return 0
     lines = size = kept = kept_size = 0
@@ -114,7 +114,7 @@ def _keep_whole_blocks(path: Path, block: int) -> int:
             if not line.endswith(b"\n"):
                 break
             lines, size = lines + 1, size + len(line)
-            if lines % block == 0:
+            if lines % chunk == 0:
                 kept, kept_size = lines, size
         stream.truncate(kept_size)
     return kept

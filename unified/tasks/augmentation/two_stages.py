@@ -23,7 +23,7 @@ class TwoStages:
         folder: of the pipeline; models go into ``first`` and ``second`` below it.
         generated: folder of the generated questions; gets SQuAD's development set, on which both stages are scored.
         squad: folder of SQuAD 2.0.
-        init: checkpoint that the first stage starts from.
+        model: checkpoint that the first stage starts from.
         auxiliary_masking: weight of masked language modelling in both stages.
         first, second: further options of ``unified finetune`` of each.
         seed: of both.
@@ -32,7 +32,7 @@ class TwoStages:
     folder: Path
     generated: Path
     squad: Path
-    init: Path
+    model: Path
     auxiliary_masking: float
     first: tuple[str, ...]
     second: tuple[str, ...]
@@ -47,9 +47,9 @@ class TwoStages:
 
         for pattern in ("train-v2.0*.json*", _DEV):
             if not list(self.squad.glob(pattern)):
-                raise UnifiedError(f"--squad {self.squad}: no file {pattern}")
-        if not find_checkpoint(self.init).is_file():
-            raise UnifiedError(f"--init {self.init}: no such checkpoint")
+                raise UnifiedError(f"--data {self.squad}: no file {pattern}")
+        if not find_checkpoint(self.model).is_file():
+            raise UnifiedError(f"--model {self.model}: no such checkpoint")
 
     def commands(self) -> dict[str, list[str]]:
         """The command of each stage by its name.
@@ -57,14 +57,14 @@ class TwoStages:
         The second starts from the first one's last checkpoint, with its heads: that of the answers, and that of tokens.
         """
         return {
-            "first": self._command("first", self.generated, self.init, 1, self.first),
+            "first": self._command("first", self.generated, self.model, 1, self.first),
             "second": self._command("second", self.squad, self.folder / "first" / "checkpoint_last.pt", 2, self.second),
         }
 
-    def _command(self, name: str, data: Path, init: Path, epochs: int, more: tuple[str, ...]) -> list[str]:
+    def _command(self, name: str, data: Path, model: Path, epochs: int, more: tuple[str, ...]) -> list[str]:
         masking = ["--auxiliary-masking", str(self.auxiliary_masking)] if self.auxiliary_masking else []
         return [
-            *("unified", "finetune", "squad2.0", "--data", str(data), "--init", str(init)),
+            *("unified", "finetune", "squad2.0", "--data", str(data), "--model", str(model)),
             *("--output", str(self.folder / name), "--run", name, "--epochs", str(epochs)),
             *(*masking, "--seed", str(self.seed), *more),
         ]

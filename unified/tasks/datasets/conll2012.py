@@ -19,14 +19,14 @@ def _read(path: Path, labelled: bool) -> list[DocumentItem]:
     return read_conll(path)
 
 
-def _settings(segments: int, longest: int, rate: float, head_rate: float) -> tuple[str, Training]:
+def _settings(segments: int, max_length: int, rate: float, head_lr: float) -> tuple[str, Training]:
     """Head and settings; the published code scores the development set after 1,000 of an epoch's 2,802 documents."""
     training = Training(
         epochs=20,
         batch_size=1,
-        learning_rate=rate,
-        longest=longest,
-        head_rate=head_rate,
+        lr=rate,
+        max_length=max_length,
+        head_lr=head_lr,
         head_weight_decay=0.0,
         select="best",
         validations=3,

@@ -260,7 +260,7 @@ TASKS = (
         "coqa",
         "span(design='unilm', rules='coqa', max_query=96)",
         read_coqa,
-        Training(epochs=2, batch_size=16, longest=512),
+        Training(epochs=2, batch_size=16, max_length=512),
         {"valid": {"BERT large": {"f1": 82.7}, "UniLM large": {"f1": 84.9}}},
         "Dong et al. 2019",
     ),

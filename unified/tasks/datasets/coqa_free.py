@@ -82,8 +82,8 @@ TASKS = (
         WritingTraining(
             epochs=10,
             batch_size=32,
-            learning_rate=2e-5,
-            longest=512,
+            lr=2e-5,
+            max_length=512,
             max_source=470,
             max_target=39,
             objective="target_cloze(mask_probability=0.5)",

@@ -10,14 +10,14 @@ from unified.tasks.datasets.glue_submission import write_submissions
 from unified.tasks.grids import SPANBERT_GRID, Grid
 from unified.tasks.settings import Task, Training
 
-_BERT = Training(epochs=3, batch_size=32, learning_rate=2e-5, longest=128)
-_UNILM = Training(epochs=5, batch_size=32, learning_rate=5e-5, longest=512, optimizer="adamax", weight_decay=0.0)
+_BERT = Training(epochs=3, batch_size=32, lr=2e-5, max_length=128)
+_UNILM = Training(epochs=5, batch_size=32, lr=5e-5, max_length=512, optimizer="adamax", weight_decay=0.0)
 #: UniLM's dropout before the last projection, where it is not 0.1.
 _UNILM_DROPOUT = {"MNLI": 0.3, "CoLA": 0.05, "SST-2": 0.05}
 #: Settings of the published script, which has STS-B only: 1,200 updates, of whose checkpoints the best one is taken.
-_XLNET = {"STS-B": Training(epochs=7, batch_size=32, learning_rate=5e-5, longest=128, weight_decay=0.0, select="best")}
+_XLNET = {"STS-B": Training(epochs=7, batch_size=32, lr=5e-5, max_length=128, weight_decay=0.0, select="best")}
 #: What the papers chose among on each development set.
-_BERT_GRID = Grid({"learning_rate": (5e-5, 4e-5, 3e-5, 2e-5)}, "Devlin et al. 2019, section 4.1")
+_BERT_GRID = Grid({"lr": (5e-5, 4e-5, 3e-5, 2e-5)}, "Devlin et al. 2019, section 4.1")
 _SOURCE = (
     "Devlin et al. 2019, appendix A.3; "
     "figures of Devlin et al. 2019, Dong et al. 2019, Joshi et al. 2020, Yang et al. 2019, Jun et al. 2022, "
@@ -121,7 +121,7 @@ def _head(task: GlueTask, dropout: float = 0.1) -> str:
 def _task(task: GlueTask) -> Task:
     head = _head(task)
     epochs = 4 if task.name == "CoLA" else 10
-    spanbert = Training(epochs, batch_size=32, learning_rate=2e-5, longest=128, select="best", validations=10)
+    spanbert = Training(epochs, batch_size=32, lr=2e-5, max_length=128, select="best", validations=10)
     xlnet = {"xlnet": (head, _XLNET[task.name])} if task.name in _XLNET else {}
     return Task(
         name=task.name.lower().replace("-", ""),

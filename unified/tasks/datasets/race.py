@@ -85,7 +85,7 @@ _XLNET_FIGURES = {"accuracy": 81.75, "accuracy_middle": 85.45}
 
 
 #: XLNet's settings, which DREAM takes over.
-XLNET_TRAINING = Training(epochs=4, batch_size=32, learning_rate=2e-5, longest=512, weight_decay=0.0)
+XLNET_TRAINING = Training(epochs=4, batch_size=32, lr=2e-5, max_length=512, weight_decay=0.0)
 
 TASKS = (
     Task(

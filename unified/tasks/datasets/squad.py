@@ -182,14 +182,14 @@ def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
 
 _BERT = "Devlin et al. 2019, appendix A.3"
 #: Heads and settings of other papers.
-_UNILM = ("span(design='unilm')", Training(epochs=3, batch_size=24, learning_rate=3e-5, longest=384))
-SPANBERT = ("span", Training(4, batch_size=32, learning_rate=2e-5, longest=512, select="best", validations=10))
+_UNILM = ("span(design='unilm')", Training(epochs=3, batch_size=24, lr=3e-5, max_length=384))
+SPANBERT = ("span", Training(4, batch_size=32, lr=2e-5, max_length=512, select="best", validations=10))
 
 
 def _xlnet(epochs: int) -> tuple[str, Training]:
     """Of the published script, whose 8,000 updates, 1,000 of them rising, are so many epochs, rounded."""
     training = Training(epochs, 48, 3e-5, 512, warmup=0.125, weight_decay=0.0, layer_decay=0.75)
-    return "span(design='xlnet', max_answer=64, n_best=5)", training
+    return "span(design='xlnet', max_answer=64, nbest=5)", training
 
 
 TASKS = (
@@ -197,7 +197,7 @@ TASKS = (
         "squad1.1",
         "span",
         partial(read_squad, version="1.1"),
-        Training(epochs=3, batch_size=32, learning_rate=5e-5, longest=384),
+        Training(epochs=3, batch_size=32, lr=5e-5, max_length=384),
         {
             "valid": {
                 "BERT base": {"f1": 88.5},
@@ -215,7 +215,7 @@ TASKS = (
         "squad2.0",
         "span",
         partial(read_squad, version="2.0"),
-        Training(epochs=2, batch_size=48, learning_rate=5e-5, longest=384),
+        Training(epochs=2, batch_size=48, lr=5e-5, max_length=384),
         {
             "valid": {
                 "MiniLM, 22M": {"f1": 75.6},
@@ -234,7 +234,7 @@ TASKS = (
         "squad-answers",
         "span",
         read_squad_answers,
-        Training(epochs=2, batch_size=32, learning_rate=5e-5, longest=384),
+        Training(epochs=2, batch_size=32, lr=5e-5, max_length=384),
         source="Dong et al. 2019, appendix A, which gives no settings of it; these are of SQuAD 1.1, an epoch less",
     ),
 )

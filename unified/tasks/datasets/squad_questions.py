@@ -82,7 +82,7 @@ def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[s
 
 
 _PAPER = "Dong et al. 2019"
-_QUESTIONS = WritingTraining(epochs=10, learning_rate=2e-5, longest=512, max_source=456, max_target=48)
+_QUESTIONS = WritingTraining(epochs=10, lr=2e-5, max_length=512, max_source=456, max_target=48)
 
 
 def _task(split: str, name: str, beam: int, published: dict[str, dict[str, float]], more: str = "") -> WritingTask:

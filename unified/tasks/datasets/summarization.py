@@ -73,18 +73,18 @@ _PAPER = "Dong et al. 2019"
 _GIGAWORD = WritingTraining(
     epochs=10,
     batch_size=128,
-    learning_rate=3e-5,
-    longest=192,
+    lr=3e-5,
+    max_length=192,
     max_source=125,
     max_target=64,
     objective="target_cloze(mask_probability=0.7,max_predictions=48)",
 )
 #: Short summaries of data sets for which nobody has published settings of this method: Gigaword's rate and epochs.
-_SHORT = WritingTraining(epochs=10, batch_size=32, learning_rate=3e-5, longest=384, max_source=317, max_target=64)
+_SHORT = WritingTraining(epochs=10, batch_size=32, lr=3e-5, max_length=384, max_source=317, max_target=64)
 
 
 def _task(name: str, training: WritingTraining, max_length: int, exponent: float, **more: Any) -> WritingTask:
-    decoding = {**NO_TRIGRAM_TWICE, "max_length": max_length, "length_exponent": exponent}
+    decoding = {**NO_TRIGRAM_TWICE, "max_length": max_length, "lenpen": exponent}
     read = partial(read_summaries, data_set=name)
     usual: dict[str, Any] = {"read": read, "item": source_item, "score": score_texts, "may_repeat": (".",)}
     return WritingTask(
@@ -99,8 +99,8 @@ TASKS = (
         WritingTraining(
             epochs=30,
             batch_size=32,
-            learning_rate=3e-5,
-            longest=768,
+            lr=3e-5,
+            max_length=768,
             max_source=640,
             max_target=125,
             objective="target_cloze(mask_probability=0.7,extractive=True)",
@@ -125,7 +125,7 @@ TASKS = (
     ),
     _task(
         "gigaword_10k",
-        replace(_GIGAWORD, learning_rate=1e-5, objective="target_cloze(mask_probability=0.7,max_predictions=64)"),
+        replace(_GIGAWORD, lr=1e-5, objective="target_cloze(mask_probability=0.7,max_predictions=64)"),
         32,
         0.0,
         read=partial(read_summaries, data_set="gigaword", subset=10_000),
@@ -135,7 +135,7 @@ TASKS = (
     ),
     _task(
         "xsum",
-        WritingTraining(epochs=10, batch_size=64, learning_rate=7e-5, longest=512, max_source=462, max_target=47),
+        WritingTraining(epochs=10, batch_size=64, lr=7e-5, max_length=512, max_source=462, max_target=47),
         47,
         0.0,
         score=partial(score_texts, post_processing="xsum"),

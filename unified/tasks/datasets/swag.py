@@ -51,7 +51,7 @@ _UNLABELLED = ("test",)
 
 
 #: BERT's settings, which other data sets of this kind take over.
-BERT_TRAINING = Training(epochs=3, batch_size=16, learning_rate=2e-5)
+BERT_TRAINING = Training(epochs=3, batch_size=16, lr=2e-5)
 
 TASKS = (
     Task(

@@ -55,14 +55,14 @@ def _entity(fields: dict[str, Any], role: str, words: int, location: str, entrie
 
 
 #: Settings of entity markers, which SemEval-2010 takes over.
-MARKERS_TRAINING = Training(epochs=5, batch_size=64, learning_rate=3e-5)
+MARKERS_TRAINING = Training(epochs=5, batch_size=64, lr=3e-5)
 
 TASKS = (
     Task(
         "tacred",
         "relation(design='types')",
         partial(read_splits, _FILES, read_tacred),
-        Training(epochs=10, batch_size=32, learning_rate=2e-5, select="best", validations=10),
+        Training(epochs=10, batch_size=32, lr=2e-5, select="best", validations=10),
         {
             "test": {
                 "BERT large, Google's": {"precision": 69.1, "recall": 63.9, "f1": 66.4},

@@ -57,7 +57,7 @@ def _source(fields: dict[str, Any]) -> str | tuple[str, ...]:
 
 
 #: UniLM's search for summaries.
-NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram": 3, "length_penalty": "unilm"}
+NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram_size": 3, "length_penalty": "unilm"}
 
 TASKS = (
     WritingTask(
@@ -65,8 +65,8 @@ TASKS = (
         read_texts,
         source_item,
         score_texts,
-        WritingTraining(epochs=10, learning_rate=3e-5, longest=512, max_source=384, max_target=125),
-        {**NO_TRIGRAM_TWICE, "max_length": 125, "length_exponent": 1.0},
+        WritingTraining(epochs=10, lr=3e-5, max_length=512, max_source=384, max_target=125),
+        {**NO_TRIGRAM_TWICE, "max_length": 125, "lenpen": 1.0},
         may_repeat=(".",),
     ),
 )

@@ -42,7 +42,7 @@ class SpanAnswers(Understanding[QuestionItem]):
             question first where CLS is the first token (BERT), the passage first where it is the last (XLNet).
         stride: tokens from one window of a passage to the next.
         max_answer: tokens of an answer, at most, where it is predicted.
-        n_best: spans listed with a prediction.
+        nbest: spans listed with a prediction.
         null_threshold: there is no answer where the probability of that exceeds this; 1 always answers. None is 0.5,
             which ``unified finetune`` replaces by the best one of the development set where the rules are those of 2.0.
         threshold_found_on: the split that ``null_threshold`` was chosen on; None where somebody set it.
@@ -59,7 +59,7 @@ class SpanAnswers(Understanding[QuestionItem]):
     passage_first: bool | None = None
     stride: int = 128
     max_answer: int = 30
-    n_best: int = 20
+    nbest: int = 20
     null_threshold: float | None = None
     rules: str | None = None
     threshold_found_on: str | None = None
@@ -68,7 +68,7 @@ class SpanAnswers(Understanding[QuestionItem]):
         for name, value, known in (("design", self.design, tuple(DESIGNS)), ("rules", self.rules, (None, *RULES))):
             if value not in known:
                 raise UnifiedError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known))}")
-        for name in ("max_query", "stride", "max_answer", "n_best"):
+        for name in ("max_query", "stride", "max_answer", "nbest"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise UnifiedError(f"{name} is {value!r}; expected an integer of at least 1")
@@ -234,11 +234,11 @@ class SpanAnswers(Understanding[QuestionItem]):
         self, item: QuestionItem, encoded: Encoded, members: np.ndarray, examples: np.ndarray, scores: BatchScores
     ) -> dict[str, Any]:
         windows = [encoded.notes[member] for member in members[examples]]
-        asked, spans = self.n_best, []
+        asked, spans = self.nbest, []
         while True:  # of spans with equal texts one is listed
             found = self._design.spans(scores, examples, windows, self.max_answer, asked)
-            spans = list(distinct(found, windows, item.context))[: self.n_best]
-            if len(spans) == self.n_best or len(found) < asked:
+            spans = list(distinct(found, windows, item.context))[: self.nbest]
+            if len(spans) == self.nbest or len(found) < asked:
                 break
             asked *= 4
         outside = self._design.outside(scores, examples, spans[0][0] if spans else None)

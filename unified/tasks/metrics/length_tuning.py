@@ -23,13 +23,13 @@ class LengthScores:
     """Settings of a search, and what they would have scored.
 
     Attributes:
-        length_exponent: of the length penalty.
+        lenpen: of the length penalty.
         min_length, max_length: tokens of a hypothesis, its end not counted.
         rouge1, rouge2, rougeL: mean F1 in percent.
         outside: sentences without a hypothesis of such a length, for which the best of any length was taken.
     """
 
-    length_exponent: float
+    lenpen: float
     min_length: int
     max_length: int
     rouge1: float
@@ -81,7 +81,7 @@ class NBest:
 
 
 def tuned(
-    n_best: NBest,
+    nbest: NBest,
     penalty: str,
     exponents: Iterable[float],
     min_lengths: Iterable[int],
@@ -90,4 +90,4 @@ def tuned(
 ) -> list[LengthScores]:
     """All combinations, best by ``metric`` first; combinations whose limits contradict each other are left out."""
     settings = [(e, low, high) for e, low, high in product(exponents, min_lengths, max_lengths) if low <= high]
-    return sorted((n_best.scores(penalty, *s) for s in settings), key=lambda found: -getattr(found, metric))
+    return sorted((nbest.scores(penalty, *s) for s in settings), key=lambda found: -getattr(found, metric))

@@ -33,7 +33,7 @@ class PostProcessing:
         fewest: words that a sentence needs; shorter ones are dropped.
         overlap: a sentence is dropped where more than this share of its different words, in lower case, stood in the
             sentences before it; those that were dropped for this count too.
-        longest: words of a summary, the rest is cut off; 0 keeps all.
+        max_words: words of a summary, the rest is cut off; 0 keeps all.
     """
 
     name: str
@@ -43,10 +43,10 @@ class PostProcessing:
     digits: bool = False
     fewest: int = 0
     overlap: float = 1.0
-    longest: int = 0
+    max_words: int = 0
 
     def __str__(self) -> str:
-        return f"{self.name}|longest:{self.longest or 'any'}"
+        return f"{self.name}|max_words:{self.max_words or 'any'}"
 
     def __call__(self, text: str, separator: str | None = None) -> str:
         """A generated summary with all rules applied; ``separator`` stands between its sentences."""
@@ -77,12 +77,12 @@ class PostProcessing:
         return kept
 
     def _cut(self, sentences: list[list[str]]) -> list[list[str]]:
-        if not self.longest:
+        if not self.max_words:
             return sentences
         before = 0
         kept = []
         for sentence in sentences:
-            kept.append(sentence[: max(self.longest - before, 0)])
+            kept.append(sentence[: max(self.max_words - before, 0)])
             before += len(sentence)
         return kept
 
@@ -183,7 +183,7 @@ class _Rewriting:
 
 #: By the name that ``unified score generation --post-process`` takes.
 POST_PROCESSING = {
-    "cnndm": PostProcessing("cnndm", words=_BRACKETS, fewest=5, overlap=0.7, longest=70),
+    "cnndm": PostProcessing("cnndm", words=_BRACKETS, fewest=5, overlap=0.7, max_words=70),
     "gigaword": PostProcessing("gigaword", words={k: v.lower() for k, v in _BRACKETS.items()} | _ENTITIES, digits=True),
     "xsum": PostProcessing("xsum", words={mark: _BRACKETS[mark] for mark in "()"}, quotes=False, dashes=False),
 }

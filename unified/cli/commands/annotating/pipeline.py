@@ -15,10 +15,12 @@ def add_pipeline_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spacy",
         metavar="PIPELINE",
-        help="spaCy pipeline, by name or folder, that finds named entities in the task's texts; for a model whose "
-        "attention reads them",
+        help="spaCy pipeline that finds named entities in the task's texts, for a model whose attention reads them: a "
+        "name or a folder",
     )
-    parser.add_argument("--spacy-code", metavar="MODULE", help="module that registers the pipeline's own components")
+    parser.add_argument(
+        "--spacy-code", metavar="MODULE", help="Python module that registers the spaCy pipeline's own components"
+    )
 
 
 def entity_source(args: argparse.Namespace) -> AnnotationSource | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 #: Options that runs of one folder may differ in, or that decide no score; contents count of what is read.
-_FREE = frozenset(("command", "run", "grid", "seeds", "seed", "init", "data", "output", "micro_batch", "dry_run"))
+_FREE = frozenset(("command", "run", "grid", "seeds", "seed", "model", "data", "output", "micro_batch", "dry_run"))
 
 
 def finetune_grid(
@@ -100,7 +100,7 @@ def _grid_of(args: argparse.Namespace, task: Task | WritingTask | SeveralTasks) 
         system = f" of {args.system}" if args.system else ""
         raise UnifiedError(
             f"--grid: no grid{system} is published for {task.name}; name the settings to try, such as "
-            "--grid learning-rate=1e-5,2e-5"
+            "--grid lr=1e-5,2e-5"
         )
     for name in grid.values:
         if vars(args)[name] is not None:
@@ -112,15 +112,15 @@ def _claim(args: argparse.Namespace) -> Claim:
     """What all runs of a folder have in common; further settings and seeds may be tried in it later."""
     from unified.checkpoints.trained import find_checkpoint
 
-    data, output, start = Path(args.data), Path(args.output).resolve(), find_checkpoint(args.init)
-    for name, path in (("--data", data), ("--init", start)):
+    data, output, start = Path(args.data), Path(args.output).resolve(), find_checkpoint(args.model)
+    for name, path in (("--data", data), ("--model", start)):
         if not path.exists():
             raise UnifiedError(f"{name} {path}: no such file or folder")
     files = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
     files = [path for path in files if not path.resolve().is_relative_to(output)]
     options = {name: value for name, value in vars(args).items() if name not in _FREE}
     settings = {name if name == "task" else f"--{option(name)}": value for name, value in options.items()}
-    return Claim(settings, {"--init": hashes([start]), "--data": hashes(files)})
+    return Claim(settings, {"--model": hashes([start]), "--data": hashes(files)})
 
 
 def _result_files(task: Task | WritingTask | SeveralTasks, folder: Path) -> list[Path]:

@@ -22,12 +22,14 @@ def add_grid_arguments(parser: argparse.ArgumentParser) -> None:
         "--grid",
         nargs="*",
         metavar="SETTING=VALUES",
-        help="fine-tune with every combination of settings, each in a folder of its own, and choose the one with the "
-        "highest mean on the development set: 'learning-rate=1e-5,2e-5 batch-size=16,32', or nothing for the grid that "
-        "is published",
+        help="settings to try in all combinations, each in a folder of its own; the one with the highest mean on the "
+        "development set is chosen: 'lr=1e-5,2e-5 batch-size=16,32'; without values, the grid that was published "
+        "for the task",
     )
     parser.add_argument(
-        "--seeds", metavar="N,N,...", help="fine-tune with each of these seeds, in place of --seed, and report the mean"
+        "--seeds",
+        metavar="N,N,...",
+        help="seeds to fine-tune with, instead of --seed; the mean of their scores is reported",
     )
 
 
@@ -35,20 +37,20 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--select",
         choices=("last", "best"),
-        help="score the last checkpoint, or the best one on the development set by the task's own measure, of tasks of "
-        "writing by what it writes (as published, mostly last)",
+        help="checkpoint to score: the last, or the best on the development set by the task's own measure (default: "
+        "as published, mostly last)",
     )
     parser.add_argument(
         "--validations",
         type=int,
         metavar="N",
-        help="with --select best, how often an epoch scores the development set (as published, mostly 1)",
+        help="times that an epoch scores the development set, with --select best (default: as published, mostly 1)",
     )
     parser.add_argument(
         "--hold-out",
         type=float,
         metavar="SHARE",
-        help="of tasks whose test set validates: choose on that share of the training items instead",
+        help="share of the training items to choose settings on, from 0 to 1, for tasks that have no development set",
     )
 
 

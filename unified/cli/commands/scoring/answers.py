@@ -14,13 +14,19 @@ def add_kinds(kinds: Kinds) -> None:
     squad = kinds.add_parser("squad", help="exact match and F1 of SQuAD 1.1 and 2.0")
     _add_files(squad, "file of SQuAD, JSON", "JSON object: question id to answer, '' for none")
     squad.add_argument(
-        "--rules", choices=("1.1", "2.0"), help="the official program to follow (default: the version DATA states)"
+        "--rules", choices=("1.1", "2.0"), help="official program to follow (default: the version that DATA states)"
     )
     squad.add_argument(
-        "--na-prob", metavar="FILE", help="JSON object: question id to how probable it is that there is no answer (2.0)"
+        "--na-prob",
+        metavar="FILE",
+        help="file with the probability that there is no answer, a JSON object from question id to number (SQuAD 2.0)",
     )
     squad.add_argument(
-        "--na-prob-thresh", type=float, default=1.0, metavar="X", help="give no answer above this probability (1.0)"
+        "--na-prob-thresh",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="probability above which no answer is given (default: 1.0)",
     )
     squad.set_defaults(score=_squad)
     mrqa = kinds.add_parser("mrqa", help="exact match and F1 of MRQA")

@@ -10,8 +10,12 @@ from unified.cli.commands.scoring import Kinds, naming
 
 def add_kinds(kinds: Kinds) -> None:
     coref = kinds.add_parser("coref", help="MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
-    coref.add_argument("key", metavar="KEY", help="gold chains, a file in the format of CoNLL-2012")
-    coref.add_argument("response", metavar="RESPONSE", help="predicted chains for the same documents")
+    coref.add_argument("key", metavar="KEY", help="file with the gold chains, in the format of CoNLL-2012")
+    coref.add_argument(
+        "response",
+        metavar="RESPONSE",
+        help="file with the predicted chains of the same documents, in the format of CoNLL-2012",
+    )
     coref.set_defaults(score=_coref)
 
 

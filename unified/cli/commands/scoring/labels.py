@@ -16,7 +16,9 @@ def add_kinds(kinds: Kinds) -> None:
         "classification", help="accuracy, macro F1, Matthews correlation, F1 of one class"
     )
     _add_files(classification, _LABELS)
-    classification.add_argument("--positive", metavar="LABEL", help="class whose own precision, recall and F1 to give")
+    classification.add_argument(
+        "--positive", metavar="LABEL", help="class whose precision, recall and F1 to print as well"
+    )
     classification.set_defaults(score=_classification)
     choice = kinds.add_parser("choice", help="accuracy of chosen answers, in all and by subset, such as RACE's levels")
     _add_files(choice, "'id<tab>number', or JSON lines with 'label' and perhaps 'subset' (*.jsonl)")
@@ -30,10 +32,14 @@ def add_kinds(kinds: Kinds) -> None:
         "--rules",
         choices=("tacred", "semeval2010"),
         default="tacred",
-        help="tacred: micro F1 without no_relation; semeval2010: macro F1 of nine directed relations (tacred)",
+        help="rules of scoring: tacred computes micro F1 without no_relation, semeval2010 macro F1 of the nine "
+        "directed relations (default: tacred)",
     )
     relation.add_argument(
-        "--negative", default="no_relation", metavar="LABEL", help="tacred's label of no relation (no_relation)"
+        "--negative",
+        default="no_relation",
+        metavar="LABEL",
+        help="label of no relation, for the rules of TACRED (default: no_relation)",
     )
     relation.set_defaults(score=_relation)
     tagging = kinds.add_parser("tagging", help="F1 of entities in BIO or IOB1 tags, by conlleval's rules")
@@ -42,8 +48,8 @@ def add_kinds(kinds: Kinds) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser, lines: str) -> None:
-    parser.add_argument("gold", metavar="GOLD", help=lines)
-    parser.add_argument("predictions", metavar="PREDICTIONS", help="the same, predicted")
+    parser.add_argument("gold", metavar="GOLD", help=f"file with the gold labels: {lines}")
+    parser.add_argument("predictions", metavar="PREDICTIONS", help="file with the predictions, in the same format")
 
 
 def _classification(args: argparse.Namespace) -> dict[str, Any]:

@@ -20,9 +20,14 @@ def add_kinds(kinds: Kinds) -> None:
     generation = kinds.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
     _add_options(generation)
     generation.set_defaults(score=_generation)
-    generation.add_argument("--no-stemmer", action="store_true", help="ROUGE on words as they are, without stemming")
     generation.add_argument(
-        "--bleu-tokenizer", default="13a", metavar="NAME", help="sacrebleu's tokenizer: 13a, intl, char, zh, ... (13a)"
+        "--no-stemmer", action="store_true", help="compute ROUGE on words as they are, without stemming"
+    )
+    generation.add_argument(
+        "--bleu-tokenizer",
+        default="13a",
+        metavar="NAME",
+        help="tokenizer of sacrebleu: 13a, intl, char, zh, ... (default: 13a)",
     )
     add_clean_up(generation)
     questions = kinds.add_parser(
@@ -31,21 +36,25 @@ def add_kinds(kinds: Kinds) -> None:
     _add_options(questions)
     questions.set_defaults(score=_questions)
     questions.add_argument(
-        "--sources", required=True, metavar="FILE", help="source sentences, one a line; equal ones are scored together"
+        "--sources",
+        required=True,
+        metavar="FILE",
+        help="file with the source sentences, one a line; the hypotheses of equal sources are scored together",
     )
     form = questions.add_mutually_exclusive_group()
     form.add_argument(
         "--penn-treebank",
         action="store_true",
-        help="first lower-case and tokenize the hypotheses, which are plain text, as the references are",
+        help="lower-case and tokenize plain hypotheses as the references are, before they are scored",
     )
     form.add_argument(
         "--bert-words",
         action="store_true",
-        help="the same for hypotheses that a model with BERT's vocabulary wrote, by the rules of UniLM's program",
+        help="lower-case and tokenize hypotheses of a model with BERT's vocabulary by the rules of UniLM's program, "
+        "before they are scored",
     )
     questions.add_argument(
-        "--meteor", action="store_true", help="METEOR 1.5 too, by its Java program (pip install '.[meteor]')"
+        "--meteor", action="store_true", help="compute METEOR 1.5 too, with its Java program (pip install '.[meteor]')"
     )
 
 
@@ -61,17 +70,25 @@ def add_clean_up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sentence-separator",
         metavar="TEXT",
-        help="what stands between the sentences of a summary, such as '[X_SEP]'; ROUGE-L is then summary-level",
+        help="text between the sentences of a summary, such as '[X_SEP]'; ROUGE-L is then computed on summaries, "
+        "sentence by sentence",
     )
     group = parser.add_argument_group("clean-up", "What was published with UniLM for three data sets of summaries.")
     group.add_argument(
-        "--post-process", choices=("cnndm", "gigaword", "xsum"), help="first clean the hypotheses up as for this one"
+        "--post-process",
+        choices=("cnndm", "gigaword", "xsum"),
+        help="data set by whose published rules the hypotheses are cleaned up before they are scored",
     )
     group.add_argument(
-        "--longest", type=int, metavar="N", help="cut summaries behind so many words; 0: never (70 for cnndm, else 0)"
+        "--max-words",
+        type=int,
+        metavar="N",
+        help="most words of a summary, the rest is cut off; 0 cuts nothing (default: 70 for cnndm, else 0)",
     )
     group.add_argument(
-        "--plain-references", action="store_true", help="give the references the form of the hypotheses: they are plain"
+        "--plain-references",
+        action="store_true",
+        help="treat the references as plain text and give them the form of the hypotheses",
     )
 
 
@@ -95,15 +112,15 @@ def _post_processing(args: argparse.Namespace) -> PostProcessing | None:
     from unified.tasks.metrics.summaries import POST_PROCESSING
 
     if args.post_process is None:
-        if args.longest is not None or args.plain_references:
-            raise UnifiedError("--longest and --plain-references go with --post-process")
+        if args.max_words is not None or args.plain_references:
+            raise UnifiedError("--max-words and --plain-references go with --post-process")
         return None
     rules = POST_PROCESSING[args.post_process]
     if rules.fewest and args.sentence_separator is None:
         raise UnifiedError(f"--post-process {args.post_process} drops sentences; give --sentence-separator")
-    if args.longest is not None and args.longest < 0:
-        raise UnifiedError(f"--longest must be 0 or a number of words, got {args.longest}")
-    return rules if args.longest is None else replace(rules, longest=args.longest)
+    if args.max_words is not None and args.max_words < 0:
+        raise UnifiedError(f"--max-words must be 0 or a number of words, got {args.max_words}")
+    return rules if args.max_words is None else replace(rules, max_words=args.max_words)
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -114,8 +131,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="references, one a line, instead of T- lines or a second file; several files give several per sentence; "
-        "of JSON lines (*.jsonl) the field references, or target where there is none",
+        help="references, one a line, instead of T- lines or a second file; with several files a sentence has several "
+        "references; JSON lines (*.jsonl) have them in the field references, or target",
     )
 
 
