@@ -22,7 +22,7 @@ from unified.data.example import Batch, Example
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generate
-from unified.generation.decoder import DecodingState
+from unified.generation.cache import DecodingState
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import OBJECTIVES
 

@@ -29,7 +29,9 @@ from unified.checkpoints import fingerprint, load_parameters
 from unified.checkpoints.heads import OPTIONAL_HEADS, parts_of_tasks, prefixes, with_pooler, without_other_sizes
 from unified.checkpoints.vocabularies import grown
 from unified.data.example import Batch
-from unified.generation.decoder import SCHEMES, CachedDecoder, SourceCache
+from unified.generation.cache import SourceCache
+from unified.generation.decoder import CachedDecoder
+from unified.generation.schemes import SCHEMES
 from unified.kernels.cpu import accelerate
 from unified.model import PRESETS, TransformerConfig, UnifiedModel
 from unified.tasks.heads.base import Reading

@@ -37,7 +37,7 @@ from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
-from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
+from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives

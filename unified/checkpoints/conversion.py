@@ -10,7 +10,7 @@ import torch
 
 from unified.checkpoints.parameters import listed, shape_name
 from unified.errors import UnifiedError
-from unified.generation.decoder import SCHEMES
+from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig, UnifiedModel
 
 #: Our activations under the names of ``transformers``.

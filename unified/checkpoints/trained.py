@@ -25,8 +25,8 @@ from unified.checkpoints.parameters import load_parameters
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.claims import hashes
-from unified.generation.decoder import SCHEMES
 from unified.generation.lengths import PairLengths
+from unified.generation.schemes import SCHEMES
 from unified.kernels.cpu import accelerate
 from unified.model import TransformerConfig, UnifiedModel
 from unified.reports.results import FILE_NAME, chosen_run, read_results

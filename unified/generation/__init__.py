@@ -10,13 +10,23 @@ __all__ = ["SCHEMES", "CachedDecoder", "DecodingScheme", "GenerationConfig", "Hy
 
 if TYPE_CHECKING:
     from unified.generation.config import GenerationConfig
-    from unified.generation.decoder import SCHEMES, CachedDecoder, DecodingScheme
+    from unified.generation.decoder import CachedDecoder
+    from unified.generation.schemes import SCHEMES, DecodingScheme
     from unified.generation.search import Hypothesis, generate, score
 
-_HOMES = {"GenerationConfig": "config", "Hypothesis": "search", "generate": "search", "score": "search"}
+#: Module that defines each name.
+_HOMES = {
+    "SCHEMES": "schemes",
+    "CachedDecoder": "decoder",
+    "DecodingScheme": "schemes",
+    "GenerationConfig": "config",
+    "Hypothesis": "search",
+    "generate": "search",
+    "score": "search",
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'decoder')}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import torch
 
 from unified.data.vocabulary import SpecialTokens
-from unified.generation.decoder import CachedDecoder, DecodingScheme
+from unified.generation.decoder import CachedDecoder
+from unified.generation.schemes import DecodingScheme
 
 
 class Decoder(Protocol):

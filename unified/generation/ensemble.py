@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 
 from unified.errors import UnifiedError
-from unified.generation.decoder import CachedDecoder, DecodingState, SourceCache
+from unified.generation.cache import DecodingState, SourceCache
+from unified.generation.decoder import CachedDecoder
 from unified.model.averaging import log_mean
 
 

@@ -27,7 +27,7 @@ from unified.checkpoints.vocabularies import over_symbols
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
-from unified.generation.decoder import SCHEMES
+from unified.generation.schemes import SCHEMES
 from unified.huggingface.bert_names import from_bert, from_tensorflow, to_bert
 from unified.huggingface.export import Source, write_folder
 from unified.model import TransformerConfig

@@ -18,9 +18,9 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
 from unified.generation.contract import Decoder
-from unified.generation.decoder import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
+from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.inference.filling import around_runs, masked_batch
 from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike
 from unified.model import UnifiedModel

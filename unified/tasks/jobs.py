@@ -16,7 +16,7 @@ from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST
-from unified.generation.decoder import NO_ENTITIES_IN_WRITING
+from unified.generation.schemes import NO_ENTITIES_IN_WRITING
 from unified.inference.sequences import Codec
 from unified.inference.trained_model import TrainedModel
 from unified.model import TransformerConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 from unified.checkpoints.roberta import import_roberta
 from unified.checkpoints.vocabularies import SEED, change_vocabulary
 from unified.errors import UnifiedError
-from unified.generation.decoder import SCHEMES
+from unified.generation.schemes import SCHEMES
 from unified.huggingface.bert import export_bert, import_bert
 from unified.huggingface.xlnet import export_xlnet, import_xlnet
 from unified.tokenization import tokenizer_files

@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list in what settings all runs of a table differ, not only runs of the same name",
     )
-    parser.add_argument("--output", metavar="FILE.html", help="page of bars, curves and tables to write, from files of `make bench`")
+    parser.add_argument(
+        "--output", metavar="FILE.html", help="page of bars, curves and tables to write, from files of `make bench`"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
