@@ -16,18 +16,17 @@ from fairseq.models import BaseFairseqModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
-from omegaconf import open_dict
 
-from fairseq_plugins import evaluation
-from fairseq_plugins.config import Settings, restore
+from fairseq_plugins.config import Settings
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sample, Side, StreamFairseqDataset, cut_item
 from fairseq_plugins.evaluation import GeneratedTexts
 from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
+from fairseq_plugins.language_checks import check_options, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.lengths import TaskLengths
 from fairseq_plugins.memory import StreamMemory
-from fairseq_plugins.official_scores import OfficialScores, task_of_writing
+from fairseq_plugins.official_scores import OfficialScores
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
@@ -36,7 +35,6 @@ from unified.data.annotations import Annotations
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
-from unified.generation import SCHEMES
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.model import NO_TOKEN_HEAD
@@ -77,46 +75,10 @@ class UnifiedLMTask(DictionaryTask):
         folders = [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths]
         task = cls(cfg, folders, own_classes=not of_checkpoint or is_given("objectives"))
         task.of_checkpoint = of_checkpoint
-        task._check(cfg)
+        check_options(cfg, task.mixture, task.folder.paired)
+        if cfg.eval_task and not of_checkpoint:
+            task.official = OfficialScores(cfg.eval_task, cfg.eval_items)
         return task
-
-    def _check(self, cfg: UnifiedLMTaskConfig) -> None:
-        """Refuse what could only fail later."""
-        if self.mixture.paired != self.folder.paired:
-            kind = "source/target pairs" if self.folder.paired else "documents"
-            raise UnifiedError(f"--objectives {cfg.objectives!r} does not fit {cfg.data}, which holds {kind}")
-        if cfg.max_tokens is not None and cfg.max_tokens < cfg.tokens_per_sample and not cfg.padded:
-            raise UnifiedError(
-                f"--max-tokens {cfg.max_tokens} is less than one row of --tokens-per-sample {cfg.tokens_per_sample}; "
-                "raise the first or lower the second"
-            )
-        if cfg.memory < 0:
-            raise UnifiedError(f"--memory must be at least 0, got {cfg.memory}")
-        if cfg.memory and (len(self.mixture.objectives) > 1 or self.folder.paired):
-            raise UnifiedError(
-                f"--memory {cfg.memory}: streams of running text serve one objective, got {self.mixture}; "
-                "leave the memory out, or name a single one"
-            )
-        if cfg.memory and cfg.padded:
-            raise UnifiedError(f"--memory {cfg.memory}: streams of running text have no padding; leave --padded out")
-        if cfg.eval_generate and not self.folder.paired:
-            raise UnifiedError(f"--eval-generate needs source/target pairs, but {cfg.data} holds documents")
-        metric = cfg.best_checkpoint_metric
-        measured = {"loss", *(f"{name}_{kind}" for name in self.loss_names for kind in ("loss", "ppl", "accuracy"))}
-        generated = evaluation.METRICS.get(str(cfg.eval_generate), ()) if cfg.eval_generate else ()
-        if cfg.eval_task:
-            generated += task_of_writing(cfg.eval_task).measures
-        if metric not in measured | set(generated):
-            raise UnifiedError(
-                f"--best-checkpoint-metric {metric} is not measured in this run (known: "
-                f"{', '.join(sorted(measured | set(generated)))}); --eval-generate and --eval-task add others"
-            )
-        grows = metric in generated or metric.endswith("_accuracy")
-        if grows != bool(cfg.maximize_best_checkpoint_metric):
-            word = "needs" if grows else "cannot go with"
-            raise UnifiedError(f"--best-checkpoint-metric {metric} {word} --maximize-best-checkpoint-metric")
-        if cfg.eval_task and not self.of_checkpoint:
-            self.official = OfficialScores(cfg.eval_task, cfg.eval_items)
 
     # Names and symbols
 
@@ -276,68 +238,8 @@ class UnifiedLMTask(DictionaryTask):
         if self.folder.paired:
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
             self.lengths.choose(files, self._pair_room())
-        if self.cfg.memory and cfg.positions != "relative":
-            raise UnifiedError(
-                f"--memory {self.cfg.memory} needs a model with relative positions, not {cfg.positions!r}; "
-                "pass --positions relative, or an --arch xlnet_*"
-            )
         self.require_positions(cfg)
-        if cfg.token_head == "none":
-            raise UnifiedError(
-                "--token-head none: language modelling predicts tokens; leave it out, and the head that the checkpoint "
-                "lacks is new"
-            )
-        config = restore(TransformerConfig, cfg, vocabulary_size=len(self.vocabulary))
-        self._check_entities(config)
-        mask = self.mixture.mask
-        if config.mask not in (mask, TransformerConfig.mask):
-            raise UnifiedError(
-                f"--mask {config.mask}: the objectives {self.mixture} decide who sees whom; the option is for tasks of "
-                "understanding"
-            )
-        for name, objective in self.mixture:
-            if objective.query_stream and cfg.positions != "relative":
-                raise UnifiedError(
-                    f"objective {name} predicts by a query stream, which needs a model with relative "
-                    f"positions, not {cfg.positions!r}; pass --positions relative, or an --arch xlnet_*"
-                )
-            wanted = objective.token_types
-            if cfg.token_types < wanted:
-                raise UnifiedError(
-                    f"objective {name} takes {wanted} token types, the model has {cfg.token_types}; "
-                    f"pass --token-types {wanted}"
-                )
-        with open_dict(cfg):
-            if cfg.writes == "auto":
-                cfg.writes = self._writes(config)
-            cfg.mask = mask
-            # Heads that the objectives need; asked for by hand, one may reach further than they do.
-            reach = max(objective.boundary_offsets for objective in self.mixture.objectives)
-            cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
-            cfg.sentence_head = cfg.sentence_head or any(
-                "extractive" in objective.heads for objective in self.mixture.objectives
-            )
-
-    def _check_entities(self, config: TransformerConfig) -> None:
-        """Refuse objectives that do not mark what entity-aware attention reads, or mark what no attention reads."""
-        for name, objective in self.mixture:
-            if config.reads_entities and not objective.mark_entities:
-                raise UnifiedError(
-                    f"--sublayers {config.sublayers}: entity-aware attention reads which tokens lie within named "
-                    f"entities, and objective {name} does not say; anna(mark_entities=True) does, on "
-                    "documents of `unified prepare --annotate entities`"
-                )
-            if objective.mark_entities and not config.reads_entities:
-                raise UnifiedError(
-                    f"objective {name} marks named entities, which no attention of the model reads; pass "
-                    "--sublayers entity,feed_forward, or leave mark_entities out"
-                )
-
-    def _writes(self, config: TransformerConfig) -> str:
-        writes = self.mixture.objectives[0].writes
-        if writes == "nothing" or config.reads_entities:
-            return "nothing"
-        return writes if SCHEMES[writes].token_types <= config.token_types else "nothing"
+        settle_model(cfg, self.mixture, self.cfg.memory, len(self.vocabulary))
 
     def train_step(
         self,

@@ -1,0 +1,135 @@
+"""What a run of ``--task unified_lm`` refuses before it trains, and what a new model takes from the objectives."""
+
+from omegaconf import open_dict
+
+from fairseq_plugins import evaluation
+from fairseq_plugins.config import Settings, restore
+from fairseq_plugins.language_options import UnifiedLMTaskConfig
+from fairseq_plugins.official_scores import task_of_writing
+from unified.errors import UnifiedError
+from unified.generation import SCHEMES
+from unified.model import TransformerConfig
+from unified.objectives.mixture import Mixture
+
+
+def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> None:
+    """Refuses options that contradict each other or the data.
+
+    Args:
+        cfg: options of the task.
+        mixture: the objectives that they name.
+        paired: whether the data folder holds pairs and not documents.
+
+    Raises:
+        UnifiedError: names the option.
+    """
+    if mixture.paired != paired:
+        kind = "source/target pairs" if paired else "documents"
+        raise UnifiedError(f"--objectives {cfg.objectives!r} does not fit {cfg.data}, which holds {kind}")
+    if cfg.max_tokens is not None and cfg.max_tokens < cfg.tokens_per_sample and not cfg.padded:
+        raise UnifiedError(
+            f"--max-tokens {cfg.max_tokens} is less than one row of --tokens-per-sample {cfg.tokens_per_sample}; "
+            "raise the first or lower the second"
+        )
+    if cfg.memory < 0:
+        raise UnifiedError(f"--memory must be at least 0, got {cfg.memory}")
+    if cfg.memory and (len(mixture.objectives) > 1 or paired):
+        raise UnifiedError(
+            f"--memory {cfg.memory}: streams of running text serve one objective, got {mixture}; "
+            "leave the memory out, or name a single one"
+        )
+    if cfg.memory and cfg.padded:
+        raise UnifiedError(f"--memory {cfg.memory}: streams of running text have no padding; leave --padded out")
+    if cfg.eval_generate and not paired:
+        raise UnifiedError(f"--eval-generate needs source/target pairs, but {cfg.data} holds documents")
+    metric = cfg.best_checkpoint_metric
+    measured = {"loss", *(f"{name}_{kind}" for name in mixture.loss_names for kind in ("loss", "ppl", "accuracy"))}
+    generated = evaluation.METRICS.get(str(cfg.eval_generate), ()) if cfg.eval_generate else ()
+    if cfg.eval_task:
+        generated += task_of_writing(cfg.eval_task).measures
+    if metric not in measured | set(generated):
+        raise UnifiedError(
+            f"--best-checkpoint-metric {metric} is not measured in this run (known: "
+            f"{', '.join(sorted(measured | set(generated)))}); --eval-generate and --eval-task add others"
+        )
+    grows = metric in generated or metric.endswith("_accuracy")
+    if grows != bool(cfg.maximize_best_checkpoint_metric):
+        word = "needs" if grows else "cannot go with"
+        raise UnifiedError(f"--best-checkpoint-metric {metric} {word} --maximize-best-checkpoint-metric")
+
+
+def settle_model(cfg: Settings, mixture: Mixture, memory: int, vocabulary_size: int) -> None:
+    """Fills in what a new model takes from the objectives; its checkpoint carries it.
+
+    Args:
+        cfg: options of the model, changed in place.
+        mixture: the objectives that it is trained with.
+        memory: positions of earlier text that attention remembers.
+        vocabulary_size: number of symbols.
+
+    Raises:
+        UnifiedError: the model lacks what an objective needs; the message names the option.
+    """
+    if memory and cfg.positions != "relative":
+        raise UnifiedError(
+            f"--memory {memory} needs a model with relative positions, not {cfg.positions!r}; "
+            "pass --positions relative, or an --arch xlnet_*"
+        )
+    if cfg.token_head == "none":
+        raise UnifiedError(
+            "--token-head none: language modelling predicts tokens; leave it out, and the head that the checkpoint "
+            "lacks is new"
+        )
+    config = restore(TransformerConfig, cfg, vocabulary_size=vocabulary_size)
+    _check_entities(config, mixture)
+    mask = mixture.mask
+    if config.mask not in (mask, TransformerConfig.mask):
+        raise UnifiedError(
+            f"--mask {config.mask}: the objectives {mixture} decide who sees whom; the option is for tasks of "
+            "understanding"
+        )
+    for name, objective in mixture:
+        if objective.query_stream and cfg.positions != "relative":
+            raise UnifiedError(
+                f"objective {name} predicts by a query stream, which needs a model with relative "
+                f"positions, not {cfg.positions!r}; pass --positions relative, or an --arch xlnet_*"
+            )
+        wanted = objective.token_types
+        if cfg.token_types < wanted:
+            raise UnifiedError(
+                f"objective {name} takes {wanted} token types, the model has {cfg.token_types}; "
+                f"pass --token-types {wanted}"
+            )
+    with open_dict(cfg):
+        if cfg.writes == "auto":
+            cfg.writes = _writes(config, mixture)
+        cfg.mask = mask
+        # Heads that the objectives need; asked for by hand, one may reach further than they do.
+        reach = max(objective.boundary_offsets for objective in mixture.objectives)
+        cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
+        cfg.sentence_head = cfg.sentence_head or any(
+            "extractive" in objective.heads for objective in mixture.objectives
+        )
+
+
+def _check_entities(config: TransformerConfig, mixture: Mixture) -> None:
+    """Refuse objectives that do not mark what entity-aware attention reads, or mark what no attention reads."""
+    for name, objective in mixture:
+        if config.reads_entities and not objective.mark_entities:
+            raise UnifiedError(
+                f"--sublayers {config.sublayers}: entity-aware attention reads which tokens lie within named "
+                f"entities, and objective {name} does not say; anna(mark_entities=True) does, on "
+                "documents of `unified prepare --annotate entities`"
+            )
+        if objective.mark_entities and not config.reads_entities:
+            raise UnifiedError(
+                f"objective {name} marks named entities, which no attention of the model reads; pass "
+                "--sublayers entity,feed_forward, or leave mark_entities out"
+            )
+
+
+def _writes(config: TransformerConfig, mixture: Mixture) -> str:
+    writes = mixture.objectives[0].writes
+    if writes == "nothing" or config.reads_entities:
+        return "nothing"
+    return writes if SCHEMES[writes].token_types <= config.token_types else "nothing"
