@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.integration.cli.test_task_commands import said
-from tests.recipes.test_recipes import RECIPES, run
-from tests.recipes.test_task_recipes import XLNET, debug, debug_model, scores_of  # noqa: F401
+from tests.recipes.test_recipes import run
+from tests.recipes.test_task_recipes import FINETUNE, XLNET, debug, debug_model, scores_of  # noqa: F401
 from unified.tasks.catalogue import TASKS
 from unified.tasks.heads.span import SpanAnswers
 
@@ -28,18 +28,14 @@ SETTINGS = {
 }
 
 
-def script(system: str):
-    return RECIPES / system / "squad" / "finetune.sh"
-
-
 @pytest.mark.parametrize(("system", "version"), SETTINGS)
 def test_settings_are_the_published_ones(system, version):
-    printed = run("bash", script(system), version, "DATA", "MODEL", "OUT", "--select", "best", PRINT="1").stdout
-    first, *rest = printed.splitlines()
+    words = (system, f"squad{version}", "DATA", "MODEL", "OUT", "--select", "best")
+    first, *rest = run("python", FINETUNE, *words, PRINT="1").stdout.splitlines()
     own = ["--system", system] if system in ("spanbert", "unilm", "xlnet") else []
     assert first.split() == ["unified", "finetune", f"squad{version}", "--data", "DATA", "--model", "MODEL", "--output",
                              "OUT", *own, "--select", "best"]  # fmt: skip
-    assert all(line.startswith("unified score squad DATA/dev-v") for line in rest)
+    assert all(line.startswith("unified score squad 'DATA/dev-v") for line in rest)
     assert len(rest) == (1 if version == "1.1" else 2)
     entry = TASKS[f"squad{version}"].as_in(system) if own else TASKS[f"squad{version}"]
     training = entry.training
@@ -60,7 +56,7 @@ def test_the_debug_run_learns_to_answer(debug, tmp_path, capsys, system):  # noq
     """Some questions ask for what the passage does not tell; results have the official scores."""
     files = debug / "squad2.0"
     start = debug_model(files, tmp_path / "model", **(XLNET if system == "xlnet" else {}))
-    printed = run("bash", script(system), "debug", files, start, tmp_path / "run").stdout
+    printed = run("python", FINETUNE, system, "squad2.0", files, start, tmp_path / "run", "--debug").stdout
     assert "answers cannot be learnt" not in printed
     scores = scores_of(tmp_path / "run")
     assert scores["exact"] >= 85 and scores["NoAns_total"] >= 8 and scores["NoAns_exact"] >= 60

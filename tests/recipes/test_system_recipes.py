@@ -119,6 +119,7 @@ def commands(page: Path) -> list[list[str]]:
 
 def printed(words: list[str]) -> list[list[str]]:
     """The commands that a recipe's script would run."""
+    words = [sys.executable if word == "python" else word for word in words]
     result = subprocess.run(
         words, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PRINT": "1", "CARDS": "0"}
     )
@@ -165,7 +166,7 @@ def test_commands_of_the_readme_parse(page):
             task_data.argument_parser().parse_args(words[2:])
         elif script == "prepare.sh":
             make_parser("prepare").parse_args(printed(words)[-1][1:])
-        elif script == "finetune.sh":
+        elif script == "finetune.py":
             make_parser("finetune").parse_args(printed(words)[0][1:])
         elif script == "submission.sh":
             assert len(words) == 4

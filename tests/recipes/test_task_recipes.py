@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -36,35 +34,39 @@ sys.path.insert(0, str(RECIPES / "common"))
 import task_data  # noqa: E402
 import task_debug  # noqa: E402
 
-SCRIPTS = [RECIPES / path / "finetune.sh" for path in
-           ("bert/glue", "bert/swag", "bert/ner", "unilm/glue", "unilm/summaries", "unilm/squad_qg", "unilm/coqa",
-            "spanbert/glue", "spanbert/relation", "spanbert/mrqa", "xlnet/race", "xlnet/texts")]  # fmt: skip
+FINETUNE = RECIPES / "finetune.py"
+finetune = load(FINETUNE)
+GROUPS_OF_TASKS = [(system, name) for system, groups in finetune.SYSTEMS.items() for name in groups]
 
 
-def printed(script: Path, *arguments: str) -> list[list[str]]:
-    result = subprocess.run(
-        ["bash", script, *arguments], capture_output=True, text=True, env={**os.environ, "PRINT": "1"}
-    )
-    assert result.returncode == 0, result.stderr
-    return [shlex.split(line) for line in result.stdout.splitlines()]
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.parent.relative_to(RECIPES)))
-def test_scripts_finetune_every_task_that_they_name(script):
-    usage = subprocess.run(["bash", script], capture_output=True, text=True).stderr
-    names = re.search(r"finetune.sh (\S+) DATA", usage)[1].split("|")
-    assert names[0] == "debug" and len(names) > 1
-    for name in names:
-        (words,) = printed(script, name, "data", "model", "out", "--seed", "7")
+@pytest.mark.parametrize(("system", "group"), GROUPS_OF_TASKS)
+@pytest.mark.parametrize("debug", [False, True])
+def test_every_recipe_is_a_command_of_unified_finetune(system, group, debug):
+    for name in finetune.SYSTEMS[system][group]["tasks"]:
+        arguments = system, name, Path("data"), "model", "out", debug, ["--seed", "7"]
+        words, *_ = finetune.commands(*arguments)
         options = make_parser("finetune").parse_args(words[1:])
-        tasks = [task_named(task) for task in GROUPS[options.task].members.values()] if options.task in GROUPS else []
-        tasks = tasks or [task_named(options.task)]
-        assert (options.data, options.model, options.output, options.seed) == ("data", "model", "out", 7)
+        tasks = [task_named(task) for task in GROUPS[name].members.values()] if name in GROUPS else [task_named(name)]
+        assert (options.task, options.data, options.model, options.output) == (name, "data", "model", "out")
+        assert options.seed == 7 and debug == (options.epochs is not None)
         if options.system:
-            assert options.system == script.parts[-3] and all(options.system in task.systems for task in tasks)
-        assert (name == "debug") == (options.epochs is not None)
-    refused = subprocess.run(["bash", script, "cola2", "a", "b", "c"], capture_output=True, text=True)
-    assert refused.returncode == 2 and refused.stderr.startswith("usage: ")
+            assert options.system == system and all(system in task.systems for task in tasks)
+
+
+def test_sections_are_those_of_the_first_edition_of_unilm():
+    """arXiv 1905.03197v1."""
+    sections = {name: group["source"] for name, group in finetune.SYSTEMS["unilm"].items()}
+    assert sections == {
+        "glue": "[UniLM, sec. 3.4]", "squad": "[UniLM, sec. 3.2.1]", "coqa": "[UniLM, secs. 3.2.1 and 3.2.2]",
+        "squad_qg": "[UniLM, sec. 3.3]", "summaries": "[UniLM, sec. 3.1]",
+    }  # fmt: skip
+
+
+def test_other_tasks_and_systems_are_refused(capsys):
+    for system, task, said in (("bert", "cola2", "'cola2'; it has cola, sst2"), ("gpt", "rte", "'gpt'")):
+        with pytest.raises(SystemExit) as refused:
+            finetune.main([system, task, "data", "model", "out"])
+        assert refused.value.code == 2 and said in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +103,10 @@ def debug_model(files: Path, folder: Path, **shape) -> Path:
     return folder
 
 
-def debug_scores(recipe: str, files: Path, folder: Path, *options) -> dict[str, float]:
+def debug_scores(system: str, task: str, files: Path, folder: Path, *options) -> dict[str, float]:
     """Scores of a recipe's debug run, which leaves its files in ``folder``/run."""
-    start = debug_model(files, folder / "model", **(XLNET if recipe.startswith("xlnet") else {}))
-    run("bash", RECIPES / recipe / "finetune.sh", "debug", files, start, folder / "run", *options)
+    start = debug_model(files, folder / "model", **(XLNET if system == "xlnet" else {}))
+    run("python", FINETUNE, system, task, files, start, folder / "run", "--debug", *options)
     return scores_of(folder / "run")
 
 
@@ -117,29 +119,28 @@ def scores_of(output: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "task", "measure"),
-    [("bert/glue", "sst2", "accuracy"), ("bert/swag", "swag", "accuracy"), ("bert/ner", "wnut17", "f1"),
-     ("unilm/glue", "sst2", "accuracy"), ("spanbert/glue", "sst2", "accuracy"), ("spanbert/mrqa", "mrqa", "exact"),
-     ("xlnet/texts", "imdb", "accuracy"), ("xlnet/race", "dream", "accuracy")],
+    ("system", "task", "folder", "measure"),
+    [("bert", "sst2", "sst2", "accuracy"), ("bert", "swag", "swag", "accuracy"), ("bert", "wnut17", "wnut17", "f1"),
+     ("unilm", "sst2", "sst2", "accuracy"), ("spanbert", "sst2", "sst2", "accuracy"),
+     ("spanbert", "newsqa", "mrqa", "exact"), ("xlnet", "imdb", "imdb", "accuracy"),
+     ("xlnet", "dream", "dream", "accuracy")],
 )  # fmt: skip
-def test_the_debug_run_learns_its_task(debug, tmp_path, recipe, task, measure):
-    assert debug_scores(recipe, debug / task, tmp_path)[measure] >= 85
+def test_the_debug_run_learns_its_task(debug, tmp_path, system, task, folder, measure):
+    assert debug_scores(system, task, debug / folder, tmp_path)[measure] >= 85
 
 
 def test_the_row_with_an_lstm_at_debug_size(debug, tmp_path):
     """BERT's table 5, "+ BiLSTM": the script keeps the mask of pre-training and adds the layer."""
     start = debug_model(debug / "sst2", tmp_path / "model", mask="left_to_right")
-    options = "--lstm", "1", "--dry-run"
-    result = run(
-        "bash", RECIPES / "bert" / "glue" / "finetune.sh", "debug", debug / "sst2", start, tmp_path / "run", *options
-    )
+    options = "--debug", "--lstm", "1", "--dry-run"
+    result = run("python", FINETUNE, "bert", "sst2", debug / "sst2", start, tmp_path / "run", *options)
     words = shlex.split(next(line for line in result.stdout.splitlines() if line.startswith("fairseq-train")))
     assert words[words.index("--mask") + 1] == "left_to_right" and words[words.index("--lstm") + 1] == "1"
 
 
 def test_relations_at_debug_size(debug, tmp_path):
     """Types of entities say the relation, and symbols for them stand in the place of the words."""
-    assert debug_scores("spanbert/relation", debug / "tacred", tmp_path)["f1"] >= 95
+    assert debug_scores("spanbert", "tacred", debug / "tacred", tmp_path)["f1"] >= 95
     content = torch.load(tmp_path / "run" / "checkpoint_last.pt", weights_only=True)["extra_state"]
     settings = content["UnifiedUnderstandingTask"]["relation"]["settings"]
     assert set(settings["types"]) == {"SUBJ=HARBOUR", "SUBJ=GARDEN", "OBJ=HARBOUR", "OBJ=GARDEN"}
@@ -154,8 +155,8 @@ ANSWERING = ("--batch-size", 16, "--max-length", 64, "--lr", 4e-3, "--fairseq",
 def test_parts_of_passages_answer_conversations(debug, tmp_path):
     """Two of a story's four turns say their subject in what was said before alone: half of them can be guessed."""
     start = debug_model(debug / "coqa", tmp_path / "model")
-    script = RECIPES / "unilm" / "coqa" / "finetune.sh"
-    run("bash", script, "coqa", debug / "coqa", start, tmp_path / "run", "--epochs", 30, *ANSWERING)
+    words = ("unilm", "coqa", debug / "coqa", start, tmp_path / "run", "--epochs", 30, *ANSWERING)
+    run("python", FINETUNE, *words)
     assert scores_of(tmp_path / "run")["f1"] >= 85
     checkpoint, data = tmp_path / "run" / "checkpoint_last.pt", tmp_path / "run" / "data"
     predictor = unified.load(checkpoint, data=data).predictor()

@@ -43,11 +43,11 @@ def debug(tmp_path_factory) -> Path:
     return folder
 
 
-def finetuned(debug: Path, recipe: str, task: str, *options) -> tuple[Path, str]:
+def finetuned(debug: Path, task: str, *options) -> tuple[Path, str]:
     """Folder of the run, and all that was printed."""
     output = debug / f"{task} run"
-    words = ("bash", UNILM / recipe / "finetune.sh", "debug", debug / task, debug / "start", output, *options)
-    result = run(*words)
+    words = ("unilm", task, debug / task, debug / "start", output, "--debug", *options)
+    result = run("python", RECIPES / "finetune.py", *words)
     return output, result.stdout + result.stderr
 
 
@@ -57,7 +57,7 @@ def lines(path: Path) -> list[dict]:
 
 def test_summaries(debug):
     """CNN/DailyMail with the extractive loss; lengths are tuned on what one decoding has found."""
-    output, said = finetuned(debug, "summaries", "cnn_dailymail")
+    output, said = finetuned(debug, "cnn_dailymail")
     assert "target_cloze_extractive_loss" in said
     result = json.loads((output / "results.json").read_text())
     assert (
@@ -75,7 +75,7 @@ def test_summaries(debug):
 
 def test_questions(debug, capsys):
     """Files for `unified score question-generation` give the scores of the results."""
-    output, _ = finetuned(debug, "squad_qg", "squad_qg")
+    output, _ = finetuned(debug, "squad_qg")
     scores = json.loads((output / "results.json").read_text())["scores"]
     assert scores["test"]["questions"] == 30 and scores["valid"]["questions"] == 18
     texts = {
@@ -94,7 +94,7 @@ def test_questions(debug, capsys):
 
 
 def test_answers_in_conversations(debug, capsys):
-    output, said = finetuned(debug, "coqa", "coqa_free")
+    output, said = finetuned(debug, "coqa_free")
     assert "train: 60 turns are left out, the answer is empty" in said
     assert "valid: the chunk lacks the rationale of 0 of 30 answers" in said
     predictions = json.loads((output / "valid.predictions.json").read_text())

@@ -50,7 +50,7 @@ say "pre-train"
     --max-update "$pretrain_updates" --save-interval-updates "$pretrain_updates" --save-dir "$output/pretrained"
 
 say "fine-tune, write, score"
-logged finetune bash "$ROOT/recipes/unilm/squad_qg/finetune.sh" squad_qg "$output/squad" "$output/pretrained" "$output/model" \
+logged finetune python "$ROOT/recipes/finetune.py" unilm squad_qg "$output/squad" "$output/pretrained" "$output/model" \
     --epochs "${EPOCHS:-1}" --batch-size 8 --max-length 224 --lr 2e-3
 python "$ROOT/recipes/peers/lead.py" squad_qg --data "$output/model/items" --output "$output/baseline" > "$output/logs/baseline.log"
 

@@ -200,12 +200,8 @@ def test_fairseq_md_lists_every_architecture():
 UNILM_SECTIONS = {
     "unified/tasks/datasets/question_generation.py": "3.3",
     "unified/tasks/composing.py": "3.3",
-    "recipes/unilm/squad_qg/finetune.sh": "3.3",
     "unified/tasks/datasets/conversation.py": "3.2.2",
-    "recipes/unilm/squad/finetune.sh": "3.2.1",
-    "recipes/unilm/glue/finetune.sh": "3.4",
     "docs/how-to/question_generation.md": "3.5",  # long texts
-    "recipes/unilm/summaries/finetune.sh": "3.1",
     "docs/how-to/summarization.md": "3.1",
 }
 
