@@ -61,7 +61,7 @@ CLEAN = ["py3langid>=0.4"]  # `unified prepare --clean language=en`; py3langid n
 
 SPACY = ["spacy>=3.7"]  # `unified prepare --annotate`; 200 MB with what it needs, pipelines come on top
 
-PLOT = [  # pages of charts: `unified results --draw`, the quickstart's report
+PLOT = [  # pages of charts: `unified results --output`, the quickstart's report
     "matplotlib>=3.9",
     "jinja2>=3.1",
 ]

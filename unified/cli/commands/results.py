@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="list in what settings all runs of a table differ, not only runs of the same name",
     )
     parser.add_argument(
-        "--output", metavar="FILE.html", help="page of bars, curves and tables to write, from files of `make bench`"
+        "--output", metavar="FILE.html", help="page of charts and tables to write, of files of `make bench`"
     )
 
 
