@@ -1,5 +1,8 @@
 """What the recipes' scripts share: downloads, rows of JSON, and the pieces of a symbol.
 
+Files come by urllib, which refuses transfers that end early. pooch would compare hashes as well, but publishers state
+none for these files, and it cannot continue a broken transfer either.
+
 python recipes/common/sources.py DATA '|' .      # the pieces of these symbols that DATA's dictionary knows
 """
 

@@ -1,4 +1,7 @@
-"""Steps of a recipe: plain commands, printed as they start, skipped where their output is there already."""
+"""Steps of a recipe: plain commands, printed as they start, skipped where their output is there already.
+
+Their progress is plain lines and no bar, since two steps run side by side and each has a log of its own.
+"""
 
 from __future__ import annotations
 

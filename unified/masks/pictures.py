@@ -1,4 +1,8 @@
-"""Masks as pictures: text for a terminal, SVG with labels, PNG without; no drawing library."""
+"""Masks as pictures: text for a terminal, SVG with labels, PNG without.
+
+They are drawn without a library: this package imports numpy and torch alone, and a mask is squares in a grid, which the
+text and the SVG show in the same way.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Results belong to one run if they differ in the seed alone. Runs that the user gave one name but that differ in anything
 else have a line each, and the table says in what they differ.
+
+The tables are Markdown in a terminal too, where rich could draw them: what is printed is what a page of results keeps.
 """
 
 from __future__ import annotations

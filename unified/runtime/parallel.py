@@ -1,4 +1,8 @@
-"""A function over a stream of items in several processes, results in order, memory bounded."""
+"""A function over a stream of items in several processes, results in order, memory bounded.
+
+The standard library's ``Executor.map`` and ``Pool.imap`` take all items at once, so that a corpus would have to fit
+into memory, and a ``Pool`` waits forever for a worker that was killed.
+"""
 
 from __future__ import annotations
 

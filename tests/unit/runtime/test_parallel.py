@@ -95,3 +95,18 @@ def test_progress_says_how_far_and_no_more_than_once_an_interval():
     often = Progress("train", stream=stream, interval=0)
     often.add(10, "1 document")
     assert len(stream.getvalue().splitlines()) == 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_in_a_terminal_is_one_line_that_renews_itself():
+    stream = Terminal()
+    progress = Progress("train", stream=stream)
+    progress.add(5_000_000, "50 documents")
+    progress.finish("100 documents")
+    assert stream.getvalue().count("\n") == 1 and stream.getvalue().startswith("\r")
+    last = stream.getvalue().rstrip().split("\r")[-1]
+    assert last.startswith("train: 5.00MB [") and "100 documents" in last

@@ -1,5 +1,8 @@
 """Scores of generated text and of predictions, each computed as its published program does.
 
+They are our own where the official program is a script to run: general libraries of metrics differ from these in how
+they normalize texts and treat ties, and figures are comparable with published ones only if nothing differs.
+
 The names are loaded when first used, so that to score answers does not wait for the libraries that score translations.
 """
 
