@@ -22,7 +22,7 @@ from models import PAD, VOCABULARY
 from paired import OURS, options, ratios, report, set_up, take_turns
 
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
-from unified.data.collate import pack
+from unified.data.collate import collate_flat
 from unified.data.token_files import TokenFile, TokenFileWriter, token_dtype
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
@@ -119,7 +119,7 @@ def ours(mixture: Mixture, texts: TextSource, rows: int, length: int) -> Callabl
     def call() -> None:
         for _ in range(rows // BATCH):
             examples, per_row = data.examples(list(itertools.islice(order, BATCH)))
-            pack(examples, per_row, length, mixture.names, PAD)
+            collate_flat(examples, per_row, length, mixture.names, PAD)
 
     return call
 

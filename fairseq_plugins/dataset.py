@@ -10,7 +10,7 @@ import torch
 from fairseq.data import FairseqDataset, data_utils
 
 from fairseq_plugins.refusals import refusing
-from unified.data.collate import pack
+from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
@@ -91,7 +91,7 @@ class RowFairseqDataset(Planned):
             "id": torch.tensor(indices),
             "nsentences": len(examples),
             "ntokens": len(examples.tokens),
-            **batch_fields(pack(examples, per_row, length, self.rows.groups, self.special.pad)),
+            **batch_fields(collate_flat(examples, per_row, length, self.rows.groups, self.special.pad)),
         }
 
 
@@ -204,5 +204,5 @@ class PairFairseqDataset(Planned):
             )
         if self.losses is not None:
             examples, per_row = self.losses.examples([index for index, *_ in items])
-            sample.update(batch_fields(pack(examples, per_row, None, self.losses.groups, pad)))
+            sample.update(batch_fields(collate_flat(examples, per_row, None, self.losses.groups, pad)))
         return sample

@@ -18,12 +18,14 @@ from unified.masks.steps import Steps, before
 
 
 def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
-    """:func:`pack` of B lists of examples."""
+    """:func:`collate_flat` of B lists of examples."""
     per_row = np.array([len(row) for row in rows], dtype=np.int64)
-    return pack(Examples.of(list(chain.from_iterable(rows))), per_row, row_length, groups, pad)
+    return collate_flat(Examples.of(list(chain.from_iterable(rows))), per_row, row_length, groups, pad)
 
 
-def pack(examples: Examples, per_row: np.ndarray, row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
+def collate_flat(
+    examples: Examples, per_row: np.ndarray, row_length: int | None, groups: tuple[str, ...], pad: int
+) -> Batch:
     """Put the examples of each row one after another and fill the rows up with padding.
 
     The targets of examples with a query stream get a query each behind the row. Each example has its own part of the

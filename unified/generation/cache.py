@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from unified.attention import Attention, ScoreBias
-from unified.model.relations import DistanceTable
+from unified.model.key_relations import DistanceTable
 
 
 @dataclass(frozen=True)

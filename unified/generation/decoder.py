@@ -18,7 +18,7 @@ from unified.errors import UnifiedError
 from unified.generation.cache import CachedAttention, DecodingState, RecordingAttention, Seen, SourceCache
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, DecodingScheme
 from unified.model import UnifiedModel
-from unified.model.relations import Relations
+from unified.model.key_relations import Relations
 
 
 class CachedDecoder:
@@ -80,7 +80,7 @@ class CachedDecoder:
         tokens = tokens.masked_fill(~visible, self.special.pad)
         transformer, relations = self.model.transformer, None
         # Source lengths differ from batch to batch.
-        attentions = transformer.prepare(self._source_mask(positions, visible), positions, shapes_differ=True)
+        attentions = transformer.attentions(self._source_mask(positions, visible), positions, shapes_differ=True)
         recorders = [RecordingAttention(attention) for attention in attentions]
         recorders[-1].read = False  # of the last block only keys and values are needed, and its states are not read
         if transformer.relates:

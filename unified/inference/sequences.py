@@ -14,7 +14,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS, AttentionMask
 from unified.model.config import TransformerConfig
-from unified.objectives.sequences import FIRST, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SECOND, SOURCE, TARGET, joined
+from unified.objectives.joined_segments import FIRST, LEFT_TO_RIGHT, RIGHT_TO_LEFT, SECOND, SOURCE, TARGET, joined
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tokenization import Tokenizer, original_offsets
 

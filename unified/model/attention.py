@@ -26,7 +26,7 @@ class AttentionSublayer(nn.Module):
 
     Attributes:
         needs: of a backend, beside reading values: "bias", "weights", or nothing.
-        relates: whether it takes :class:`unified.model.relations.Relations`.
+        relates: whether it takes :class:`unified.model.key_relations.Relations`.
     """
 
     needs: ClassVar[str | None] = None

@@ -19,7 +19,7 @@ from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
 from unified.model.attention import AttentionSublayer, join_heads, split_heads
 from unified.model.config import TransformerConfig
-from unified.model.relations import Relations
+from unified.model.key_relations import Relations
 
 
 class Memory:

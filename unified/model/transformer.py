@@ -14,8 +14,8 @@ from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import Embeddings, TokenEmbeddings
 from unified.model.inputs import check_inputs, require_config
+from unified.model.key_relations import DistanceTable, Relations, sinusoids
 from unified.model.layers import Layer, attention_of
-from unified.model.relations import DistanceTable, Relations, sinusoids
 from unified.model.relative import Memory, TransformerXLAttention
 
 #: Kinds of attention whose queries do not see their own token (ANNA's neighbor-aware attention).
@@ -84,7 +84,7 @@ class Transformer(nn.Module):
         filled = 0 if memory is None else memory.filled
         if memory is not None and memory.filled and len(memory.states[0]) != len(tokens):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
-        attentions = self.prepare(mask, positions, filled)
+        attentions = self.attentions(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
         return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, output_indices)
 
@@ -109,7 +109,7 @@ class Transformer(nn.Module):
         self._compiled = [torch.compile(layer, dynamic=False, **options) for layer in others]
         self._compiled.append(torch.compile(last, **options))
 
-    def prepare(
+    def attentions(
         self, mask: AttentionMask, positions: torch.Tensor, remembered: int = 0, shapes_differ: bool = False
     ) -> list[Attention]:
         """For every attention of all layers, in the order in which :meth:`run` takes them, what it attends by.
@@ -220,7 +220,7 @@ class Transformer(nn.Module):
         hidden_states: list[torch.Tensor] | None = None,
         output_indices: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """:meth:`forward` with what :meth:`prepare` gives, or in decoding a cache in place of each."""
+        """:meth:`forward` with what :meth:`attentions` gives, or in decoding a cache in place of each."""
         states = self.embeddings(tokens, positions, token_types)
         views, entered = self._views(attentions, relations, memory)
         each = len(self._kinds_per_layer)

@@ -12,7 +12,7 @@ from unified.attention import Attention, attend
 from unified.attention.bias import ScoreBias, Tile, of_queries
 from unified.model.attention import ProjectedAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
-from unified.model.relations import Relations
+from unified.model.key_relations import Relations
 
 
 class _Clipped(nn.Module):

@@ -16,8 +16,8 @@ from unified.errors import UnifiedError
 from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
+from unified.objectives.joined_segments import Sequences, sequence_spans
 from unified.objectives.requirements import require_flag, require_replacements, require_share
-from unified.objectives.sequences import Sequences, sequence_spans
 from unified.objectives.spans import cover_whole, word_bounds
 from unified.objectives.tags import with_tags
 

@@ -16,8 +16,8 @@ from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.covering import cover_words
+from unified.objectives.joined_segments import FIRST, SECOND, MayPredictNext, Sequences
 from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
-from unified.objectives.sequences import FIRST, SECOND, MayPredictNext, Sequences
 from unified.planning.instances import Instances
 
 

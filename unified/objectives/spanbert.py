@@ -17,14 +17,14 @@ from unified.errors import UnifiedError
 from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import words_to_hide
-from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
-from unified.objectives.sequences import (
+from unified.objectives.joined_segments import (
     FIRST,
     SECOND,
     MayPredictNext,
     Sequences,
     sequence_spans,
 )
+from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
 from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, runs
 
 #: Schemes that hide annotated spans, and the annotation each reads.

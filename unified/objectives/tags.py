@@ -10,7 +10,7 @@ from unified.data.annotations import PARTS_OF_SPEECH, TAGS
 from unified.data.extents import Extents, runs
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.objectives.sequences import annotated_spans, require_word_starts
+from unified.objectives.joined_segments import annotated_spans, require_word_starts
 
 
 def first_tag(special: SpecialTokens) -> int:

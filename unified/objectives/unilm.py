@@ -34,8 +34,7 @@ from unified.masks import steps
 from unified.masks.steps import Steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import Cloze, maskable, prediction_count, words_to_hide
-from unified.objectives.requirements import require_flag, require_integer, require_share
-from unified.objectives.sequences import (
+from unified.objectives.joined_segments import (
     FIRST,
     LEFT_TO_RIGHT,
     RIGHT_TO_LEFT,
@@ -47,6 +46,7 @@ from unified.objectives.sequences import (
     Sequences,
     both_segments,
 )
+from unified.objectives.requirements import require_flag, require_integer, require_share
 
 
 @dataclass(frozen=True)

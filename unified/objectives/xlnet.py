@@ -18,8 +18,8 @@ from unified.errors import UnifiedError
 from unified.masks import GIVEN, steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import replace
+from unified.objectives.joined_segments import MayPredictNext, Sequences
 from unified.objectives.requirements import require_flag, require_integer, require_replacements
-from unified.objectives.sequences import MayPredictNext, Sequences
 
 #: Token types: running text and segment A, segment B, and CLS. Attention reads only whether two are equal.
 FIRST_TYPE, SECOND_TYPE, CLS_TYPE = range(3)

@@ -28,9 +28,9 @@ from unified.objectives import parse_objectives
 from unified.tasks.heads import TASK_HEADS
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.encoded_texts import encode_texts
 from unified.tasks.heads.items import TextItem, write_items
 from unified.tasks.heads.relation import Relation
-from unified.tasks.heads.sequences import encode_texts
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 PIECES = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *VOCABULARY], lowercase=False)

@@ -19,11 +19,11 @@ from unified.tasks.heads import Classification, Regression, Tagging
 from unified.tasks.heads.batches import assembled, batches_of, units_of
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.encoded_texts import encode_texts, encode_words
 from unified.tasks.heads.items import TextItem, WordsItem, write_items
 from unified.tasks.heads.questions import NOTHING
 from unified.tasks.heads.registry import TASK_HEADS
 from unified.tasks.heads.relation import Relation
-from unified.tasks.heads.sequences import encode_texts, encode_words
 from unified.tasks.heads.span import SpanAnswers
 from unified.tokenization.wordpiece import WordPieceTokenizer
 

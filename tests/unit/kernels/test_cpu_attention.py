@@ -17,7 +17,7 @@ from unified.kernels.cpu.blocks import blocks_of, hidden_pairs
 from unified.kernels.cpu.dropout import kept_share
 from unified.kernels.cpu.swaps import BlockedChoice
 from unified.model import PRESETS
-from unified.model.relations import DistanceTable, Relations
+from unified.model.key_relations import DistanceTable, Relations
 from unified.model.relative import RelativeBias
 from unified.model.transformer import Transformer
 

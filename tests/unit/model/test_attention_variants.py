@@ -13,7 +13,7 @@ from unified import masks
 from unified.attention import prepare
 from unified.errors import UnifiedError
 from unified.model import Transformer, TransformerConfig
-from unified.model.relations import Relations
+from unified.model.key_relations import Relations
 from unified.model.variants import EntityAttention, RelativeKeyAttention, RelativeValueAttention
 
 HEADS, SIZE, LENGTH, CLIP = 2, 4, 7, 3

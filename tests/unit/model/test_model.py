@@ -221,17 +221,17 @@ def test_the_last_layer_computes_no_state_that_is_not_read():
 
 def test_of_a_source_the_last_layer_gives_keys_and_values_alone(monkeypatch):
     writer = decoder()
-    counted, prepare = computed_indices(writer.model), writer.model.transformer.prepare
+    counted, attentions = computed_indices(writer.model), writer.model.transformer.attentions
     calls = []
 
     def spied(*arguments, **options):
         found = []
-        for attention in prepare(*arguments, **options):
+        for attention in attentions(*arguments, **options):
             found.append(lambda *inputs, attention=attention: calls.append(1) or attention(*inputs))
             found[-1].fully_masked, found[-1].shape = attention.fully_masked, attention.shape
         return found
 
-    monkeypatch.setattr(writer.model.transformer, "prepare", spied)
+    monkeypatch.setattr(writer.model.transformer, "attentions", spied)
     source = writer.encode(sources([5, 7]))
     assert counted == [2 * 9, 0] and len(calls) == 1
     counted.clear()

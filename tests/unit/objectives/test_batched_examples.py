@@ -24,8 +24,8 @@ from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.objectives.anna import Anna
 from unified.objectives.bert import Bert
+from unified.objectives.joined_segments import Sequences, joined
 from unified.objectives.mixture import Mixture
-from unified.objectives.sequences import Sequences, joined
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.t5 import RandomSpans
 from unified.objectives.xlnet import XLNet

@@ -17,7 +17,7 @@ from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, permutation
 from unified.objectives import Supply, parse_objectives
-from unified.objectives.sequences import Sequences
+from unified.objectives.joined_segments import Sequences
 from unified.objectives.xlnet import XLNet
 
 

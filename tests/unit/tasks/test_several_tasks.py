@@ -12,8 +12,8 @@ from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.heads import Classification, Regression, Tagging, parse_head, parse_heads
 from unified.tasks.heads.auxiliary import masked_all
+from unified.tasks.heads.encoded_texts import encode_texts
 from unified.tasks.heads.items import TextItem, WordsItem, write_items
-from unified.tasks.heads.sequences import encode_texts
 
 HEADS = "has=classification(dropout=0.0):2, count=regression(dropout=0.0), thirds=tagging(dropout=0.0):0.5"
 TRAINING = (

@@ -13,8 +13,8 @@ from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.features import COMBINATIONS, RecurrentHead
 from unified.tasks.heads import Tagging
+from unified.tasks.heads.encoded_texts import encode_words
 from unified.tasks.heads.items import WordsItem
-from unified.tasks.heads.sequences import encode_words
 from unified.tasks.prediction import Predictor
 from unified.tokenization.wordpiece import WordPieceTokenizer
 

@@ -25,8 +25,8 @@ from unified.tasks.heads.base import (
     probabilities,
     require_labels,
 )
+from unified.tasks.heads.encoded_texts import encode_texts
 from unified.tasks.heads.items import TextItem, text_item
-from unified.tasks.heads.sequences import encode_texts
 from unified.tasks.metrics import score_classification, score_regression
 
 

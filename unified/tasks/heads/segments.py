@@ -10,8 +10,8 @@ import numpy as np
 from unified.inference.sequences import Codec, first_index, sequence
 from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.documents import DocumentItem
+from unified.tasks.heads.encoded_texts import beyond
 from unified.tasks.heads.items import stated
-from unified.tasks.heads.sequences import beyond
 
 
 def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:

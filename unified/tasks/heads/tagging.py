@@ -17,8 +17,8 @@ from unified.model.config import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
 from unified.model.heads import LinearHead, LossSum, TaskHead, class_loss
 from unified.tasks.heads.base import Encoded, Reading, Understanding, classes, require_labels
+from unified.tasks.heads.encoded_texts import encode_words
 from unified.tasks.heads.items import WordsItem, stated, words_item
-from unified.tasks.heads.sequences import encode_words
 from unified.tasks.metrics import score_tagging
 from unified.tasks.metrics.tagging import is_entity_tag
 
