@@ -2,7 +2,7 @@
 
     python benchmarks/choices.py --size small
 
-Attention in blocks beside one call of torch's attention, where it is what `auto` takes: with dropout on its weights, on
+Attention in tiles beside one call of torch's attention, where it is what `auto` takes: with dropout on its weights, on
 packed documents, on relative positions, and in bfloat16 where the processor multiplies it by AVX-512. Linear maps by
 oneDNN beside torch's, where a processor has AVX-512 that those leave idle (elsewhere both are torch's). The last
 layer's feed-forward part where somebody reads beside everywhere. Dropout of 16 random bits a decision beside torch's.
@@ -151,7 +151,7 @@ def main() -> None:
     set_up(arguments)
     measure = partial(_measure, arguments)
     for kind in ATTENTION:
-        measure(f"attention in blocks, {kind}", attention_steps(arguments, kind))
+        measure(f"attention in tiles, {kind}", attention_steps(arguments, kind))
     measure("dropout of 16 bits", dropout_steps(arguments))
     measure("linear maps by oneDNN", linear_steps(arguments))
     measure("last layer where read", last_layer_steps(arguments))

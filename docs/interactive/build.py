@@ -11,7 +11,7 @@ from pathlib import Path
 PARTS = Path(__file__).parent
 PAGE = PARTS.parent / "interactive.html"
 #: Computes; needs no page. The tests run these files in a JavaScript engine without a browser too.
-LOGIC = ("masks.js", "blocks.js", "leaks.js", "intervals.js")
+LOGIC = ("masks.js", "tiles.js", "leaks.js", "intervals.js")
 #: Draws, and answers what a reader does.
 VIEWS = ("picture.js", "fields.js", "mask_view.js", "packing_view.js", "search_view.js", "training_view.js")
 

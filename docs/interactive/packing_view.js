@@ -1,4 +1,4 @@
-// The second part of the page: several documents in a row, and the blocks that an attention kernel reads.
+// The second part of the page: several documents in a row, and the tiles that an attention kernel reads.
 
 function startPackingView() {
   const list = byId("packing-documents");
@@ -12,7 +12,7 @@ function startPackingView() {
     show();
     first.focus();
   });
-  for (const id of ["packing-length", "packing-block"]) byId(id).addEventListener("input", show);
+  for (const id of ["packing-length", "packing-tile"]) byId(id).addEventListener("input", show);
   byId("packing-form").addEventListener("submit", (event) => event.preventDefault());
   whenResized(show);
   show();
@@ -41,12 +41,12 @@ function startPackingView() {
     byId("packing-error").textContent = "";
     try {
       const length = readInteger("the tokens of the row", byId("packing-length").value);
-      const size = readInteger("the block size", byId("packing-block").value);
+      const size = readInteger("the tile size", byId("packing-tile").value);
       checkDrawable(length, length);
       const row = packMasks(documents.map((own) => own.fields.read().mask), length);
-      const kinds = blocksOf(row, size);
+      const kinds = tilesOf(row, size);
       drawPicture(byId("packing-picture"), byId("packing-cell"), pictureOfMask(row), {
-        blocks: { kinds, size },
+        tiles: { kinds, size },
         label: `A row of ${documents.length} documents, ${length} tokens`,
       });
       byId("packing-vectors").textContent = vectorsText(row);
@@ -61,17 +61,17 @@ function startPackingView() {
     const numberOf = (kind) => kinds.filter((own) => own === kind).length;
     const [full, partial, empty] = [numberOf("full"), numberOf("partial"), numberOf("empty")];
     byId("packing-count").textContent =
-      `${full} full, ${partial} partial, ${empty} empty: ${full + partial} of ${kinds.length} blocks are read.`;
+      `${full} full, ${partial} partial, ${empty} empty: ${full + partial} of ${kinds.length} tiles are read.`;
   }
 
-  /** A table with a cell for every block. */
+  /** A table with a cell for every tile. */
   function map(kinds) {
-    const heads = range(kinds.length ? kinds[0].length : 0).map((block) => element("th", { scope: "col" }, `${block}`));
-    const rows = kinds.map((row, block) => {
+    const heads = range(kinds.length ? kinds[0].length : 0).map((tile) => element("th", { scope: "col" }, `${tile}`));
+    const rows = kinds.map((row, tile) => {
       const cells = row.map((kind) => element("td", { class: kind }, kind === "empty" ? "–" : kind));
-      return element("tr", {}, element("th", { scope: "row" }, `${block}`), ...cells);
+      return element("tr", {}, element("th", { scope: "row" }, `${tile}`), ...cells);
     });
     const head = element("tr", {}, element("th", { scope: "col" }, "queries \\ keys"), ...heads);
-    byId("packing-blocks").replaceChildren(element("table", { class: "block-map" }, head, ...rows));
+    byId("packing-tiles").replaceChildren(element("table", { class: "tile-map" }, head, ...rows));
   }
 }

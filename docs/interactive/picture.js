@@ -74,7 +74,7 @@ function describeCell(mask, query, key) {
 
 /**
  * Draws a picture into a container, and what the chosen cell means into `text`.
- * options: blocks {kinds, size} outlines blocks; markedRow outlines one query; onToggle(query, key) is called where a
+ * options: tiles {kinds, size} outlines tiles; markedRow outlines one query; onToggle(query, key) is called where a
  * cell is clicked or the space key is pressed; cursorAt [query, key] is where the cursor stands from the start; label
  * says what the picture shows.
  */
@@ -113,7 +113,7 @@ function drawPicture(container, text, picture, options = {}) {
     if (upright) drawing.text(name, 0, 0, { class: marked, transform: `translate(${x + 4} ${above - 5}) rotate(-90)` });
     else drawing.text(name, x, above - 6, { class: marked, "text-anchor": "middle" });
   });
-  if (options.blocks) drawBlocks(drawing, options.blocks, cells.length, keyCount, left, above, pitch);
+  if (options.tiles) drawTiles(drawing, options.tiles, cells.length, keyCount, left, above, pitch);
   if (options.markedRow !== undefined) {
     drawing.box(left, above + pitch * options.markedRow, pitch * keyCount, pitch, "row-mark");
   }
@@ -133,16 +133,16 @@ function cellSize(container, left, keyCount) {
   return Math.max(9, Math.min(28, Math.floor(room / keyCount)));
 }
 
-/** Outlines full and partial blocks and pales empty ones. */
-function drawBlocks(drawing, blocks, queryCount, keyCount, left, above, pitch) {
+/** Outlines full and partial tiles and pales empty ones. */
+function drawTiles(drawing, tiles, queryCount, keyCount, left, above, pitch) {
   for (const wanted of ["empty", "partial", "full"]) {
-    blocks.kinds.forEach((row, queryBlock) => {
-      row.forEach((kind, keyBlock) => {
+    tiles.kinds.forEach((row, queryTile) => {
+      row.forEach((kind, keyTile) => {
         if (kind !== wanted) return;
-        const [y, x] = [queryBlock * blocks.size, keyBlock * blocks.size];
-        const height = Math.min(blocks.size, queryCount - y);
-        const width = Math.min(blocks.size, keyCount - x);
-        drawing.box(left + pitch * x, above + pitch * y, pitch * width, pitch * height, `block-${kind}`);
+        const [y, x] = [queryTile * tiles.size, keyTile * tiles.size];
+        const height = Math.min(tiles.size, queryCount - y);
+        const width = Math.min(tiles.size, keyCount - x);
+        drawing.box(left + pitch * x, above + pitch * y, pitch * width, pitch * height, `tile-${kind}`);
       });
     });
   }
@@ -199,9 +199,9 @@ function legend(picture, options) {
     const colour = `background: var(--${CELL_CLASSES[code].replace("cell-", "")})`;
     return element("li", {}, element("i", { style: colour }), picture.cellNames[code]);
   });
-  if (options.blocks) {
-    items.push(element("li", {}, element("i", { style: "border: 2px solid var(--full)" }), "full block"));
-    items.push(element("li", {}, element("i", { style: "border: 1px dashed var(--text)" }), "partial block"));
+  if (options.tiles) {
+    items.push(element("li", {}, element("i", { style: "border: 2px solid var(--full)" }), "full tile"));
+    items.push(element("li", {}, element("i", { style: "border: 1px dashed var(--text)" }), "partial tile"));
   }
   return element("ul", { class: "legend" }, ...items);
 }

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from unified import masks
-from unified.masks.blocks import visible_blocks
+from unified.masks.tiles import visible_tiles
 
 EACH = 200  # random masks of every builder
 #: Every builder of the library, by its own name; two have a second one.
@@ -42,7 +42,7 @@ function answer(one) {
   return {
     vectors: vectorsOf(mask),
     dense: denseOf(mask),
-    blocks: one.changes ? null : blocksOf(mask, one.blockSize),
+    tiles: one.changes ? null : tilesOf(mask, one.tileSize),
     transitive: isTransitive(mask),
     leaks: leaksOf(mask, one.predictions),
     recovered: recovered(denseOf(mask), mask.keyStart.length),
@@ -116,7 +116,7 @@ def answer(mask: masks.AttentionMask, case: dict) -> dict:
     """What the page has to say of a case."""
     kinds = None
     if case["changes"] is None:
-        some, full = visible_blocks(mask, case["blockSize"])
+        some, full = visible_tiles(mask, case["tileSize"])
         kinds = [
             [("full" if f else "partial" if s else "empty") for s, f in zip(*rows, strict=True)]
             for rows in zip(some[0].tolist(), full[0].tolist(), strict=True)
@@ -124,7 +124,7 @@ def answer(mask: masks.AttentionMask, case: dict) -> dict:
     return {
         "vectors": vectors(mask),
         "dense": mask.dense().tolist(),
-        "blocks": kinds,
+        "tiles": kinds,
         "transitive": masks.is_transitive(mask),
         "leaks": leaks_of(mask, case["predictions"]),
         "recovered": recovered(mask.dense()),
@@ -191,7 +191,7 @@ def random_cases(rng: np.random.Generator, kind: str) -> tuple[list[dict], list[
             "documents": documents,
             "length": length,
             "changes": changes,
-            "blockSize": int(rng.integers(1, 6)),
+            "tileSize": int(rng.integers(1, 6)),
             "predictions": predictions(rng, mask),
         }
         cases.append(case)

@@ -1,4 +1,4 @@
-"""torch's FlexAttention: skips the blocks a mask hides, needs a GPU and a compiler, knows no dropout."""
+"""torch's FlexAttention: skips the tiles a mask hides, needs a GPU and a compiler, knows no dropout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FlexAttention(Backend):
 
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
-        """Where blocks can be skipped; a whole row without holes is SDPA's own fast case."""
+        """Where tiles can be skipped; a whole row without holes is SDPA's own fast case."""
         return device.type == "cuda" and mask.structure == "mixed"
 
     @staticmethod

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from unified.masks.blocks import carried
 from unified.masks.constants import NO_KEY, NOWHERE
+from unified.masks.tiles import carried
 from unified.masks.vectors import MaskVectors
 
 STRUCTURES = ("full", "causal", "mixed")

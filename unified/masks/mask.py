@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from unified.masks import blocks, pictures, steps
-from unified.masks.blocks import MaskMod
+from unified.masks import pictures, steps, tiles
 from unified.masks.checks import check_integers, check_last_key, check_length, check_mask
 from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE
+from unified.masks.tiles import MaskMod
 from unified.masks.vectors import MaskVectors
 
 if TYPE_CHECKING:
@@ -98,14 +98,14 @@ class AttentionMask(MaskVectors):
     @property
     def mask_mod(self) -> MaskMod:
         """The rule as FlexAttention wants it, a function of (batch, head, query, key) indices."""
-        return blocks.mask_mod(self)
+        return tiles.mask_mod(self)
 
     def block_mask(self, block_size: int = 128) -> BlockMask:
         """FlexAttention's BlockMask for :attr:`mask_mod`, without a look at token pairs.
 
-        Made from extremes of the steps per block and document; see :mod:`unified.masks.blocks`.
+        Made from extremes of the steps per tile and document; see :mod:`unified.masks.tiles`.
         """
-        return blocks.block_mask(self, block_size)
+        return tiles.block_mask(self, block_size)
 
     def without_self(self) -> AttentionMask:
         """No query attends to its own key (ANNA). A row that saw itself alone sees nothing now."""

@@ -93,7 +93,7 @@ def test_evaluation_and_generation_are_not_compiled():
     assert not counters["stats"]
 
 
-def test_attention_in_blocks_is_refused():
+def test_attention_in_tiles_is_refused():
     core = accelerated(attention_dropout=0.1).train()
     core.transformer.compile_layers(backend="aot_eager")
     with pytest.raises(UnifiedError, match="'blocked'; choose 'sdpa' or 'dense'"):

@@ -17,7 +17,7 @@ from docs.interactive import build, record
 from tests.support.browser import chromium, open_on_phone
 from tests.support.page_masks import ANSWER, BUILDERS, random_cases, random_values
 from unified import masks
-from unified.masks.blocks import visible_blocks
+from unified.masks.tiles import visible_tiles
 
 PAGE = Path(build.PAGE)
 
@@ -72,7 +72,7 @@ def test_the_random_masks_hold_all_there_is_to_compare(samples):
     answers = [one for _, own in samples.values() for one in own]
     texts = [one["recovered"] for one in answers if isinstance(one["recovered"], str)]
     chains = [leak[2] for one in answers for leak in one.get("leaks", ())]
-    kinds = {kind for one in answers for row in one.get("blocks") or () for kind in row}
+    kinds = {kind for one in answers for row in one.get("tiles") or () for kind in row}
     assert len(texts) >= 50 and len(chains) >= 500 and max(map(len, chains)) >= 4
     assert kinds == {"full", "partial", "empty"}
     assert {one["transitive"] for one in answers if "transitive" in one} == {True, False}
@@ -241,14 +241,14 @@ def test_a_matrix_is_recovered_or_refused(browser):
     browser.find_element("css selector", "[name=mask-origin][value=builder]").click()
 
 
-def test_documents_are_packed_into_blocks(browser):
+def test_documents_are_packed_into_tiles(browser):
     before = text_of(browser, "packing-count")
-    enter(browser, "packing-block", 8)
+    enter(browser, "packing-tile", 8)
     row = masks.pack([masks.seq2seq(6, 3), masks.left_to_right(7), masks.bidirectional(4)], 24)
-    some, full = (int(kind.sum()) for kind in visible_blocks(row, 8))
+    some, full = (int(kind.sum()) for kind in visible_tiles(row, 8))
     assert (
         text_of(browser, "packing-count")
-        == f"{full} full, {some - full} partial, {9 - some} empty: {some} of 9 blocks are read."
+        == f"{full} full, {some - full} partial, {9 - some} empty: {some} of 9 tiles are read."
     )
     assert before != text_of(browser, "packing-count")
     browser.find_element("id", "packing-add").click()

@@ -106,8 +106,8 @@ class TensorBias(ScoreBias):
     def dense(self):
         return self.parts[0][0]
 
-    def within(self, block, bias):
-        return bias[..., block.keys]
+    def within(self, tile, bias):
+        return bias[..., tile.keys]
 
 
 def gradients(out: torch.Tensor, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Attention in blocks: what blocks are, the gradient of dropout, and training under autocast."""
+"""Attention in tiles: what tiles are, the gradient of dropout, and training under autocast."""
 
 import math
 import weakref
@@ -13,9 +13,9 @@ from unified.attention import attend, prepare
 from unified.attention import choose as choose_of
 from unified.kernels.cpu import blocked
 from unified.kernels.cpu.blocked import BlockedAttention
-from unified.kernels.cpu.blocks import blocks_of, hidden_pairs
 from unified.kernels.cpu.dropout import kept_share
 from unified.kernels.cpu.swaps import BlockedChoice
+from unified.kernels.cpu.tiles import hidden_pairs, tiles_of
 from unified.model import PRESETS
 from unified.model.key_relations import DistanceTable, Relations
 from unified.model.relative import RelativeBias
@@ -32,20 +32,20 @@ def different_rows() -> masks.AttentionMask:
 
 
 @pytest.mark.parametrize("mask", [*map(batch, ROWS), different_rows()], ids=[*ROWS, "different rows"])
-def test_blocks_hold_every_query_once_and_all_it_sees(mask):
+def test_tiles_hold_every_query_once_and_all_it_sees(mask):
     dense, found = mask.dense(), torch.zeros_like(mask.dense())
     met = torch.zeros_like(mask.query_step)
-    for block in blocks_of(mask):
-        met[block.row, block.queries] += 1
-        visible = torch.tensor(True) if block.visible is None else block.visible
-        found[block.row, block.queries, block.keys] = visible
-        if block.visible is not None:
-            assert not block.visible.all()
-            assert torch.equal(block.hidden == 0, block.visible)
-            seeing = block.visible.any(-1, keepdim=True)
-            assert seeing.all() if block.seeing is None else torch.equal(block.seeing.bool(), seeing)
+    for tile in tiles_of(mask):
+        met[tile.row, tile.queries] += 1
+        visible = torch.tensor(True) if tile.visible is None else tile.visible
+        found[tile.row, tile.queries, tile.keys] = visible
+        if tile.visible is not None:
+            assert not tile.visible.all()
+            assert torch.equal(tile.hidden == 0, tile.visible)
+            seeing = tile.visible.any(-1, keepdim=True)
+            assert seeing.all() if tile.seeing is None else torch.equal(tile.seeing.bool(), seeing)
     assert torch.equal(found, dense)
-    assert torch.equal(met, (mask.query_documents() >= 0).to(met.dtype)), "padding is in no block"
+    assert torch.equal(met, (mask.query_documents() >= 0).to(met.dtype)), "padding is in no tile"
 
 
 def test_pairs_that_no_document_holds():
@@ -55,7 +55,7 @@ def test_pairs_that_no_document_holds():
     assert hidden_pairs(mask) == int((~same).sum()) / 12  # four documents, three times
 
 
-def test_blocks_are_chosen_for_dropout_biases_and_packed_documents():
+def test_tiles_are_chosen_for_dropout_biases_and_packed_documents():
     packed = masks.batch([masks.pack([masks.bidirectional(128)] * 4, length=512)])
     small = masks.batch([masks.pack([masks.bidirectional(64)] * 2, length=128)])
     alone = masks.batch([masks.seq2seq(100, 156)])
@@ -97,15 +97,15 @@ def test_dropout_is_that_of_the_definition_in_values_and_gradients(scores, monke
 def test_weights_are_of_float32_at_least(dtype, visible):
     """Each row sums to 1 within that precision, with and without what is hidden."""
     row = masks.bidirectional(40) if visible == "all" else masks.left_to_right(40)
-    (block,) = blocks_of(masks.batch([row]))
+    (tile,) = tiles_of(masks.batch([row]))
     torch.manual_seed(0)
     query, key, bias = torch.randn(2, 40, 8), torch.randn(2, 40, 8), torch.randn(2, 40, 40)
-    weights = blocked._weights(block, query.to(dtype), key.to(dtype), bias.to(dtype))
+    weights = blocked._weights(tile, query.to(dtype), key.to(dtype), bias.to(dtype))
     assert weights.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 40, dtype=weights.dtype), atol=1e-6, rtol=0)
 
 
-def test_training_in_bfloat16_goes_by_blocks_where_that_is_faster(monkeypatch):
+def test_training_in_bfloat16_goes_by_tiles_where_that_is_faster(monkeypatch):
     short, long = masks.batch([masks.bidirectional(512)]), masks.batch([masks.bidirectional(513)])
     for there in (True, False):
         monkeypatch.setattr(blocked, "multiplies_bfloat16", lambda there=there: there)
@@ -177,7 +177,7 @@ def test_gradients_under_autocast_are_near_those_of_float32(preset):
 @pytest.mark.parametrize("pairs", [10**6, 18], ids=["at once", "in pieces"])
 @pytest.mark.parametrize("types", ["one segment", "two segments"])
 @pytest.mark.parametrize("order", ["upwards", "downwards", "mixed", "from different indices"])
-def test_relative_biases_by_blocks_are_those_of_all_pairs(order, types, pairs, monkeypatch):
+def test_relative_biases_by_tiles_are_those_of_all_pairs(order, types, pairs, monkeypatch):
     """Views of a skewed table and gathered rows alike; every gradient too, and nothing is held when they are gone."""
     torch.manual_seed(0)
     monkeypatch.setattr(blocked, "_BIASED", pairs)

@@ -73,7 +73,7 @@ def test_a_memory_has_the_rows_of_the_text():
 
 @pytest.mark.parametrize("sublayers", ["self,feed_forward", "self,neighbor,feed_forward", "relative_key,feed_forward"])
 def test_a_mask_of_one_row_serves_all(sublayers):
-    # In training attention goes by blocks on a CPU, which want a mask for each row.
+    # In training attention goes by tiles on a CPU, which want a mask for each row.
     reader = model(sublayers=sublayers, attention_dropout=0.1, dropout=0.0)
     wanted, one = inputs(), inputs(mask=masks.seq2seq(4, 3))
     torch.testing.assert_close(reader(**one), reader(**wanted))

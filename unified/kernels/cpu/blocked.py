@@ -17,15 +17,15 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias, of_keys, of_queries
-from unified.kernels.cpu.blocks import Block, attend_in_blocks, blocks_of, hidden_pairs
 from unified.kernels.cpu.dropout import keep_mask, kept_share
+from unified.kernels.cpu.tiles import DocumentTile, attend_in_tiles, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
 
 #: Scores at once: 16 MiB of float32, twelve heads of 512 tokens. Smaller pieces wait for each other's threads.
 _SCORES = 4 * 1024 * 1024
 #: The same with a bias: the fewer queries, the fewer distances lie between them and all keys (1.04 of a step).
 _BIASED = 1536 * 1024
-#: Documents are gone through one by one where each spares so many pairs: below, a block costs more than it saves.
+#: Documents are gone through one by one where each spares so many pairs: below, a tile costs more than it saves.
 _SPARED = 6 * 1024
 #: Of more keys torch's own kernel is the faster one in bfloat16, too, and weights would take much memory.
 _KEYS = 512
@@ -68,16 +68,16 @@ class BlockedAttention(Backend):
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
         if device.type != "cpu":
-            return f"attention in blocks is for the CPU, not for {device.type}; use 'sdpa'"
+            return f"attention in tiles is for the CPU, not for {device.type}; use 'sdpa'"
         if not mask.batched:
-            return "attention in blocks takes a mask for each row (unified.masks.batch), got one row; use 'sdpa'"
+            return "attention in tiles takes a mask for each row (unified.masks.batch), got one row; use 'sdpa'"
         if needs == "weights":
-            return "attention in blocks does not give its weights, which relative values read; use 'dense'"
+            return "attention in tiles does not give its weights, which relative values read; use 'dense'"
         return None
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
-        self.blocks = blocks_of(mask)
-        self.by_torch = not _beats_torch(dtype, max((block.key_count for block in self.blocks), default=0))
+        self.tiles = tiles_of(mask)
+        self.by_torch = not _beats_torch(dtype, max((tile.key_count for tile in self.tiles), default=0))
 
     def __call__(
         self,
@@ -88,21 +88,21 @@ class BlockedAttention(Backend):
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
         if not dropout and bias is None and self.by_torch:
-            return attend_in_blocks(_at_once, self.blocks, (query, key, value), (of_queries, of_keys, of_keys))
+            return attend_in_tiles(_at_once, self.tiles, (query, key, value), (of_queries, of_keys, of_keys))
         inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.parts)]
 
-        def kernel(block: Block, *parts: torch.Tensor) -> torch.Tensor:
-            return _Attend.apply(block, bias, dropout, *parts)  # type: ignore[no-untyped-call]  # torch has no type
+        def kernel(tile: DocumentTile, *parts: torch.Tensor) -> torch.Tensor:
+            return _Attend.apply(tile, bias, dropout, *parts)  # type: ignore[no-untyped-call]  # torch has no type
 
         pairs = (_SCORES if bias is None else _BIASED) // query.size(1)
-        blocks = [part for block in self.blocks for part in block.divided(pairs)]
-        return attend_in_blocks(kernel, blocks, *zip(*inputs, strict=True))
+        tiles = [part for tile in self.tiles for part in tile.divided(pairs)]
+        return attend_in_tiles(kernel, tiles, *zip(*inputs, strict=True))
 
 
-def _at_once(block: Block, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+def _at_once(tile: DocumentTile, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """All heads by torch's own kernel."""
-    out = scaled_dot_product_attention(query[None], key[None], value[None], block.visible)[0]
-    return out if block.seeing is None else out * block.seeing
+    out = scaled_dot_product_attention(query[None], key[None], value[None], tile.visible)[0]
+    return out if tile.seeing is None else out * tile.seeing
 
 
 class _Attend(torch.autograd.Function):
@@ -116,7 +116,7 @@ class _Attend(torch.autograd.Function):
     @torch.amp.custom_fwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
     def forward(
         ctx: Any,
-        block: Block,
+        tile: DocumentTile,
         bias: ScoreBias | None,
         dropout: float,
         query: torch.Tensor,
@@ -124,13 +124,13 @@ class _Attend(torch.autograd.Function):
         value: torch.Tensor,
         *parts: torch.Tensor,
     ) -> torch.Tensor:
-        ctx.block, ctx.bias, ctx.dropout, ctx.kept, ctx.weights = block, bias, dropout, None, None
+        ctx.tile, ctx.bias, ctx.dropout, ctx.kept, ctx.weights = tile, bias, dropout, None, None
         ctx.save_for_backward(query, key, value, *parts)
-        added = None if bias is None else bias.within(block, *parts)
+        added = None if bias is None else bias.within(tile, *parts)
         with torch.autocast("cpu", enabled=False):
-            weights = _weights(block, query, key, added)
+            weights = _weights(tile, query, key, added)
             read = weights = weights.to(value.dtype)
-            if block.key_count <= _KEYS and value.dtype.itemsize < torch.float32.itemsize:
+            if tile.key_count <= _KEYS and value.dtype.itemsize < torch.float32.itemsize:
                 ctx.weights = weights
             if dropout:
                 ctx.kept = keep_mask(weights.shape, dropout)
@@ -147,12 +147,12 @@ class _Attend(torch.autograd.Function):
         query, key, value, *parts = ctx.saved_tensors
         parts = [part.detach().requires_grad_() for part in parts]
         with torch.enable_grad():
-            bias = None if ctx.bias is None else ctx.bias.within(ctx.block, *parts)
+            bias = None if ctx.bias is None else ctx.bias.within(ctx.tile, *parts)
         with torch.autocast("cpu", enabled=False):
             weights = ctx.weights
             if weights is None:
                 added = None if bias is None else bias.detach()
-                weights = _weights(ctx.block, query, key, added).to(value.dtype)
+                weights = _weights(ctx.tile, query, key, added).to(value.dtype)
             read = weights
             if ctx.kept is not None:
                 gradient = gradient * (1 / kept_share(ctx.dropout))
@@ -173,16 +173,16 @@ def _scale(query: torch.Tensor) -> float:
     return 1 / math.sqrt(query.size(-1))
 
 
-def _weights(block: Block, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+def _weights(tile: DocumentTile, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     """Softmax of the scores, (H, q, k), at least float32."""
     dtype, scale = torch.promote_types(query.dtype, torch.float32), _scale(query)
     query, key = query.to(dtype), key.to(dtype)
-    if bias is None and block.hidden is None:
+    if bias is None and tile.hidden is None:
         scores = torch.baddbmm(query.new_empty(()), query, key.mT, beta=0, alpha=scale)
     else:
-        scores = _added(bias, block.hidden, len(query)).to(dtype).baddbmm_(query, key.mT, alpha=scale)
+        scores = _added(bias, tile.hidden, len(query)).to(dtype).baddbmm_(query, key.mT, alpha=scale)
     torch.softmax(scores, dim=-1, out=scores)
-    return scores if block.seeing is None else scores.mul_(block.seeing)
+    return scores if tile.seeing is None else scores.mul_(tile.seeing)
 
 
 def _added(bias: torch.Tensor | None, hidden: torch.Tensor | None, heads: int) -> torch.Tensor:

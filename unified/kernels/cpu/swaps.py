@@ -22,7 +22,7 @@ register(BlockedAttention)
 
 
 class BlockedChoice(BackendChoice):
-    """`auto` asks whether attention in blocks pays before it asks the others."""
+    """`auto` asks whether attention in tiles pays before it asks the others."""
 
     automatic = (BlockedAttention.name, *AUTOMATIC)
 
@@ -46,7 +46,7 @@ _SWAPS = (
     _Swap(nn.Linear, Linear, "oneDNN", why_not_onednn),
     _Swap(LinearMap, OneDnnLinearMap, "oneDNN", why_not_onednn),
     _Swap(nn.Dropout, Dropout, "16 random bits a decision"),
-    _Swap(BackendChoice, BlockedChoice, "attention in blocks where it pays"),
+    _Swap(BackendChoice, BlockedChoice, "attention in tiles where it pays"),
 )
 _announced: set[str] = set()
 

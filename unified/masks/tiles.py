@@ -1,9 +1,9 @@
-"""FlexAttention's BlockMask from extremes of the steps: quadratic in blocks, not in tokens.
+"""FlexAttention's BlockMask from extremes of the steps: quadratic in tiles (torch's blocks), not in tokens.
 
-A **run** is a maximal stretch of tokens of one document inside one block; a block holds few of them. Two runs of the
+A **span** is a maximal stretch of tokens of one document inside one tile; a tile holds few of them. Two spans of the
 same document may hold a visible pair where the first key appears before the last query looks, and the last key
-disappears after the first query looks. That never misses a visible block; it may keep a hidden one where keys come and
-go between queries. A pair of blocks is fully visible exactly when the last key appears before the first query looks,
+disappears after the first query looks. That never misses a visible tile; it may keep a hidden one where keys come and
+go between queries. A pair of tiles is fully visible exactly when the last key appears before the first query looks,
 and the first key disappears after the last query looks.
 """
 
@@ -54,14 +54,14 @@ def mask_mod(mask: MaskVectors) -> MaskMod:
     return rows_but_self if mask.batched else one_row_but_self
 
 
-def block_mask(mask: MaskVectors, block_size: int) -> BlockMask:
+def block_mask(mask: MaskVectors, tile_size: int) -> BlockMask:
     """See :meth:`unified.masks.AttentionMask.block_mask`."""
     from torch.nn.attention.flex_attention import BlockMask
 
-    if isinstance(block_size, bool) or not isinstance(block_size, int) or block_size < 1:
-        raise ValueError(f"block_size must be an integer of at least 1, got {block_size!r}")
-    some, full = visible_blocks(mask, block_size)
-    kinds = torch.stack([some & ~full, full]).unsqueeze(2)  # (partial and full, B, 1, query blocks, key blocks)
+    if isinstance(tile_size, bool) or not isinstance(tile_size, int) or tile_size < 1:
+        raise ValueError(f"block_size must be an integer of at least 1, got {tile_size!r}")
+    some, full = visible_tiles(mask, tile_size)
+    kinds = torch.stack([some & ~full, full]).unsqueeze(2)  # (partial and full, B, 1, query tiles, key tiles)
     kv_count, kv_index = _ordered(kinds)
     q_count, q_index = _ordered(kinds.transpose(-1, -2))
     return BlockMask(
@@ -74,37 +74,37 @@ def block_mask(mask: MaskVectors, block_size: int) -> BlockMask:
         q_indices=q_index[0],
         full_q_num_blocks=q_count[1],
         full_q_indices=q_index[1],
-        BLOCK_SIZE=(block_size, block_size),
+        BLOCK_SIZE=(tile_size, tile_size),
         mask_mod=mask_mod(mask),
     )
 
 
-def visible_blocks(mask: MaskVectors, block_size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(some pair may be visible, every pair is visible), bool (B, query blocks, key blocks) each; B = 1 for one row.
+def visible_tiles(mask: MaskVectors, tile_size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(some pair may be visible, every pair is visible), bool (B, query tiles, key tiles) each; B = 1 for one row.
 
-    A block cut off by the end of the row is never full, as in ``create_block_mask``, and neither is one with padding.
+    A tile cut off by the end of the row is never full, as in ``create_block_mask``, and neither is one with padding.
     """
     _refuse_last_key(mask)
     step, stop = torch.atleast_2d(mask.query_step), torch.atleast_2d(mask.key_stop)
     start = step if mask.key_start is mask.query_step else torch.atleast_2d(mask.key_start)
     if mask.document_count == 1:
-        queries, keys = _Side.of_one_document(step, block_size), _Side.of_one_document(start, block_size)
+        queries, keys = _Side.of_one_document(step, tile_size), _Side.of_one_document(start, tile_size)
     else:
-        queries = keys = _Side.of(torch.atleast_2d(mask.query_documents()), block_size, mask.document_count)
+        queries = keys = _Side.of(torch.atleast_2d(mask.query_documents()), tile_size, mask.document_count)
         if mask.key_start is not mask.query_step:
-            keys = _Side.of(torch.atleast_2d(mask.key_documents()), block_size, mask.document_count)
+            keys = _Side.of(torch.atleast_2d(mask.key_documents()), tile_size, mask.document_count)
     own = torch.atleast_2d(mask.own_keys) if mask.exclude_self else None
-    some = _per_block(_visible_runs(queries, keys, step, start, stop, own), queries, keys)
-    full = _full_blocks(queries, keys, step, start, stop)
+    some = _per_tile(_visible_spans(queries, keys, step, start, stop, own), queries, keys)
+    full = _full_tiles(queries, keys, step, start, stop)
     if own is not None:
-        full &= ~_own_blocks(own, queries, keys)
+        full &= ~_own_tiles(own, queries, keys)
     return some, full
 
 
 def carried(document: torch.Tensor) -> torch.Tensor:
     """int64 (..., length): NO_DOCUMENT becomes the document in front of it, if there is one."""
     if document.is_cpu and not (document.numpy() == NO_DOCUMENT).any():
-        return document  # full rows, a tenth of the time of a block mask
+        return document  # full rows, a tenth of the time of a BlockMask
     indices = torch.arange(document.shape[-1], device=document.device)
     last = torch.where(document == NO_DOCUMENT, 0, indices)
     # torch's own takes ten times as long on a CPU.
@@ -118,96 +118,96 @@ def _refuse_last_key(mask: MaskVectors) -> None:
 
 
 class _Heads(NamedTuple):
-    """The first tokens of runs, in order.
+    """The first tokens of spans, in order.
 
-    ``run`` holds the row of each and its number in the row; ``flat_index`` the token's index in all rows, one after
+    ``span`` holds the row of each and its number in the row; ``flat_index`` the token's index in all rows, one after
     another.
     """
 
-    run: tuple[np.ndarray, np.ndarray]
+    span: tuple[np.ndarray, np.ndarray]
     flat_index: np.ndarray
 
     @classmethod
-    def of(cls, starts: torch.Tensor, run: torch.Tensor) -> _Heads:
+    def of(cls, starts: torch.Tensor, span: torch.Tensor) -> _Heads:
         rows, indices = starts.numpy().nonzero()
-        return cls((rows, run.numpy()[rows, indices]), rows * starts.shape[1] + indices)
+        return cls((rows, span.numpy()[rows, indices]), rows * starts.shape[1] + indices)
 
 
 class _Side(NamedTuple):
-    """Queries or keys of B rows, cut into blocks and runs."""
+    """Queries or keys of B rows, cut into tiles and spans."""
 
-    run: torch.Tensor  # (B, length): index of each token's run
-    heads: _Heads | None  # of all runs that are not empty, on a CPU; None elsewhere, where it would wait for a GPU
-    run_count: int  # R, the most runs in a row; where a row has fewer, the others are empty: nothing is visible there
-    run_document: torch.Tensor  # (B, R)
-    run_block: torch.Tensor  # (B, R)
-    block_size: int
+    span: torch.Tensor  # (B, length): index of each token's span
+    heads: _Heads | None  # of all spans that are not empty, on a CPU; None elsewhere, where it would wait for a GPU
+    span_count: int  # R, the most spans in a row; where a row has fewer, the others are empty: nothing is visible there
+    span_document: torch.Tensor  # (B, R)
+    span_tile: torch.Tensor  # (B, R)
+    tile_size: int
 
     @classmethod
-    def of(cls, document: torch.Tensor, block_size: int, documents: int) -> _Side:
+    def of(cls, document: torch.Tensor, tile_size: int, documents: int) -> _Side:
         """``document`` int64 (B, length), of at most so many documents, each of which lies in two stretches at most.
 
         A row holds documents one after another, and behind them their query streams in the same order. What is hidden
-        or padding belongs to the run in front of it.
+        or padding belongs to the span in front of it.
         """
         length = document.shape[-1]
         document = carried(document)
         starts = torch.zeros_like(document, dtype=torch.bool)
         starts[:, 1:] = document[:, 1:] != document[:, :-1]
-        starts[:, ::block_size] = True
-        run = starts.cumsum(-1).sub_(1)
-        run_count = min(length, -(-length // block_size) + 2 * documents)
-        # Any token of a run tells its document and block, so it does not matter which one is written last.
-        indices = torch.arange(length, device=document.device).expand_as(run)
-        token_index = torch.zeros((len(document), run_count), dtype=torch.int64, device=document.device)
-        token_index.scatter_(1, run, indices)
+        starts[:, ::tile_size] = True
+        span = starts.cumsum(-1).sub_(1)
+        span_count = min(length, -(-length // tile_size) + 2 * documents)
+        # Any token of a span tells its document and tile, so it does not matter which one is written last.
+        indices = torch.arange(length, device=document.device).expand_as(span)
+        token_index = torch.zeros((len(document), span_count), dtype=torch.int64, device=document.device)
+        token_index.scatter_(1, span, indices)
         return cls(
-            run,
-            _Heads.of(starts, run) if run.is_cpu else None,
-            run_count,
+            span,
+            _Heads.of(starts, span) if span.is_cpu else None,
+            span_count,
             document.gather(1, token_index),
-            token_index // block_size,
-            block_size,
+            token_index // tile_size,
+            tile_size,
         )
 
     @classmethod
-    def of_one_document(cls, tokens: torch.Tensor, block_size: int) -> _Side:
-        """``tokens`` (B, length) all in one document: its blocks are its runs."""
+    def of_one_document(cls, tokens: torch.Tensor, tile_size: int) -> _Side:
+        """``tokens`` (B, length) all in one document: its tiles are its spans."""
         rows, length = tokens.shape
-        block = (torch.arange(length, device=tokens.device) // block_size).expand(rows, -1)
-        blocks = torch.arange(-(-length // block_size), device=tokens.device).expand(rows, -1)
-        return cls(block, None, blocks.shape[1], torch.zeros_like(blocks), blocks, block_size)
+        tile = (torch.arange(length, device=tokens.device) // tile_size).expand(rows, -1)
+        tiles = torch.arange(-(-length // tile_size), device=tokens.device).expand(rows, -1)
+        return cls(tile, None, tiles.shape[1], torch.zeros_like(tiles), tiles, tile_size)
 
     @property
     def length(self) -> int:
-        return self.run.shape[1]
+        return self.span.shape[1]
 
     @property
-    def blocks(self) -> int:
-        return -(-self.length // self.block_size)
+    def tiles(self) -> int:
+        return -(-self.length // self.tile_size)
 
     def extreme(self, values: torch.Tensor, how: str) -> torch.Tensor:
-        """(B, R) the "amin" or "amax" of ``values`` (B, length) per run."""
-        if self.run_count == self.blocks:
-            filled = values.new_full((len(values), self.blocks * self.block_size), _WORST[how])
+        """(B, R) the "amin" or "amax" of ``values`` (B, length) per span."""
+        if self.span_count == self.tiles:
+            filled = values.new_full((len(values), self.tiles * self.tile_size), _WORST[how])
             filled[:, : values.shape[1]] = values
-            in_blocks = filled.unflatten(1, (self.blocks, self.block_size))
-            return in_blocks.amin(-1) if how == "amin" else in_blocks.amax(-1)
-        runs = torch.full((len(values), self.run_count), _WORST[how], dtype=values.dtype, device=values.device)
+            in_tiles = filled.unflatten(1, (self.tiles, self.tile_size))
+            return in_tiles.amin(-1) if how == "amin" else in_tiles.amax(-1)
+        spans = torch.full((len(values), self.span_count), _WORST[how], dtype=values.dtype, device=values.device)
         if self.heads is None:
-            return runs.scatter_reduce_(1, self.run, values, how)
+            return spans.scatter_reduce_(1, self.span, values, how)
         # torch's own takes three times as long on a CPU.
         reduce = np.minimum if how == "amin" else np.maximum
-        runs.numpy()[self.heads.run] = reduce.reduceat(values.numpy().ravel(), self.heads.flat_index)
-        return runs
+        spans.numpy()[self.heads.span] = reduce.reduceat(values.numpy().ravel(), self.heads.flat_index)
+        return spans
 
-    def whole_blocks(self, values: torch.Tensor) -> torch.Tensor:
-        """(B, whole blocks, block size)."""
-        whole = values.shape[1] // self.block_size
-        return values[:, : whole * self.block_size].unflatten(1, (whole, self.block_size))
+    def whole_tiles(self, values: torch.Tensor) -> torch.Tensor:
+        """(B, whole tiles, tile size)."""
+        whole = values.shape[1] // self.tile_size
+        return values[:, : whole * self.tile_size].unflatten(1, (whole, self.tile_size))
 
 
-def _visible_runs(
+def _visible_spans(
     queries: _Side,
     keys: _Side,
     step: torch.Tensor,
@@ -215,17 +215,17 @@ def _visible_runs(
     stop: torch.Tensor,
     own: torch.Tensor | None,
 ) -> torch.Tensor:
-    """bool (B, query runs, key runs): some pair may be visible."""
+    """bool (B, query spans, key spans): some pair may be visible."""
     looking = step.masked_fill(step == NOWHERE, _WORST["amax"])
     last, first = queries.extreme(looking, "amax").unsqueeze(2), queries.extreme(step, "amin").unsqueeze(2)
     appears = first.transpose(1, 2) if start is step else keys.extreme(start, "amin").unsqueeze(1)
     disappears = keys.extreme(stop, "amax").unsqueeze(1)
     # Queries of no document look nowhere, so that their last step is before all others.
-    visible = queries.run_document.unsqueeze(2) == keys.run_document.unsqueeze(1)
+    visible = queries.span_document.unsqueeze(2) == keys.span_document.unsqueeze(1)
     visible &= (appears <= last) & (first < disappears)
     if own is None:
         return visible
-    # Where no key of the run disappears before its queries have looked, the last query sees all that any query sees.
+    # Where no key of the span disappears before its queries have looked, the last query sees all that any query sees.
     # Its own key apart, something is left when the one key it sees is not its own, when it sees a second key, or when a
     # second query sees that key (own keys are distinct).
     last_query, second_last = _runner_up(queries, looking, last.squeeze(2), "amax")
@@ -238,30 +238,30 @@ def _visible_runs(
 
 
 def _runner_up(side: _Side, values: torch.Tensor, extreme: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, R) the index of the extreme value of each run, and the extreme of all other tokens."""
+    """(B, R) the index of the extreme value of each span, and the extreme of all other tokens."""
     indices = torch.arange(side.length, device=values.device).expand_as(values)
-    at_extreme = values == extreme.gather(1, side.run)
+    at_extreme = values == extreme.gather(1, side.span)
     first = side.extreme(torch.where(at_extreme, indices, _LARGEST), "amin")
-    others = torch.where(indices == first.gather(1, side.run), _WORST[how], values)
-    # An empty run has no such token; any will do, since nothing is visible there.
+    others = torch.where(indices == first.gather(1, side.span), _WORST[how], values)
+    # An empty span has no such token; any will do, since nothing is visible there.
     return first.clamp_(max=side.length - 1), side.extreme(others, how)
 
 
-def _per_block(pairs: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor:
-    """bool (B, query blocks, key blocks): some pair of runs in the pair of blocks is True."""
-    cells = queries.blocks * keys.blocks
-    cell = queries.run_block.unsqueeze(2) * keys.blocks + keys.run_block.unsqueeze(1)
+def _per_tile(pairs: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor:
+    """bool (B, query tiles, key tiles): some pair of spans in the pair of tiles is True."""
+    cells = queries.tiles * keys.tiles
+    cell = queries.span_tile.unsqueeze(2) * keys.tiles + keys.span_tile.unsqueeze(1)
     found = pairs.new_zeros((len(pairs), cells + 1))
     found.scatter_(1, torch.where(pairs, cell, cells).flatten(1), True)  # the last cell collects the pairs not visible
-    return found[:, :cells].unflatten(1, (queries.blocks, keys.blocks))
+    return found[:, :cells].unflatten(1, (queries.tiles, keys.tiles))
 
 
-def _full_blocks(
+def _full_tiles(
     queries: _Side, keys: _Side, step: torch.Tensor, start: torch.Tensor, stop: torch.Tensor
 ) -> torch.Tensor:
-    """bool (B, query blocks, key blocks): whole blocks of which the first query sees the last key and the other way."""
-    of_queries, starts, stops = queries.whole_blocks(step), keys.whole_blocks(start), keys.whole_blocks(stop)
-    full = torch.zeros((len(step), queries.blocks, keys.blocks), dtype=torch.bool, device=step.device)
+    """bool (B, query tiles, key tiles): whole tiles of which the first query sees the last key and the other way."""
+    of_queries, starts, stops = queries.whole_tiles(step), keys.whole_tiles(start), keys.whole_tiles(stop)
+    full = torch.zeros((len(step), queries.tiles, keys.tiles), dtype=torch.bool, device=step.device)
     if 0 in of_queries.shape or 0 in starts.shape:
         return full
     last_query = of_queries.amax(-1)
@@ -274,18 +274,18 @@ def _full_blocks(
     return full
 
 
-def _own_blocks(query_key: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor:
-    """bool (B, query blocks, key blocks): some query's own key lies there."""
-    cells = queries.blocks * keys.blocks
-    block = torch.arange(query_key.shape[1], device=query_key.device) // queries.block_size
-    cell = block * keys.blocks + query_key // keys.block_size
+def _own_tiles(query_key: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor:
+    """bool (B, query tiles, key tiles): some query's own key lies there."""
+    cells = queries.tiles * keys.tiles
+    tile = torch.arange(query_key.shape[1], device=query_key.device) // queries.tile_size
+    cell = tile * keys.tiles + query_key // keys.tile_size
     found = torch.zeros((len(query_key), cells + 1), dtype=torch.bool, device=query_key.device)
     found.scatter_(1, torch.where(query_key == NO_KEY, cells, cell), True)
-    return found[:, :cells].unflatten(1, (queries.blocks, keys.blocks))
+    return found[:, :cells].unflatten(1, (queries.tiles, keys.tiles))
 
 
-def _ordered(blocks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """(..., rows, columns) -> how many blocks of each row are True, and their columns first, in order; int32."""
-    blocks = blocks.contiguous()
-    columns = (~blocks).view(torch.uint8).argsort(dim=-1, stable=True)
-    return blocks.sum(-1, dtype=torch.int32), columns.to(torch.int32)
+def _ordered(tiles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(..., rows, columns) -> how many tiles of each row are True, and their columns first, in order; int32."""
+    tiles = tiles.contiguous()
+    columns = (~tiles).view(torch.uint8).argsort(dim=-1, stable=True)
+    return tiles.sum(-1, dtype=torch.int32), columns.to(torch.int32)

@@ -1,6 +1,6 @@
-"""Attention block by block: stretches of a row whose queries see no key outside, so that what is hidden costs nothing.
+"""Attention tile by tile: stretches of a row whose queries see no key outside, so that what is hidden costs nothing.
 
-Letters as in :mod:`unified.attention`; a block has q queries and k keys.
+Letters as in :mod:`unified.attention`; a tile has q queries and k keys.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from unified.masks import NO_DOCUMENT, NO_KEY, AttentionMask
 
 
 @dataclass(frozen=True, eq=False)
-class Block(Tile):
-    """Queries of one document, and a stretch that holds all its keys. Padding is in no block, other queries are in one.
+class DocumentTile(Tile):
+    """Queries of one document, and a stretch that holds all its keys. Padding is in no tile, other queries are in one.
 
     Attributes:
         visible: bool (q, k); None where every query sees every key.
@@ -40,26 +40,26 @@ class Block(Tile):
         """Pairs of a head."""
         return (self.queries.stop - self.queries.start) * self.key_count
 
-    def divided(self, pairs: int) -> list[Block]:
+    def divided(self, pairs: int) -> list[DocumentTile]:
         """The same in stretches of queries that have at most so many pairs, but at least one query."""
         size = max(1, pairs // max(1, self.key_count))
-        return [self._stretch(start, size) for start in range(0, self.queries.stop - self.queries.start, size)]
+        return [self._rows(start, size) for start in range(0, self.queries.stop - self.queries.start, size)]
 
-    def _stretch(self, start: int, size: int) -> Block:
+    def _rows(self, start: int, size: int) -> DocumentTile:
         first = self.queries.start + start
         visible, hidden, seeing = (
             None if part is None else part[start : start + size] for part in (self.visible, self.hidden, self.seeing)
         )
         queries = slice(first, min(first + size, self.queries.stop))
-        return Block(self.row, queries, self.keys, visible, hidden, seeing)
+        return DocumentTile(self.row, queries, self.keys, visible, hidden, seeing)
 
 
-def blocks_of(mask: AttentionMask) -> list[Block]:
-    """The blocks of a batch, row by row; padding is in none. Reads values, so the mask should be on the CPU."""
+def tiles_of(mask: AttentionMask) -> list[DocumentTile]:
+    """The tiles of a batch, row by row; padding is in none. Reads values, so the mask should be on the CPU."""
     sides = (mask.query_documents(), mask.key_documents(), mask.own_keys)
     rows = zip(*(side.numpy() for side in sides), strict=True)
     return [
-        _block(mask, row, slice(*edges), of_query[edges[0]], of_key)
+        _tile(mask, row, slice(*edges), of_query[edges[0]], of_key)
         for row, (of_query, of_key, own) in enumerate(rows)
         for edges in pairwise([0, *_edges(of_query, own), len(of_query)])
         if edges[0] < edges[1] and of_query[edges[0]] != NO_DOCUMENT
@@ -86,7 +86,7 @@ def hidden_pairs(mask: AttentionMask) -> float:
     return hidden / max(1, int((queries > 0).sum()))
 
 
-def _block(mask: AttentionMask, row: int, queries: slice, document: int, of_key: np.ndarray) -> Block:
+def _tile(mask: AttentionMask, row: int, queries: slice, document: int, of_key: np.ndarray) -> DocumentTile:
     indices = np.flatnonzero(of_key == document)
     keys = slice(int(indices[0]), int(indices[-1]) + 1) if len(indices) else slice(0, 0)
     own = mask.own_keys[row, queries]
@@ -99,59 +99,64 @@ def _block(mask: AttentionMask, row: int, queries: slice, document: int, of_key:
         last_key=None if mask.last_key is None else mask.last_key[row, queries] - keys.start,
     ).dense()
     if bool(visible.all()):
-        return Block(row, queries, keys)
+        return DocumentTile(row, queries, keys)
     seeing = visible.any(-1, keepdim=True)
     hidden = (~visible).float().mul_(torch.finfo(torch.float32).min)
-    return Block(row, queries, keys, visible, hidden, None if bool(seeing.all()) else seeing.float())
+    return DocumentTile(row, queries, keys, visible, hidden, None if bool(seeing.all()) else seeing.float())
 
 
-#: (block, its parts of all inputs) -> (H, q, K).
+#: (tile, its parts of all inputs) -> (H, q, K).
 Kernel = Callable[..., torch.Tensor]
 
 
-def attend_in_blocks(
-    kernel: Kernel, blocks: Sequence[Block], inputs: Sequence[torch.Tensor], cuts: Sequence[Cut]
+def attend_in_tiles(
+    kernel: Kernel, tiles: Sequence[DocumentTile], inputs: Sequence[torch.Tensor], cuts: Sequence[Cut]
 ) -> torch.Tensor:
-    """(B, H, T, K), what the kernel makes of each block's parts of the inputs, zero where a block has no key.
+    """(B, H, T, K), what the kernel makes of each tile's parts of the inputs, zero where a tile has no key.
 
     Args:
         inputs: query, key and value first.
         cuts: of each input.
     """
     trained = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
-    return _InBlocks.apply(kernel, blocks, cuts, trained, *inputs)  # type: ignore[no-untyped-call]  # torch has no type
+    return _InTiles.apply(kernel, tiles, cuts, trained, *inputs)  # type: ignore[no-untyped-call]  # torch has no type
 
 
-class _InBlocks(torch.autograd.Function):
+class _InTiles(torch.autograd.Function):
     """Cuts and joins without autograd, where the gradient of every slice would be as large as the whole."""
 
     @staticmethod
     def forward(
-        ctx: Any, kernel: Kernel, blocks: Sequence[Block], cuts: Sequence[Cut], trained: bool, *inputs: torch.Tensor
+        ctx: Any,
+        kernel: Kernel,
+        tiles: Sequence[DocumentTile],
+        cuts: Sequence[Cut],
+        trained: bool,
+        *inputs: torch.Tensor,
     ) -> torch.Tensor:
         query, _, value, *_ = inputs
         rows, heads, length, _ = query.shape
         out = query.new_zeros(rows, length, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
         ctx.cuts, ctx.shapes, ctx.made = cuts, [tensor.shape for tensor in inputs], []
-        for block in blocks:
-            if block.area:
+        for tile in tiles:
+            if tile.area:
                 pairs = zip(cuts, inputs, strict=True)
-                parts = [cut(tensor, block).detach().requires_grad_(trained) for cut, tensor in pairs]
+                parts = [cut(tensor, tile).detach().requires_grad_(trained) for cut, tensor in pairs]
                 with torch.set_grad_enabled(trained):
-                    made = kernel(block, *parts)
-                of_queries(out, block).copy_(made.detach())
+                    made = kernel(tile, *parts)
+                of_queries(out, tile).copy_(made.detach())
                 if trained:
-                    ctx.made.append((block, parts, made))
+                    ctx.made.append((tile, parts, made))
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         whole = [gradient.new_zeros(shape) for shape in ctx.shapes]
-        for block, parts, made in ctx.made:
+        for tile, parts, made in ctx.made:
             # Whoever differentiates twice keeps this node, and needs the inner graph again.
-            found = torch.autograd.grad(made, parts, of_queries(gradient, block), retain_graph=True, allow_unused=True)
+            found = torch.autograd.grad(made, parts, of_queries(gradient, tile), retain_graph=True, allow_unused=True)
             for cut, tensor, part in zip(ctx.cuts, whole, found, strict=True):
                 if part is not None:
-                    cut(tensor, block).add_(part)
+                    cut(tensor, tile).add_(part)
         return None, None, None, None, *whole
