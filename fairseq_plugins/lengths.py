@@ -32,15 +32,15 @@ class TaskLengths:
         """True once a trained model was loaded."""
         return bool(self._loaded)
 
-    def choose(self, files: Sequence[Sequence[TokenFile]], room: int) -> None:
+    def choose(self, files: Sequence[Sequence[TokenFile]], max_length: int) -> None:
         """Choose lengths for training.
 
         Args:
             files: sources and targets of each data folder.
-            room: tokens of source and target together that a row holds.
+            max_length: tokens of source and target together that a row holds.
         """
         sources, targets = (np.concatenate([_tokens(pair[side]) for pair in files]) for side in (0, 1))
-        self._chosen = fit_pairs(sources, targets, room, self.max_source, self.max_target)
+        self._chosen = fit_pairs(sources, targets, max_length, self.max_source, self.max_target)
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Note what a checkpoint was trained with; called for each one of an ensemble."""
@@ -76,7 +76,7 @@ class TaskLengths:
         longest = max((lengths.longest_target for lengths in self._loaded), default=0)
         return replace(loaded, longest_target=longest).overridden(self.max_source, self.max_target)
 
-    def of_split(self, files: Sequence[TokenFile], room: int) -> PairLengths:
+    def of_split(self, files: Sequence[TokenFile], max_length: int) -> PairLengths:
         """Lengths at which the pairs of a split are cut for their losses.
 
         Where training cuts nothing because its pairs fit into a row, other splits may hold pairs that do not.
@@ -85,7 +85,7 @@ class TaskLengths:
         if trained.max_source or trained.max_target:
             return trained
         sources, targets = map(_tokens, files)
-        return fit_pairs(sources, targets, room, self.max_source, self.max_target)
+        return fit_pairs(sources, targets, max_length, self.max_source, self.max_target)
 
     def source_limit(self) -> int | None:
         """Tokens of a source that are read in generation; None for all."""
@@ -98,11 +98,11 @@ class TaskLengths:
         Raises:
             UnifiedError: the longest source, of so many tokens, leaves no position to write at.
         """
-        room = positions_left(self._positions, 1)
-        if longest > room:
+        left = positions_left(self._positions, 1)
+        if longest > left:
             raise UnifiedError(
                 f"--max-source {self.max_source}: the longest source has {longest:,} tokens then, but the model's "
-                f"{self._positions} positions leave room for {room}; without the option sources are cut as in training"
+                f"{self._positions} positions leave room for {left}; without the option sources are cut as in training"
             )
 
     def check_pairs(self, sources: np.ndarray, targets: np.ndarray) -> None:

@@ -120,7 +120,7 @@ class UnifiedLMTask(DictionaryTask):
         if self.lengths.from_checkpoint and not self.of_checkpoint:
             self.datasets[split] = self._to_generate(split, files[0], files[1])
             return
-        lengths = self.lengths.of_split(files, self._pair_room())
+        lengths = self.lengths.of_split(files, self._max_pair_length())
         limits = lengths.max_source, lengths.max_target
         source, target = files
         texts = PairTexts(source, target, self.special, *limits, self._word_starts(), annotations)
@@ -152,7 +152,7 @@ class UnifiedLMTask(DictionaryTask):
         """Tokens of a source that are read in generation; prompts are read whole where no option says otherwise."""
         return self.cfg.max_source or None if self.continues else self.lengths.source_limit()
 
-    def _pair_room(self) -> int:
+    def _max_pair_length(self) -> int:
         """Tokens of a source and its target together that a row holds."""
         return longest_text(self.mixture.objectives, self.cfg.tokens_per_sample)
 
@@ -237,7 +237,7 @@ class UnifiedLMTask(DictionaryTask):
         """Fill in what a new model takes from the task; the checkpoint will carry it."""
         if self.folder.paired:
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
-            self.lengths.choose(files, self._pair_room())
+            self.lengths.choose(files, self._max_pair_length())
         self.require_positions(cfg)
         settle_model(cfg, self.mixture, self.cfg.memory, len(self.vocabulary))
 

@@ -62,7 +62,7 @@ class EncoderDecoder:
         for number, part in enumerate(parts_of(item.source)):
             ids += [self.tokenizer.sep_token_id] if number else []
             ids += self.tokenizer.encode(part, add_special_tokens=False)
-        return [self.tokenizer.cls_token_id, *ids[: self.training.source_room], self.tokenizer.sep_token_id]
+        return [self.tokenizer.cls_token_id, *ids[: self.training.max_source_tokens], self.tokenizer.sep_token_id]
 
     def example(self, item: WritingItem) -> dict[str, list[int]]:
         target = self.tokenizer.encode(item.target, add_special_tokens=False)[: self.training.max_target]

@@ -61,10 +61,10 @@ def test_words_have_their_label_at_their_first_token(model):
     features = peer.features(items)
     scores = []
     for item, read in zip(items, features.inputs, strict=True):
-        tokens, expected, room = ["[CLS]"], [-100], 14
+        tokens, expected, left = ["[CLS]"], [-100], 14
         for word, tag in zip(item.words, item.tags, strict=True):
-            pieces = {"abc": ["a", "##bc"], "ab": ["a", "##b"]}.get(word, [word])[:room]
-            room -= len(pieces)
+            pieces = {"abc": ["a", "##bc"], "ab": ["a", "##b"]}.get(word, [word])[:left]
+            left -= len(pieces)
             tokens += pieces
             expected += [LABELS.index(tag), -100][: len(pieces)]
         assert peer.tokenizer.convert_ids_to_tokens(read["input_ids"]) == [*tokens, "[SEP]"]

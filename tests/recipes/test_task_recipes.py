@@ -27,7 +27,7 @@ from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import GROUPS, task_named
 from unified.tasks.datasets.glue_submission import SUBMISSIONS
 from unified.tasks.windows import TokenCounter
-from unified.tasks.writing import Room, WritingTask
+from unified.tasks.writing import TokenBudget, WritingTask
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 sys.path.insert(0, str(RECIPES / "common"))
@@ -281,7 +281,7 @@ def test_downloads_of_summaries_are_kept(tmp_path, monkeypatch, name):
         task_data.main([str(tmp_path), name])
     hub = task_data.SOURCES[name]
     assert asked == [(hub.name, hub.configuration, part) for part in ("train", "validation", "test")]
-    splits = task_named(name).read(tmp_path / name, Room(TokenCounter(str.split), 100))
+    splits = task_named(name).read(tmp_path / name, TokenBudget(TokenCounter(str.split), 100))
     assert [(split, len(items), items[2].source) for split, items in splits.items()] == [
         ("train", 3, "Text 2 of train."), ("valid", 3, "Text 2 of validation."), ("test", 3, "Text 2 of test.")
     ]  # fmt: skip

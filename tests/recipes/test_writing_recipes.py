@@ -131,15 +131,15 @@ def test_ten_thousand_pairs_of_gigaword(tmp_path):
     from unified.tasks.catalogue import task_named
     from unified.tasks.datasets.summarization import read_summaries
     from unified.tasks.windows import TokenCounter
-    from unified.tasks.writing import Room
+    from unified.tasks.writing import TokenBudget
 
     rows = [json.dumps({"document": f"document {i} .", "summary": f"summary {i}"}) + "\n" for i in range(50)]
     for part in ("train", "validation"):
         (tmp_path / f"{part}.jsonl").write_text("".join(rows))
-    room = Room(TokenCounter(str.split), 100)
-    few, again = (read_summaries(tmp_path, room, "gigaword", subset=9) for _ in range(2))
-    everything = task_named("gigaword").read(tmp_path, room)
+    budget = TokenBudget(TokenCounter(str.split), 100)
+    few, again = (read_summaries(tmp_path, budget, "gigaword", subset=9) for _ in range(2))
+    everything = task_named("gigaword").read(tmp_path, budget)
     assert few == again and len(set(few["train"])) == 9 and set(few["train"]) < set(everything["train"])
     assert few["valid"] == everything["valid"] and few["train"] != everything["train"][:9]
-    assert len(task_named("gigaword_10k").read(tmp_path, room)["train"]) == 50
+    assert len(task_named("gigaword_10k").read(tmp_path, budget)["train"]) == 50
     assert task_named("gigaword_10k").read.keywords["subset"] == 10_000

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def layers() -> list[set[str]]:
     """Packages of the library from the bottom up; those of one layer do not import each other."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    rooms = next(contract for contract in settings["contracts"] if contract.get("containers") == ["unified"])
-    return [set(layer.split(" | ")) for layer in reversed(rooms["layers"])]
+    packages = next(contract for contract in settings["contracts"] if contract.get("containers") == ["unified"])
+    return [set(layer.split(" | ")) for layer in reversed(packages["layers"])]
 
 
 def imported(path: Path) -> set[str]:
@@ -30,12 +30,12 @@ def imported(path: Path) -> set[str]:
 
 def test_the_map_names_the_packages_in_the_order_of_their_imports():
     page = (ROOT / "docs" / "reference" / "conventions.md").read_text(encoding="utf-8")
-    table = page.partition("## Rooms")[2].partition("\n## ")[0]
+    table = page.partition("## Packages")[2].partition("\n## ")[0]
     listed = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines() if row.startswith("| `")]
     order = layers()
-    index = {room: number for number, layer in enumerate(order) for room in layer}
-    assert sorted(room for row in listed for room in row) == sorted(index)
-    lowest = [min(index[room] for room in row) for row in listed]
+    height = {package: number for number, layer in enumerate(order) for package in layer}
+    assert sorted(package for row in listed for package in row) == sorted(height)
+    lowest = [min(height[package] for package in row) for row in listed]
     assert lowest == sorted(lowest)
 
 

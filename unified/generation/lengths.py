@@ -83,13 +83,13 @@ class PairLengths:
         """
         if max_source is not None:
             return self.overridden(max_source, None).max_source or None
-        room = positions_left(positions, length)
-        if room < 1:
+        left = positions_left(positions, length)
+        if left < 1:
             raise UnifiedError(
                 f"the model's {positions} positions leave none for a source beside a target of {length} tokens; a "
                 "target must be shorter"
             )
-        return min(self.max_source or room, room)
+        return min(self.max_source or left, left)
 
 
 def positions_left(positions: int, length: int) -> int:
@@ -105,7 +105,7 @@ def kept_lengths(lengths: np.ndarray, maximum: int) -> np.ndarray:
 def fit_pairs(
     sources: np.ndarray,
     targets: np.ndarray,
-    room: int,
+    max_length: int,
     max_source: int | None = None,
     max_target: int | None = None,
 ) -> PairLengths:
@@ -120,40 +120,41 @@ def fit_pairs(
 
     Args:
         sources, targets: tokens of each pair, int64 (n,), special symbols not counted.
-        room: tokens of source and target together that a row holds.
+        max_length: tokens of source and target together that a row holds.
         max_source, max_target: what the user gives; 0 keeps texts whole, None leaves the choice to this function.
 
     Raises:
-        UnifiedError: what the user gives is negative or leaves no token to the other side, or ``room`` is below 2.
+        UnifiedError: what the user gives is negative or leaves no token to the other side; ``max_length`` is below 2.
     """
-    if room < 2:
+    if max_length < 2:
         raise UnifiedError(
             "a row has no room for a source and a target; lengthen the rows (fairseq-train --tokens-per-sample)"
         )
     given = PairLengths().overridden(max_source, max_target)
     read = kept_lengths(sources, given.max_source)
-    if int((read + kept_lengths(targets, given.max_target)).max(initial=0)) > room:
+    if int((read + kept_lengths(targets, given.max_target)).max(initial=0)) > max_length:
         if max_target is None and max_source is None:
-            max_target = _usual_target(targets, room)
+            max_target = _usual_target(targets, max_length)
         elif max_target is None:
-            max_target = _rest(room, read, "--max-source", max_source)
+            max_target = _rest(max_length, read, "--max-source", max_source)
         if max_source is None:
-            max_source = _rest(room, kept_lengths(targets, max_target), "--max-target", max_target)
+            max_source = _rest(max_length, kept_lengths(targets, max_target), "--max-target", max_target)
     longest = int(kept_lengths(targets, max_target or 0).max(initial=0))
     return PairLengths(max_source or 0, max_target or 0, longest)
 
 
-def _usual_target(targets: np.ndarray, room: int) -> int:
+def _usual_target(targets: np.ndarray, max_length: int) -> int:
     most = int(np.quantile(targets, _WHOLE_TARGETS, method="higher"))
-    return max(1, min(int(targets.max()), max(most, room // 4), room // 2))
+    return max(1, min(int(targets.max()), max(most, max_length // 4), max_length // 2))
 
 
-def _rest(room: int, lengths: np.ndarray, option: str, value: int | None) -> int:
+def _rest(max_length: int, lengths: np.ndarray, option: str, value: int | None) -> int:
     """Tokens of a row that texts of these lengths leave to the other side."""
-    rest = room - int(lengths.max())
+    rest = max_length - int(lengths.max())
     if rest < 1:
         raise UnifiedError(
-            f"{option} {value}: the longest text then has {int(lengths.max()):,} tokens, and a row holds {room:,} of a "
-            f"source and its target together; lower {option}, or lengthen the rows (fairseq-train --tokens-per-sample)"
+            f"{option} {value}: the longest text then has {int(lengths.max()):,} tokens, and a row holds "
+            f"{max_length:,} of a source and its target together; lower {option}, or lengthen the rows "
+            "(fairseq-train --tokens-per-sample)"
         )
     return rest

@@ -35,7 +35,7 @@ def embedded(
         raise UnifiedError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
     require_integer("max_tokens", max_tokens, 0)
     rows = [np.array(row[: max_tokens or None], dtype=np.int64) for row in ids]
-    _require_room(rows, model.config.position_limit - 2)
+    _require_short(rows, model.config.position_limit - 2)
     codec = Codec.for_model(model.config, tokenizer, vocabulary, model.config.position_limit)
     vectors = torch.zeros(len(rows), model.transformer.embeddings.tokens.weight.size(1))
     for numbers in by_length(rows, batch_size):
@@ -54,10 +54,10 @@ def _pooled(model: UnifiedModel, codec: Codec, rows: list[np.ndarray], pooling: 
     return torch.stack([own.mean(0) for own in states.float().split(each)]).cpu()
 
 
-def _require_room(rows: list[np.ndarray], room: int) -> None:
+def _require_short(rows: list[np.ndarray], most: int) -> None:
     for number, row in enumerate(rows):
-        if len(row) > room:
+        if len(row) > most:
             raise UnifiedError(
-                f"texts[{number}] has {len(row)} tokens, the model reads {room} beside its special symbols; "
-                f"max_tokens={room} reads the first ones of such texts"
+                f"texts[{number}] has {len(row)} tokens, the model reads {most} beside its special symbols; "
+                f"max_tokens={most} reads the first ones of such texts"
             )

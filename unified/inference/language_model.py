@@ -347,7 +347,7 @@ class UnifiedLM(TrainedModel):
         padded = [[*row, *[self.special.pad] * (width - len(row))] for row in rows]
         return torch.tensor(padded, dtype=torch.long, device=self.device)
 
-    def room(self, length: int) -> int:
+    def tokens_left(self, length: int) -> int:
         """Positions left beside ``length`` tokens, begin, separator, and the token that asks for the end symbol."""
         return positions_left(self.model.config.position_limit, length)
 
@@ -360,7 +360,7 @@ class UnifiedLM(TrainedModel):
         """Most tokens to write where the user does not say; at least ``least``, if the user names a fewest number."""
         longest = max(map(len, ids), default=0)
         if prompt:
-            usual = min(GenerationConfig.max_length, self.room(longest))
+            usual = min(GenerationConfig.max_length, self.tokens_left(longest))
         else:
             usual = self.lengths.default_length(self.model.config.position_limit, max_source, longest)
         return max(1, usual, least if isinstance(least, int) else 1)
@@ -378,11 +378,11 @@ class UnifiedLM(TrainedModel):
     def _check_lengths(
         self, sources: Sequence[Sequence[int]], indices: Sequence[int], config: GenerationConfig
     ) -> None:
-        room = max(self.room(config.max_length), 0)
+        left = max(self.tokens_left(config.max_length), 0)
         for index, source in zip(indices, sources, strict=True):
-            if len(source) > room:
+            if len(source) > left:
                 raise UnifiedError(
                     f"sentence {index}: {len(source)} tokens, but the model's {self.model.config.max_positions} "
-                    f"positions leave room for {room} beside the {config.max_length} that may be written; shorten the "
+                    f"positions leave room for {left} beside the {config.max_length} that may be written; shorten the "
                     "text or what is written"
                 )

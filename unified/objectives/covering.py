@@ -113,9 +113,9 @@ def _cover_one_by_one(
 def _fitting(sizes: np.ndarray, each: Extents, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first of words in order that does not fit into ``counts``, or their end; and what is left, int64 (n,)."""
     ends = np.append(0, np.cumsum(sizes))
-    room = ends[each.starts] + counts
-    stops = np.minimum(ends.searchsorted(room, side="right") - 1, each.stops)
-    return stops, room - ends[stops]
+    limits = ends[each.starts] + counts
+    stops = np.minimum(ends.searchsorted(limits, side="right") - 1, each.stops)
+    return stops, limits - ends[stops]
 
 
 def _counts_of(words: np.ndarray, word_of: np.ndarray, extents: Extents, total: int) -> np.ndarray:

@@ -190,8 +190,8 @@ class XLNet(MayPredictNext, BatchedObjective):
             wanted = offsets[one + 1] - offsets[one]
             for length, uniform in zip(lengths[own], uniforms[own], strict=True):
                 length = min(length, wanted)
-                room = length * self.context
-                before = int(uniform * room)
+                stretch = length * self.context
+                before = int(uniform * stretch)
                 begin = next_start[index + before] if index + before < end else end
                 stop = begin + length
                 if self.span_words:
@@ -200,7 +200,7 @@ class XLNet(MayPredictNext, BatchedObjective):
                     break
                 taken[begin:stop] = b"\1" * (stop - begin)
                 wanted -= stop - begin
-                index = stop + room - before
+                index = stop + stretch - before
             left[one] = wanted
         hidden = np.frombuffer(taken, dtype=bool)
         free = np.flatnonzero(~hidden)

@@ -22,7 +22,7 @@ from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.planning.instances import RANDOM_SECOND_SHARE
-from unified.planning.rows import DealtDocuments, Room, RowPlan, plan_documents, plan_single_blocks
+from unified.planning.rows import DealtDocuments, RowLimits, RowPlan, plan_documents, plan_single_blocks
 from unified.planning.second_segments import BETWEEN, OUTSIDE, with_random_seconds
 from unified.planning.segments import BlocksToCut, Segments
 from unified.planning.sources import require_final_separators, word_starts_of
@@ -87,17 +87,17 @@ class DocumentTexts:
         """The sentence that holds ``index``."""
         return int(self.bounds.searchsorted(index, side="right")) - 1
 
-    def blocks(self, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
-        """Blocks whose examples fit into ``room``; the same ones in every epoch but where documents are ``dealt``."""
+    def blocks(self, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
+        """Blocks whose examples fit into ``limits``; the same ones in every epoch but where documents are ``dealt``."""
         starts, wanted = (self.document_starts, None) if dealt is None else (dealt.document_starts, dealt.wanted)
-        slope = room.slope
-        assert room.overhead is not None  # where it is unknown, planning.Blocks asks for blocks without any
+        slope = limits.slope
+        assert limits.overhead is not None  # where it is unknown, planning.Blocks asks for blocks without any
         bounds = self.bounds if slope == 1 else np.floor(self.bounds * slope).astype(np.int64)
-        if room.packed:
+        if limits.packed:
             rng = randomness.generator(seed, 0 if dealt is None else epoch, randomness.PLAN)
-            plan = plan_documents(bounds, starts, room.row_length, room.overhead, rng, wanted)
+            plan = plan_documents(bounds, starts, limits.row_length, limits.overhead, rng, wanted)
         else:
-            plan = plan_single_blocks(bounds, starts, room.row_length, room.overhead, wanted)
+            plan = plan_single_blocks(bounds, starts, limits.row_length, limits.overhead, wanted)
         return plan if slope == 1 else _in_tokens(plan, slope)
 
     def text(self, start: int, length: int, objective: TextRequest, rng: np.random.Generator) -> Text:

@@ -19,7 +19,7 @@ import numpy as np
 from unified.data import randomness
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
-from unified.planning.rows import DealtDocuments, Room
+from unified.planning.rows import DealtDocuments, RowLimits
 from unified.planning.segments import Segments
 from unified.planning.sentences import Sentences
 from unified.planning.text_request import TextRequest
@@ -52,11 +52,11 @@ class Instances:
     shortest: ClassVar[int] = 2
 
     def plan(
-        self, texts: SentenceTexts, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None
+        self, texts: SentenceTexts, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None
     ) -> PlannedInstances:
         """See the module; the choices depend on (seed, epoch) alone."""
         rng = randomness.generator(seed, epoch, randomness.INSTANCES)
-        first, stop, targets = self._sentences(texts, dealt, room.longest, rng)
+        first, stop, targets = self._sentences(texts, dealt, limits.longest, rng)
         # Sentences first to stop - 1 are gathered, the first `cuts` of them for the first segment.
         stop = np.minimum(np.searchsorted(texts.bounds, texts.bounds[first] + targets), stop)
         counts = stop - first
@@ -72,7 +72,7 @@ class Instances:
         wanted = targets[random] - (stops - starts)[0, random]
         starts[1, random], stops[1, random] = _elsewhere(texts, first[random], wanted, rng)
         sizes = stops - starts
-        lengths = truncated(sizes[0], sizes[1], room.longest)
+        lengths = truncated(sizes[0], sizes[1], limits.longest)
         starts += rng.binomial(sizes - lengths, 0.5)
         return PlannedInstances(texts, starts, lengths, ~random if self.next_sentence else None)
 

@@ -12,7 +12,7 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.planning.rows import DealtDocuments, Room, RowPlan, group_rows, pack_windows
+from unified.planning.rows import DealtDocuments, RowLimits, RowPlan, group_rows, pack_windows
 from unified.planning.sources import require_final_separators, word_starts_of
 from unified.planning.text_request import TextRequest
 
@@ -87,23 +87,23 @@ class PairTexts:
             raise UnifiedError(f"{file.prefix}: item {int(lengths.argmin())} is empty; every item must end with </s>")
         return np.minimum(lengths, maximum) if maximum else lengths
 
-    def blocks(self, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
+    def blocks(self, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
         """Pairs packed best-fit decreasing within windows of a random order.
 
         Raises:
             UnifiedError: pairs are longer than a row; says how many and how long the longest is.
         """
-        lengths = self.lengths + room.overhead
+        lengths = self.lengths + limits.overhead
         longest = int(lengths.max())
-        if longest > room.row_length:
+        if longest > limits.row_length:
             raise UnifiedError(
-                f"{self.name}: {int((lengths > room.row_length).sum())} of {len(lengths)} pairs are longer than a row "
-                f"of {room.row_length} tokens, the longest has {longest} with its {room.overhead} special tokens; "
-                "lengthen the rows or shorten the texts"
+                f"{self.name}: {int((lengths > limits.row_length).sum())} of {len(lengths)} pairs are longer than a "
+                f"row of {limits.row_length} tokens, the longest has {longest} with its {limits.overhead} special "
+                "tokens; lengthen the rows or shorten the texts"
             )
-        if room.packed:
+        if limits.packed:
             rng = randomness.generator(seed, epoch, randomness.PLAN)
-            members, offsets = group_rows(pack_windows(lengths, room.row_length, rng)[0], rng)
+            members, offsets = group_rows(pack_windows(lengths, limits.row_length, rng)[0], rng)
         else:
             members, offsets = np.arange(len(lengths)), np.arange(len(lengths) + 1)
         return RowPlan(np.arange(len(lengths)), self.lengths, members, offsets)

@@ -14,7 +14,7 @@ import numpy as np
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.planning.lanes import cut_stretches
-from unified.planning.rows import DealtDocuments, Room
+from unified.planning.rows import DealtDocuments, RowLimits
 from unified.planning.sources import TextSource
 from unified.planning.text_request import TextRequest
 
@@ -59,7 +59,7 @@ class Planner(Protocol[Source]):
         """How many tokens rows must have room for, so that there is anything to plan."""
         ...
 
-    def plan(self, texts: Source, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
+    def plan(self, texts: Source, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
         """The texts of ``epoch``, from the documents that are ``dealt`` to it, or from all of them."""
         ...
 
@@ -71,13 +71,15 @@ class Blocks:
     each_epoch: ClassVar[bool] = False
     shortest: ClassVar[int] = 1
 
-    def plan(self, texts: TextSource, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
+    def plan(
+        self, texts: TextSource, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None
+    ) -> TextPlan:
         """Blocks in rows; where texts of one length make examples of different ones, blocks that are not packed yet."""
-        if room.overhead is None:
-            alone = replace(room, row_length=room.longest, overhead=0, packed=False)
+        if limits.overhead is None:
+            alone = replace(limits, row_length=limits.longest, overhead=0, packed=False)
             plan = texts.blocks(alone, seed, epoch, dealt)
             return PlannedBlocks(texts, plan.starts, plan.lengths, None)
-        plan = texts.blocks(room, seed, epoch, dealt)
+        plan = texts.blocks(limits, seed, epoch, dealt)
         return PlannedBlocks(texts, plan.starts, plan.lengths, (plan.members, plan.offsets))
 
 

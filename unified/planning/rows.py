@@ -39,8 +39,8 @@ class RowPlan:
 
 
 @dataclass(frozen=True)
-class Room:
-    """What the texts of one kind have to fit into.
+class RowLimits:
+    """What limits the texts of one kind.
 
     Attributes:
         row_length: tokens per row, padding included.
@@ -151,30 +151,30 @@ def pack_windows(lengths: np.ndarray, row_length: int, rng: np.random.Generator)
 
 
 def best_fit_decreasing(lengths: np.ndarray, row_length: int) -> tuple[np.ndarray, int]:
-    """Longest first, each into the fullest row that has room.
+    """Longest first, each into the fullest row that it fits into.
 
     Returns:
         int64 (N,) the row of each, and the number of rows.
     """
     rows = np.empty(len(lengths), dtype=np.int64)
-    with_room: list[list[int]] = [[] for _ in range(row_length + 1)]  # rows by their empty tokens
-    rooms = 0  # bit r is set where some row has r empty tokens: the best fit is one shift away
+    rows_with: list[list[int]] = [[] for _ in range(row_length + 1)]  # rows by the tokens that still fit
+    spaces = 0  # bit r is set where r more tokens fit into some row: the best fit is one shift away
     count = 0
     longest_first = np.argsort(-lengths, kind="stable")
     for i, length in zip(longest_first.tolist(), lengths[longest_first].tolist(), strict=True):
-        fitting = rooms >> length
+        fitting = spaces >> length
         if fitting:
-            room = length + (fitting & -fitting).bit_length() - 1
-            row = with_room[room].pop()
-            if not with_room[room]:
-                rooms ^= 1 << room
+            space = length + (fitting & -fitting).bit_length() - 1
+            row = rows_with[space].pop()
+            if not rows_with[space]:
+                spaces ^= 1 << space
         else:
-            room, row = row_length, count
+            space, row = row_length, count
             count += 1
         rows[i] = row
-        left = room - length
-        with_room[left].append(row)
-        rooms |= 1 << left
+        left = space - length
+        rows_with[left].append(row)
+        spaces |= 1 << left
     return rows, count
 
 

@@ -221,6 +221,6 @@ def _any_run(texts: Sentences, shape: Shapes, draws: Draws) -> tuple[int, int]:
     document = int(texts.document_starts.searchsorted(sentence, side="right")) - 1
     begin, end = texts.bounds[texts.document_starts[document : document + 2]]
     start, stop = texts.bounds[sentence : sentence + 2]
-    room = int(stop - begin if shape.backward[0] else end - start)
-    length = 1 + int(draws.integers("length of any run", min(int(shape.lengths[0]), room))[0])
+    available = int(stop - begin if shape.backward[0] else end - start)
+    length = 1 + int(draws.integers("length of any run", min(int(shape.lengths[0]), available))[0])
     return int(stop) - length if shape.backward[0] else int(start), length

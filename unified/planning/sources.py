@@ -10,7 +10,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.planning.rows import DealtDocuments, Room, RowPlan
+from unified.planning.rows import DealtDocuments, RowLimits, RowPlan
 from unified.planning.text_request import TextRequest
 
 
@@ -44,8 +44,8 @@ class TextSource(Protocol):
         """Kinds of spans that are annotated."""
         ...
 
-    def blocks(self, room: Room, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
-        """Which blocks or pairs exist, and which rows of ``room`` they share, or that each has one of its own.
+    def blocks(self, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
+        """Which blocks or pairs exist, and which rows of ``limits`` they share, or that each has one of its own.
 
         ``dealt`` are the documents to take; None for all, and always None for pairs.
         """

@@ -20,9 +20,9 @@ def usual_question(lengths: PairLengths) -> int:
     return lengths.max_target or lengths.longest_target or _MAX_QUESTION
 
 
-def usual_window(lengths: PairLengths, room: int) -> int:
-    """Most tokens to ask a question from, by what the model was fine-tuned on and its positions have ``room`` for."""
-    return min(lengths.max_source or MAX_SOURCE, max(room, 0))
+def usual_window(lengths: PairLengths, tokens_left: int) -> int:
+    """Most tokens to ask a question from, by what the model was fine-tuned on and what its positions leave."""
+    return min(lengths.max_source or MAX_SOURCE, max(tokens_left, 0))
 
 
 def ask(
@@ -56,7 +56,7 @@ def ask(
     require_text("answer", answer)
     options = {"beam": 3, "max_length": usual_question(model.lengths)} | options
     if max_source is None:
-        max_source = usual_window(model.lengths, model.room(options["max_length"]))
+        max_source = usual_window(model.lengths, model.tokens_left(options["max_length"]))
     counter = TokenCounter(model.encode)
     found = find_answer(passage, answer, start)
     source = question_source(Words.of(passage, counter), found, max_source, counter)

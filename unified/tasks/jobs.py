@@ -32,7 +32,7 @@ from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks, Share, folders_of
 from unified.tasks.windows import TokenCounter
-from unified.tasks.writing import Room, Writer, WritingTask, WritingTraining
+from unified.tasks.writing import TokenBudget, Writer, WritingTask, WritingTraining
 from unified.tokenization.symbols import require_symbol
 
 
@@ -61,9 +61,9 @@ class HeadsJob(Job):
     task: Task | SeveralTasks
 
     def __post_init__(self) -> None:
-        max_length, room = self.training.max_length, self.start.config.position_limit
-        if max_length > room:
-            raise UnifiedError(f"--max-length {max_length}: the model has {room} positions; give it shorter sequences")
+        max_length, limit = self.training.max_length, self.start.config.position_limit
+        if max_length > limit:
+            raise UnifiedError(f"--max-length {max_length}: the model has {limit} positions; give it shorter sequences")
         if self.start.config.reads_entities:
             for entry in parse_heads(self.task.head):
                 require_markable(entry.kind)
@@ -186,7 +186,7 @@ class WritingJob(Job):
     def __post_init__(self) -> None:
         if self.start.config.reads_entities:
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
-        if self.training.source_room < 1:
+        if self.training.max_source_tokens < 1:
             raise UnifiedError(
                 f"--max-length {self.training.max_length}: no source has room beside a target of "
                 f"{self.training.max_target} tokens"
@@ -236,8 +236,8 @@ class WritingJob(Job):
         return []
 
     def _read(self, source: Path) -> Splits:
-        room = Room(TokenCounter(self.start.tokenizer.encode), self.training.source_room)
-        return with_both(self.task.read(source, room), source, self.task.name)
+        budget = TokenBudget(TokenCounter(self.start.tokenizer.encode), self.training.max_source_tokens)
+        return with_both(self.task.read(source, budget), source, self.task.name)
 
     def _batches(self, splits: Splits, batch_size: int) -> int:
         return math.ceil(len(splits["train"]) / batch_size)
@@ -248,7 +248,7 @@ class WritingJob(Job):
             "--criterion": "unified_lm",
             "--objectives": self.training.objective,
             "--label-smoothing": self.training.smoothing,
-            "--max-source": self.training.source_room,
+            "--max-source": self.training.max_source_tokens,
             "--max-target": self.training.max_target,
             **(self._choosing() if self.training.select == "best" else {}),
         }

@@ -65,14 +65,14 @@ class WritingTraining(Training):
     smoothing: float = 0.1
 
     @property
-    def source_room(self) -> int:
+    def max_source_tokens(self) -> int:
         """Tokens of a source, which with its target and three special symbols has a row."""
         return min(self.max_source, self.max_length - self.max_target - 3)
 
 
 @dataclass(frozen=True)
-class Room:
-    """What of a text is read.
+class TokenBudget:
+    """How many tokens of a source are read, and what counts them.
 
     Attributes:
         counter: of the model's tokens.
@@ -84,7 +84,7 @@ class Room:
 
 
 #: Makes items by split of a folder; "train" and "valid" are among the splits.
-Reader = Callable[[Path, Room], Mapping[str, Sequence[WritingItem]]]
+Reader = Callable[[Path, TokenBudget], Mapping[str, Sequence[WritingItem]]]
 #: Official scores of written texts, signatures included; told whether they have the words of BERT's tokenizer.
 Scorer = Callable[[Sequence[WritingItem], Sequence[str], bool], dict[str, Any]]
 
@@ -114,7 +114,7 @@ class WritingTask:
 
     name: str
     read: Reader
-    item: Callable[[dict[str, Any], int, Room], WritingItem]
+    item: Callable[[dict[str, Any], int, TokenBudget], WritingItem]
     score: Scorer
     training: WritingTraining
     decoding: Mapping[str, Any]
@@ -158,7 +158,7 @@ class Writer:
         Raises:
             UnifiedError: it is not one of the task.
         """
-        return self.task.item(fields, number, self._room)
+        return self.task.item(fields, number, self._budget)
 
     def predict(self, items: Iterable[WritingItem]) -> Iterator[dict[str, Any]]:
         """``id`` and ``text`` of each; ``cut``, how many tokens of its source were not read, where some were not."""
@@ -169,21 +169,21 @@ class Writer:
     @property
     def reads(self) -> str:
         """How much of an item is read, in words."""
-        return f"the first {self.source_room:,} tokens of a source"
+        return f"the first {self.max_source_tokens:,} tokens of a source"
 
     @cached_property
-    def _room(self) -> Room:
-        return Room(TokenCounter(self.handle.encode), self.source_room)
+    def _budget(self) -> TokenBudget:
+        return TokenBudget(TokenCounter(self.handle.encode), self.max_source_tokens)
 
     @cached_property
-    def source_room(self) -> int:
+    def max_source_tokens(self) -> int:
         """Tokens of a source: as many as the model was fine-tuned on, or what its positions have room for.
 
         For a model that has learned no pairs, at most the published number.
         """
-        lengths, room = self.handle.lengths, max(self.handle.room(self.config.max_length), 0)
-        most = lengths.max_source or (room if lengths.longest_target else self.task.training.max_source)
-        return min(most, room)
+        lengths, left = self.handle.lengths, max(self.handle.tokens_left(self.config.max_length), 0)
+        most = lengths.max_source or (left if lengths.longest_target else self.task.training.max_source)
+        return min(most, left)
 
     @cached_property
     def config(self) -> GenerationConfig:
@@ -206,13 +206,13 @@ class Writer:
 
     def _predict(self, items: list[WritingItem]) -> list[dict[str, Any]]:
         sources = [self.handle.encode_source(item.source) for item in items]
-        room = self.source_room
+        limit = self.max_source_tokens
         found: list[dict[str, Any]] = []
-        kept = [ids[:room] for ids in sources]
+        kept = [ids[:limit] for ids in sources]
         written = self.handle.hypotheses(kept, self.config, batch_size=self.batch_size, max_source=0)
         for item, ids, (best, *_) in zip(items, sources, written, strict=True):
             found.append({"id": item.id, "text": self.handle.decode(best.tokens.tolist())})
-            cut = (item.unread or 0) + max(0, len(ids) - room)
+            cut = (item.unread or 0) + max(0, len(ids) - limit)
             if cut:
                 found[-1]["cut"] = cut
         return found

@@ -18,7 +18,7 @@ from unified.objectives.contract import Objective, Supply
 from unified.objectives.mixture import Mixture
 from unified.planning.documents import DocumentTexts
 from unified.planning.planners import BLOCKS, Blocks, Planner, TextPlan, deal
-from unified.planning.rows import DealtDocuments, Room, group_rows, pack_windows
+from unified.planning.rows import DealtDocuments, RowLimits, group_rows, pack_windows
 from unified.planning.sources import TextSource
 
 
@@ -36,7 +36,7 @@ class _PlannedTogether:
     numbers: np.ndarray
     mixture: Mixture
     weight: float
-    room: Room
+    limits: RowLimits
 
     @classmethod
     def of(
@@ -50,16 +50,16 @@ class _PlannedTogether:
         longest = longest_text(own.objectives, row_length)
         slope, overhead = _growth(own.objectives, row_length, longest)
         weight = sum(mixture.weights[n] for n in numbers)
-        return cls(planner, np.array(numbers), own, weight, Room(row_length, longest, overhead, packed, slope))
+        return cls(planner, np.array(numbers), own, weight, RowLimits(row_length, longest, overhead, packed, slope))
 
     def check(self, texts: TextSource) -> None:
         """Refuse rows too short for the objectives, and what those miss in the data."""
-        if self.room.longest < self.planner.shortest:
+        if self.limits.longest < self.planner.shortest:
             names = ", ".join(self.mixture.names)
             raise UnifiedError(
-                f"rows of {self.room.row_length} tokens hold no text beside the special tokens of {names}"
+                f"rows of {self.limits.row_length} tokens hold no text beside the special tokens of {names}"
             )
-        supply = Supply(texts.special, texts.word_starts is not None, self.room.longest, texts.annotation_kinds)
+        supply = Supply(texts.special, texts.word_starts is not None, self.limits.longest, texts.annotation_kinds)
         for name, objective in self.mixture:
             problem = objective.unmet(supply)
             if problem:
@@ -67,8 +67,8 @@ class _PlannedTogether:
 
     def plan(self, texts: TextSource, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
         if isinstance(self.planner, Blocks):
-            return self.planner.plan(texts, self.room, seed, epoch, dealt)
-        return self.planner.plan(_documents(texts), self.room, seed, epoch, dealt)
+            return self.planner.plan(texts, self.limits, seed, epoch, dealt)
+        return self.planner.plan(_documents(texts), self.limits, seed, epoch, dealt)
 
 
 class RowDataset:
@@ -242,7 +242,7 @@ def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:
 
 
 def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) -> tuple[float, int | None]:
-    """Slope and overhead of :class:`unified.planning.rows.Room`: a line above the lengths of all examples."""
+    """Slope and overhead of :class:`unified.planning.rows.RowLimits`: a line above the lengths of all examples."""
     tokens = np.arange(1, row_length + 1)
     lengths = [objective.lengths(tokens) for objective in objectives]
     if all((own - tokens == own[0] - tokens[0]).all() for own in lengths):

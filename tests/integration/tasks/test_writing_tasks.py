@@ -32,13 +32,13 @@ from unified.tasks.metrics.coqa import score_coqa
 from unified.tasks.metrics.summaries import POST_PROCESSING
 from unified.tasks.settings import Training
 from unified.tasks.windows import TokenCounter
-from unified.tasks.writing import Room, Writer, WritingItem, WritingTask
+from unified.tasks.writing import TokenBudget, Writer, WritingItem, WritingTask
 from unified.tasks.writing_scores import score_answers, score_questions, score_texts
 
 NAMES = [f"w{i}" for i in range(8)]
 COLOURS = [f"w{i}" for i in range(8, 16)]
 MORE = ["colour", "has", "is", "which", ".", "?", "|"]
-ROOM = Room(TokenCounter(str.split), 100)
+BUDGET = TokenBudget(TokenCounter(str.split), 100)
 
 
 def squad_file(path: Path, passages: int, seed: int) -> None:
@@ -210,7 +210,7 @@ def test_sources_are_read_as_in_fine_tuning(tmp_path, lengths, read):
     lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
     lm.lengths = lengths
     writer = Writer(lm, task_named("cnn_dailymail"))
-    assert writer.source_room == read
+    assert writer.max_source_tokens == read
     assert writer.config.max_length == min(125, lengths.max_target or 125)
 
 
@@ -230,7 +230,7 @@ WRITING = [name for name, task in TASKS.items() if isinstance(task, WritingTask)
 def test_published_settings_fit_a_row(name):
     training = task_named(name).training
     assert training.max_source + training.max_target + 3 <= training.max_length
-    assert training.source_room == training.max_source
+    assert training.max_source_tokens == training.max_source
     assert task_named(name).decoding["max_length"] <= training.max_target
 
 
@@ -239,13 +239,13 @@ def test_splits_of_summaries(tmp_path):
     rows[3]["summary"] = ""
     for name in ("train", "validation", "test"):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    splits = task_named("gigaword").read(tmp_path, ROOM)
+    splits = task_named("gigaword").read(tmp_path, BUDGET)
     assert {split: len(items) for split, items in splits.items()} == {"train": 6, "valid": 6, "test": 6}
     assert splits["test"][0] == WritingItem("1", "Rain fell on day 0. It was cold.", "day 0 was wet")
     rows[5]["summary"] = 3
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UnifiedError, match=r"test.jsonl, line 6: field 'summary' holds a int"):
-        task_named("gigaword").read(tmp_path, ROOM)
+        task_named("gigaword").read(tmp_path, BUDGET)
 
 
 def test_sentences_of_the_oracle_reach_the_data_folder(tmp_path):
@@ -268,19 +268,19 @@ def test_questions_are_those_of_the_recipe(tmp_path):
     squad_file(tmp_path / "dev-v1.1.json", 3, 1)
     (tmp_path / "doclist-test.txt").write_text("0.3\n0.4\n")
     train, dev = (read_squad_file(tmp_path / f"{part}-v1.1.json") for part in ("train", "dev"))
-    room = Room(TokenCounter(str.split), 12)
+    budget = TokenBudget(TokenCounter(str.split), 12)
     held = [p for p in train if p.title in ("0.3", "0.4")]
     for name, valid, test in (("squad_qg_du", dev, held), ("squad_qg_reversed", held, dev)):
-        splits = task_named(name).read(tmp_path, room)
+        splits = task_named(name).read(tmp_path, budget)
         for part, items in ((valid, splits["valid"]), (test, splits["test"])):
-            expected = question_pairs(part, room.counter, 12)
+            expected = question_pairs(part, budget.counter, 12)
             assert [(i.id, i.source, i.target, i.group) for i in items] == [
                 (p.id, p.source, p.target, p.sentence) for p in expected
             ]
         assert len(splits["train"]) == 18 * 4
     (tmp_path / "doclist-test.txt").unlink()
     with pytest.raises(UnifiedError, match=r"doclist-test.txt: no such file"):
-        task_named("squad_qg_du").read(tmp_path, room)
+        task_named("squad_qg_du").read(tmp_path, budget)
 
 
 def test_turns_of_conversations(unified_data, tmp_path):
@@ -289,17 +289,17 @@ def test_turns_of_conversations(unified_data, tmp_path):
     source = unified_data / "coqa_abg"
     for name, file in (("train", "coqa_abg_val"), ("dev", "coqa_abg_test_part1")):
         (tmp_path / f"coqa-{name}-v1.0.json.xz").symlink_to(source / f"{file}.json.xz")
-    room = Room(TokenCounter(str.split), 200)
-    items = task_named("coqa_free").read(tmp_path, room)["valid"]
+    budget = TokenBudget(TokenCounter(str.split), 200)
+    items = task_named("coqa_free").read(tmp_path, budget)["valid"]
     turns = read_coqa_file(source / "coqa_abg_test_part1.json.xz")
-    pairs = list(answer_pairs(turns, room.counter, 96, 200))
+    pairs = list(answer_pairs(turns, budget.counter, 96, 200))
     assert [item.source for item in items] == [pair.source for pair in pairs] and len(items) > 500
     assert [item.unread or 0 for item in items] == [pair.unread for pair in pairs] and any(
         item.unread for item in items
     )
     turn = turns[0]
     fields = {"context": turn.passage, "question": turn.question, "history": [list(said) for said in turn.history]}
-    assert task_named("coqa_free").item(fields, 1, room).source == items[0].source
+    assert task_named("coqa_free").item(fields, 1, budget).source == items[0].source
     made = task_named("coqa_free").official(items[:1], [{"id": items[0].id, "text": "red"}])
     assert made == {"predictions.json": [{"id": turn.story, "turn_id": turn.number, "answer": "red"}]}
 

@@ -169,8 +169,8 @@ def test_the_position_table_is_used_to_its_last_row_and_no_further():
         cached = decoder(scheme, max_positions=10)
         rows = sources([4])
         state = cached.begin(cached.encode(rows), 1)
-        room = 10 - state.source.longest
-        for i in range(room):
+        left = 10 - state.source.longest
+        for i in range(left):
             cached.step(torch.tensor([5]) if i else None, state)
         with pytest.raises(UnifiedError, match="11 positions are needed .* table has 10"):
             cached.step(torch.tensor([5]), state)

@@ -10,7 +10,7 @@ from tests.support.token_files import write
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths, fit_pairs
 
-ROOM = 100
+MAX_LENGTH = 100
 
 
 def kept(lengths, maximum):
@@ -27,20 +27,20 @@ def test_every_pair_fits_and_no_more_is_cut_than_said():
     rng, cut = np.random.default_rng(4), 0
     for _ in range(300):
         sources, targets = random_pairs(rng, int(rng.integers(1, 300)))
-        found = fit_pairs(sources, targets, ROOM)
+        found = fit_pairs(sources, targets, MAX_LENGTH)
         total = [s + t for s, t in zip(sources, targets, strict=True)]
-        if max(total) <= ROOM:
+        if max(total) <= MAX_LENGTH:
             assert found == PairLengths(0, 0, int(max(targets)))
             continue
         cut += 1
         ours = [kept(sources, found.max_source), kept(targets, found.max_target)]
-        assert max(s + t for s, t in zip(*ours, strict=True)) <= ROOM
+        assert max(s + t for s, t in zip(*ours, strict=True)) <= MAX_LENGTH
         # All sources get what the longest kept target leaves: their lengths say nothing of the target's.
-        assert found.max_source == ROOM - max(ours[1]) and found.longest_target == max(ours[1])
+        assert found.max_source == MAX_LENGTH - max(ours[1]) and found.longest_target == max(ours[1])
         longer = sum(target > found.max_target for target in targets)
         if longer:  # targets are cut above a quarter of the row alone, and all but one in a hundred below half of it
-            assert found.max_target >= ROOM // 4
-            assert longer <= 0.01 * len(targets) or found.max_target == ROOM // 2
+            assert found.max_target >= MAX_LENGTH // 4
+            assert longer <= 0.01 * len(targets) or found.max_target == MAX_LENGTH // 2
     assert 100 < cut < 300
 
 
@@ -64,17 +64,17 @@ def test_every_pair_fits_and_no_more_is_cut_than_said():
 )
 def test_what_the_user_gives_is_kept(sources, targets, given, expected):
     arrays = (np.array(lengths, dtype=np.int64) for lengths in (sources, targets))
-    assert fit_pairs(*arrays, ROOM, *given) == PairLengths(*expected)
+    assert fit_pairs(*arrays, MAX_LENGTH, *given) == PairLengths(*expected)
 
 
 def test_what_leaves_no_room_names_only_what_was_given():
     long = np.array([300]), np.array([250])
     for given, option, other in (((0, None), "--max-source 0", "target"), ((None, 100), "--max-target 100", "source")):
         with pytest.raises(UnifiedError, match=option) as refusal:
-            fit_pairs(*long, ROOM, *given)
+            fit_pairs(*long, MAX_LENGTH, *given)
         assert f"--max-{other}" not in str(refusal.value)
     with pytest.raises(UnifiedError, match="max_source must be 0 .whole texts. or a number of tokens, got -1"):
-        fit_pairs(*long, ROOM, -1)
+        fit_pairs(*long, MAX_LENGTH, -1)
     with pytest.raises(UnifiedError, match="a row has no room for a source and a target"):
         fit_pairs(*long, 1)
 
@@ -135,9 +135,10 @@ def test_other_splits_may_hold_longer_pairs_than_training(tmp_path):
 
     train, valid = files("train", [(50, 10), (20, 30)]), files("valid", [(300, 12), (20, 30)])
     lengths = TaskLengths(None, None)
-    lengths.choose([train, train], ROOM)
-    assert lengths.trained == lengths.of_split(train, ROOM) == PairLengths(0, 0, 30)
-    assert lengths.of_split(valid, ROOM) == PairLengths(70, 30, 30)
+    lengths.choose([train, train], MAX_LENGTH)
+    assert lengths.trained == lengths.of_split(train, MAX_LENGTH) == PairLengths(0, 0, 30)
+    assert lengths.of_split(valid, MAX_LENGTH) == PairLengths(70, 30, 30)
     cutting = TaskLengths(None, None)
-    cutting.choose([train, valid], ROOM)
-    assert cutting.trained == cutting.of_split(train, ROOM) == cutting.of_split(valid, ROOM) == PairLengths(70, 30, 30)
+    cutting.choose([train, valid], MAX_LENGTH)
+    of_files = [cutting.of_split(files, MAX_LENGTH) for files in (train, valid)]
+    assert [cutting.trained, *of_files] == [PairLengths(70, 30, 30)] * 3

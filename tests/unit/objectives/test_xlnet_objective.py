@@ -37,8 +37,8 @@ def literal_sample_mask(starts, lengths, uniforms, context, goal, words=False):
         if index >= size or len(taken) >= goal:
             break
         n = min(n, goal - len(taken))
-        room = n * context
-        left = int(uniform * room)
+        stretch = n * context
+        left = int(uniform * stretch)
         begin = index + left
         while begin < size and not starts[begin]:
             begin += 1
@@ -56,7 +56,7 @@ def literal_sample_mask(starts, lengths, uniforms, context, goal, words=False):
         if end >= size or end == begin:
             break
         taken |= set(range(begin, end))
-        index = end + room - left
+        index = end + stretch - left
     return taken
 
 

@@ -16,7 +16,7 @@ from tests.support.token_files import (
 )
 from unified.errors import UnifiedError
 from unified.planning.documents import DocumentTexts
-from unified.planning.rows import Room
+from unified.planning.rows import RowLimits
 
 ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_second=True)
 
@@ -175,7 +175,7 @@ def test_blocks_of_growing_examples_fill_rows_and_cover_every_token_once(tmp_pat
     documents = numbered_documents(random_sizes(rng, 90, 9, 11))
     texts = DocumentTexts(write_documents(tmp_path / "text", documents), SPECIAL)
     row, special = 96, 5
-    plan = texts.blocks(Room(row, row, special, packed, slope), 1, 1)
+    plan = texts.blocks(RowLimits(row, row, special, packed, slope), 1, 1)
     order = np.argsort(plan.starts)
     stops = plan.starts + plan.lengths
     assert plan.starts[order][0] == 0 and stops[order][-1] == texts.bounds[-1]

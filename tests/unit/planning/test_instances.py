@@ -12,7 +12,7 @@ from tests.support.rates import assert_probabilities, assert_rate, assert_same_d
 from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified.planning.documents import DocumentTexts
 from unified.planning.instances import Instances, truncated
-from unified.planning.rows import DealtDocuments, Room
+from unified.planning.rows import DealtDocuments, RowLimits
 
 LONGEST = 40
 
@@ -58,8 +58,8 @@ def texts_of(sizes):
 
 
 def planned(texts, longest=LONGEST, seed=1, epoch=1, dealt=None, **settings):
-    room = Room(row_length=longest + 3, longest=longest, overhead=3, packed=True)
-    return Instances(**settings).plan(texts, room, seed, epoch, dealt)
+    limits = RowLimits(row_length=longest + 3, longest=longest, overhead=3, packed=True)
+    return Instances(**settings).plan(texts, limits, seed, epoch, dealt)
 
 
 def by_document(texts, plan):
@@ -200,7 +200,7 @@ def test_target_lengths():
 
 
 def test_lengths_after_truncation():
-    """Every pair of lengths, and every room, against the loop."""
+    """Every pair of lengths, and every limit, against the loop."""
     for longest in range(2, 14):
         first, second = np.mgrid[1:25, 1:25].reshape(2, -1)
         for a, b, ours in zip(first, second, truncated(first, second, longest).T, strict=True):

@@ -156,17 +156,17 @@ def test_best_fit_decreasing_against_its_definition(seed):
     rng = np.random.default_rng(seed)
     row_length = int(rng.integers(5, 80))
     lengths = rng.integers(1, row_length + 1, 150)
-    rooms = []
+    spaces = []
     for length in sorted(lengths.tolist(), reverse=True):
-        fitting = [i for i, room in enumerate(rooms) if room >= length]
+        fitting = [i for i, space in enumerate(spaces) if space >= length]
         if fitting:
-            rooms[min(fitting, key=lambda i: rooms[i])] -= length
+            spaces[min(fitting, key=lambda i: spaces[i])] -= length
         else:
-            rooms.append(row_length - length)
+            spaces.append(row_length - length)
     rows, count = best_fit_decreasing(lengths, row_length)
     taken = np.bincount(rows, weights=lengths, minlength=count)
     # Which of several equally full rows is taken is free, so rows are compared as a collection.
-    assert sorted((row_length - taken).tolist()) == sorted(rooms)
+    assert sorted((row_length - taken).tolist()) == sorted(spaces)
 
 
 @pytest.mark.parametrize("seed", range(20))

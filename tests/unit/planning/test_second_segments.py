@@ -12,7 +12,7 @@ from unified.data.randomness import Draws
 from unified.objectives.unilm import Bidirectional
 from unified.planning import documents as documents_module
 from unified.planning.documents import DocumentTexts
-from unified.planning.rows import Room
+from unified.planning.rows import RowLimits
 
 FIRST_TOKEN = 10  # of numbered_documents, whose tokens tell their indices
 INSIDE, BETWEEN, OUTSIDE = range(3)
@@ -66,7 +66,7 @@ class Corpus:
 
 def drawn(corpus, row, packed, objective, count, seed=1):
     """Texts of random planned blocks whose second segments are not empty, with the length of each block."""
-    plan = corpus.texts.blocks(Room(row, row, objective.special_tokens, packed), 1, 1)
+    plan = corpus.texts.blocks(RowLimits(row, row, objective.special_tokens, packed), 1, 1)
     rng = np.random.default_rng(seed)
     blocks = rng.integers(len(plan.starts), size=count)
     draws, lengths = Draws.from_generator(rng, count), plan.lengths[blocks]

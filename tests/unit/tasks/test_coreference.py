@@ -90,8 +90,8 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
     divided = 0
     for _ in range(60):
         items = [random_item(rng, str(i)) for i in range(3)]
-        room = rng.choice((6, 10, 20))
-        encoded = Coreference().encode(items, Codec(TOKENIZER, VOCABULARY, room + 2))
+        max_tokens = rng.choice((6, 10, 20))
+        encoded = Coreference().encode(items, Codec(TOKENIZER, VOCABULARY, max_tokens + 2))
         cut = 0
         for number, item in enumerate(items):
             members = np.flatnonzero(encoded.owners == number)
@@ -99,7 +99,7 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
             for member in members:
                 example = encoded.examples[member]
                 assert (
-                    len(example.tokens) <= room + 2
+                    len(example.tokens) <= max_tokens + 2
                     and len(example.targets["task"].output_indices) == len(example.tokens) - 2
                 )
                 read += [VOCABULARY.symbols[token] for token in example.tokens[example.targets["task"].output_indices]]
@@ -109,7 +109,7 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
             word, fits = 0, True
             for said in item.sentences:
                 own = set(range(word, word + len(said)))
-                if len("".join(said)) <= room:
+                if len("".join(said)) <= max_tokens:
                     assert any(own <= part for part in words)
                 else:
                     fits = False

@@ -120,21 +120,29 @@ def test_answers_are_recovered_or_have_a_reason(tokenizers, kind):  # noqa: F811
 def test_windows_are_berts():
     """Each moves by the stride until one ends with the passage."""
     for length in range(0, 40):
-        for room in (1, 2, 7, 16):
+        for max_tokens in (1, 2, 7, 16):
             for stride in (1, 3, 8, 30):
                 expected, begin = [], 0
                 while True:
-                    size = min(length - begin, room)
+                    size = min(length - begin, max_tokens)
                     expected.append((begin, size))
                     if begin + size == length:
                         break
                     begin += min(size, stride)
-                assert windows(length, room, stride) == expected
+                assert windows(length, max_tokens, stride) == expected
 
 
 def test_most_context_by_its_definition():
-    for length, room, stride in ((30, 12, 5), (31, 12, 12), (64, 20, 3), (7, 20, 3), (50, 10, 7), (0, 9, 2), (9, 1, 4)):
-        found = windows(length, room, stride)
+    for length, max_tokens, stride in (
+        (30, 12, 5),
+        (31, 12, 12),
+        (64, 20, 3),
+        (7, 20, 3),
+        (50, 10, 7),
+        (0, 9, 2),
+        (9, 1, 4),
+    ):
+        found = windows(length, max_tokens, stride)
         flags = central(found, length)
         for token in range(length):
             scores = {

@@ -23,9 +23,9 @@ from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.metrics.squad import word_f1
 from unified.tasks.windows import TokenCounter
-from unified.tasks.writing import Room
+from unified.tasks.writing import TokenBudget
 
-ROOM = Room(TokenCounter(str.split), 200)
+BUDGET = TokenBudget(TokenCounter(str.split), 200)
 CONTEXT = "The mayor, Anna Berg, built 3 bridges in 1990. Nobody liked them."
 
 
@@ -66,7 +66,7 @@ def test_no_question_is_in_two_files_of_a_split(tmp_path):
         squad_file(tmp_path / f"{part}-v1.1.json", squad_question(f"{part} a", "Who?", ("Anna", 11)))
     squad_file(tmp_path / "train-v1.1-more.json", squad_question("train b", "Who?", ("Anna", 11)))
     (tmp_path / "train-v1.1.json.xz.partial").write_text("")
-    tasks = (partial(read_squad, tmp_path, "1.1"), partial(read_squad_questions, tmp_path, ROOM, "paper"))
+    tasks = (partial(read_squad, tmp_path, "1.1"), partial(read_squad_questions, tmp_path, BUDGET, "paper"))
     assert [item.id for item in tasks[0]()["train"]] == ["train b", "train a"]
     copy = tmp_path / "train-v1.1.json.gz"
     copy.write_bytes(gzip.compress((tmp_path / "train-v1.1.json").read_bytes()))
@@ -78,7 +78,7 @@ def test_no_question_is_in_two_files_of_a_split(tmp_path):
 def test_no_turn_is_in_two_files_of_a_split(tmp_path):
     for name in ("coqa-train-v1.0.json", "coqa-dev-v1.0.json", "coqa-dev-v1.0-copy.json"):
         (tmp_path / name).write_text(json.dumps(OFFICIAL))
-    for read in (partial(read_coqa, tmp_path), partial(read_coqa_answers, tmp_path, ROOM)):
+    for read in (partial(read_coqa, tmp_path), partial(read_coqa_answers, tmp_path, BUDGET)):
         with pytest.raises(
             UnifiedError, match=r"coqa-dev-v1.0.json: question '.* 1' is in coqa-dev-v1.0-copy.json, too"
         ):

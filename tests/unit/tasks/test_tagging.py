@@ -46,13 +46,13 @@ def documents(rng, count, longest=12):
 # Document context
 
 
-def grown(words, first, last, room):
-    """Words ``first`` to ``last`` of a document and those around them, added one by one, and the room that is left.
+def grown(words, first, last, max_tokens):
+    """Words ``first`` to ``last`` of a document and those around them, added one by one, and the tokens that still fit.
 
-    Half of the room is for words before, or more where there is less behind; the rest for those behind.
+    Half of the tokens that fit are for words before, or more where there is less behind; the rest for those behind.
     """
     sizes = [len(pieces_of(word)) for word in words]
-    spare = room - sum(sizes[first:last])
+    spare = max_tokens - sum(sizes[first:last])
     quota, begin, end = max(spare // 2, spare - sum(sizes[last:])), first, last
     while begin and sizes[begin - 1] <= quota:
         begin, quota, spare = begin - 1, quota - sizes[begin - 1], spare - sizes[begin - 1]

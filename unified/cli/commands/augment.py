@@ -281,10 +281,12 @@ def _models(args: argparse.Namespace) -> Models:
     except UnifiedError as error:
         raise UnifiedError(f"--question-model {args.question_model}: {error}") from None
     max_length = usual_question(asks.lengths) if args.max_length is None else args.max_length
-    room = int(min(asks.room(max_length), 1 << 30))
-    max_source = usual_window(asks.lengths, room) if args.max_source is None else args.max_source
-    if not 3 <= max_source <= room:
-        raise UnifiedError(f"--max-source {max_source}: the model has room for 3 to {room} tokens beside a question")
+    tokens_left = int(min(asks.tokens_left(max_length), 1 << 30))
+    max_source = usual_window(asks.lengths, tokens_left) if args.max_source is None else args.max_source
+    if not 3 <= max_source <= tokens_left:
+        raise UnifiedError(
+            f"--max-source {max_source}: the model has room for 3 to {tokens_left} tokens beside a question"
+        )
     options = {"beam": args.beam, "max_length": max_length, "batch_size": args.batch_size}
     return Models(readers[0], Asking(asks, max_source, options), readers[1])
 

@@ -16,22 +16,22 @@ from unified.tasks.datasets.files import matching_files, read_together
 from unified.tasks.heads.items import are_texts
 from unified.tasks.metrics.official_answers import coqa_files
 from unified.tasks.windows import Words
-from unified.tasks.writing import Room, WritingItem, WritingTask, WritingTraining
+from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_answers
 
 
-def read_coqa_answers(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
+def read_coqa_answers(folder: Path, budget: TokenBudget) -> dict[str, list[WritingItem]]:
     """Splits of a folder with ``coqa-train-v1.0.json`` and ``coqa-dev-v1.0.json``."""
-    return {split: _answers(split, folder, room) for split in ("train", "valid")}
+    return {split: _answers(split, folder, budget) for split in ("train", "valid")}
 
 
-def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
+def _answers(split: str, folder: Path, budget: TokenBudget) -> list[WritingItem]:
     part = {"train": "train", "valid": "dev"}[split]
     paths = matching_files(folder, f"coqa-{part}*.json*")
     turns = read_together(paths, read_coqa_file, lambda turn: (f"{turn.story} {turn.number}",))
     for reason, count in Counter(filter(None, map(unusable, turns))).items():
         Progress.say(f"{split}: {count:,} turns are left out, {reason}")
-    pairs = list(answer_pairs(turns, room.counter, min(MAX_HISTORY, room.tokens // 2), room.tokens))
+    pairs = list(answer_pairs(turns, budget.counter, min(MAX_HISTORY, budget.tokens // 2), budget.tokens))
     missed = sum(pair.rationale_shown is False for pair in pairs)
     Progress.say(f"{split}: the chunk lacks the rationale of {missed:,} of {len(pairs):,} answers")
     right: Mapping[tuple[str, int], CoqaTurn] = {(turn.story, turn.number): turn for turn in turns}
@@ -47,7 +47,7 @@ def _answers(split: str, folder: Path, room: Room) -> list[WritingItem]:
     ]
 
 
-def answer_item(fields: dict[str, Any], number: int, room: Room) -> WritingItem:
+def answer_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
     """Of a passage, ``context``, a ``question``, and ``history``, the turns before it as pairs of texts.
 
     What the source has no room for is counted.
@@ -61,8 +61,8 @@ def answer_item(fields: dict[str, Any], number: int, room: Room) -> WritingItem:
         raise UnifiedError("'context' and 'question' must be texts that are not empty")
     if not isinstance(history, list) or not all(are_texts(turn) and len(turn) == 2 for turn in history):
         raise UnifiedError("'history' must be a list of pairs, [question, answer]")
-    words, turns = Words.of(context, room.counter), [tuple(turn) for turn in history]
-    source = answer_source(words, turns, question, min(MAX_HISTORY, room.tokens // 2), room.tokens, room.counter)
+    words, turns = Words.of(context, budget.counter), [tuple(turn) for turn in history]
+    source = answer_source(words, turns, question, min(MAX_HISTORY, budget.tokens // 2), budget.tokens, budget.counter)
     return WritingItem(item_id(fields, number), source.parts(context), unread=source.unread or None)
 
 

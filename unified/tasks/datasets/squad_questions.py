@@ -15,12 +15,12 @@ from unified.tasks.datasets.question_generation import divide, find_answer, ques
 from unified.tasks.datasets.squad import SquadParagraph, misaligned_reasons, read_squad_file
 from unified.tasks.metrics.question_generation import penn_treebank
 from unified.tasks.windows import Words
-from unified.tasks.writing import Room, WritingItem, WritingTask, WritingTraining
+from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_questions
 from unified.tokenization import parts_of
 
 
-def read_squad_questions(folder: Path, room: Room, split: str) -> dict[str, list[WritingItem]]:
+def read_squad_questions(folder: Path, budget: TokenBudget, split: str) -> dict[str, list[WritingItem]]:
     """Splits of SQuAD 1.1 for generating questions, from ``train-v1.1*.json`` and ``dev-v1.1*.json``.
 
     Args:
@@ -29,7 +29,7 @@ def read_squad_questions(folder: Path, room: Room, split: str) -> dict[str, list
     """
     train, dev = (_paragraphs(folder, f"{part}-v1.1*.json*") for part in ("train", "dev"))
     held_out = frozenset() if split == "paper" else _titles(folder / "doclist-test.txt")
-    return {name: _questions(name, part, room) for name, part in divide(train, dev, split, held_out).items()}
+    return {name: _questions(name, part, budget) for name, part in divide(train, dev, split, held_out).items()}
 
 
 def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
@@ -43,14 +43,14 @@ def _titles(path: Path) -> frozenset[str]:
     return frozenset(path.read_text(encoding="utf-8").split())
 
 
-def _questions(name: str, paragraphs: Sequence[SquadParagraph], room: Room) -> list[WritingItem]:
+def _questions(name: str, paragraphs: Sequence[SquadParagraph], budget: TokenBudget) -> list[WritingItem]:
     for reason, count in misaligned_reasons(paragraphs).items():
         Progress.say(f"{name}: {count:,} answers are left out, {reason}")
-    pairs = question_pairs(paragraphs, room.counter, room.tokens)
+    pairs = question_pairs(paragraphs, budget.counter, budget.tokens)
     return [WritingItem(pair.id, pair.source, pair.target, group=pair.sentence) for pair in pairs]
 
 
-def question_item(fields: dict[str, Any], number: int, room: Room) -> WritingItem:
+def question_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
     """Of a passage, ``context``, and the ``answer`` in it that a question is wanted for, at character ``start``.
 
     Raises:
@@ -63,7 +63,7 @@ def question_item(fields: dict[str, Any], number: int, room: Room) -> WritingIte
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
         raise UnifiedError(f"'start' must be a number of characters, got {start!r}")
     found = find_answer(context, answer, start)
-    source = question_source(Words.of(context, room.counter), found, room.tokens, room.counter)
+    source = question_source(Words.of(context, budget.counter), found, budget.tokens, budget.counter)
     return WritingItem(item_id(fields, number), source)
 
 

@@ -17,7 +17,7 @@ from unified.tasks.datasets.summaries.inputs import Inputs
 from unified.tasks.datasets.summaries.oracles import DEFAULT_ORACLE
 from unified.tasks.datasets.summaries.pairs import PairConverter
 from unified.tasks.datasets.texts import NO_TRIGRAM_TWICE, source_item
-from unified.tasks.writing import Room, WritingItem, WritingTask, WritingTraining
+from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_texts
 
 _PARTS = {
@@ -28,7 +28,12 @@ _PARTS = {
 
 
 def read_summaries(
-    folder: Path, room: Room, data_set: str, separator: str = "|", oracle: str | None = None, subset: int | None = None
+    folder: Path,
+    budget: TokenBudget,
+    data_set: str,
+    separator: str = "|",
+    oracle: str | None = None,
+    subset: int | None = None,
 ) -> dict[str, list[WritingItem]]:
     """Splits of a folder: ``train.jsonl``, ``valid.jsonl`` (``validation.jsonl``, ``dev.jsonl``), ``test.jsonl``.
 

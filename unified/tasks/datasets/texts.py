@@ -9,11 +9,11 @@ from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.tasks.datasets.files import split_files
 from unified.tasks.heads.items import are_texts, read_items
-from unified.tasks.writing import Room, WritingItem, WritingTask, WritingTraining
+from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_texts
 
 
-def read_texts(folder: Path, room: Room) -> dict[str, list[WritingItem]]:
+def read_texts(folder: Path, budget: TokenBudget) -> dict[str, list[WritingItem]]:
     """Splits of a folder with ``train.jsonl``, ``valid.jsonl`` and, if it is there, ``test.jsonl``, in our own form."""
     files = split_files(folder, {split: ((f"{split}.jsonl",),) for split in ("train", "valid", "test")})
     return {split: read_items(path, text_of) for split, (path,) in files.items()}
@@ -37,7 +37,7 @@ def text_of(fields: dict[str, Any], number: int) -> WritingItem:
     return WritingItem(item_id(fields, number), _source(fields), target, pooled, group)
 
 
-def source_item(fields: dict[str, Any], number: int, room: Room) -> WritingItem:
+def source_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
     """Of ``source``, a text or a list of parts, from which something is to be written.
 
     Raises:

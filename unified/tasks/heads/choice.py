@@ -167,10 +167,10 @@ def log_shares(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
 
 
 def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
-    """A second part without room loses its beginning (XLNet's code)."""
-    room = codec.longest - _SPECIAL
-    kept = second[max(0, len(second) - room) :]
-    return sequence((context[: room - len(kept)], kept), codec)
+    """A second part that does not fit loses its beginning (XLNet's code)."""
+    max_tokens = codec.longest - _SPECIAL
+    kept = second[max(0, len(second) - max_tokens) :]
+    return sequence((context[: max_tokens - len(kept)], kept), codec)
 
 
 def choice_item(fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:

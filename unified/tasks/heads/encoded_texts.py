@@ -37,10 +37,10 @@ def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example]
         own = [next(encoded) for _ in item.texts]
         segments = tuple(tokens for tokens, _ in own)
         marks = tuple(mark for _, mark in own if mark is not None)
-        room = codec.longest - 1 - len(segments)
-        kept = fitting(segments, room)
+        max_tokens = codec.longest - 1 - len(segments)
+        kept = fitting(segments, max_tokens)
         lost.append(sum(map(len, segments)) - sum(map(len, kept)))
-        examples.append(sequence(kept, codec, entities=fitting(marks, room) if codec.marks_entities else None))
+        examples.append(sequence(kept, codec, entities=fitting(marks, max_tokens) if codec.marks_entities else None))
     return examples, np.array(lost, dtype=np.int64)
 
 
@@ -68,22 +68,22 @@ def encode_words(
     """
     pieces = iter(codec.encode([word for words in sentences for word in words]))
     unknown = np.array([codec.vocabulary.special.unknown])
-    room = codec.longest - 2
+    max_tokens = codec.longest - 2
     examples, owners, divided = [], [], 0
     lost = np.zeros(len(sentences), dtype=np.int64)
     for numbers in _runs(len(sentences), documents):
         # A word of control characters may have no pieces; it is read all the same.
         found = [[word if len(word) else unknown for word in (next(pieces) for _ in sentences[i])] for i in numbers]
-        words = [word[:room] for sentence in found for word in sentence]
+        words = [word[:max_tokens] for sentence in found for word in sentence]
         bounds = np.cumsum([0, *map(len, words)])
         first = 0
         for number, sentence in zip(numbers, found, strict=True):
-            parts = _parts(list(map(len, words[first : first + len(sentence)])), room)
-            lost[number] = beyond(sentence, room)
+            parts = _parts(list(map(len, words[first : first + len(sentence)])), max_tokens)
+            lost[number] = beyond(sentence, max_tokens)
             divided += len(parts) > 1 or lost[number] > 0
             for count in parts:
                 last = first + count
-                begin, end = (first, last) if documents is None else _around(bounds, first, last, room)
+                begin, end = (first, last) if documents is None else _around(bounds, first, last, max_tokens)
                 indices = bounds[first:last] - bounds[begin] + first_index(codec)
                 examples.append(sequence((np.concatenate(words[begin:end]),), codec, indices))
                 owners.append(number)
@@ -91,18 +91,18 @@ def encode_words(
     return examples, np.array(owners), divided, lost
 
 
-def beyond(words: Sequence[np.ndarray], room: int) -> int:
-    """Tokens that words too long for a row of ``room`` tokens lose."""
-    return sum(len(word) - room for word in words if len(word) > room)
+def beyond(words: Sequence[np.ndarray], max_tokens: int) -> int:
+    """Tokens that words too long for a row of ``max_tokens`` tokens lose."""
+    return sum(len(word) - max_tokens for word in words if len(word) > max_tokens)
 
 
-def fitting(segments: tuple[np.ndarray, ...], room: int) -> tuple[np.ndarray, ...]:
-    """The segments, the longer of two cut first, at their ends, to ``room`` tokens together."""
+def fitting(segments: tuple[np.ndarray, ...], max_tokens: int) -> tuple[np.ndarray, ...]:
+    """The segments, the longer of two cut first, at their ends, to ``max_tokens`` tokens together."""
     if len(segments) == 1:
-        return (segments[0][:room],)
+        return (segments[0][:max_tokens],)
     first, second = map(len, segments)
-    kept_first = min(first, max(room - second, (room + 1) // 2))
-    return segments[0][:kept_first], segments[1][: room - kept_first]
+    kept_first = min(first, max(max_tokens - second, (max_tokens + 1) // 2))
+    return segments[0][:kept_first], segments[1][: max_tokens - kept_first]
 
 
 def _runs(count: int, documents: Sequence[object] | None) -> list[range]:
@@ -113,13 +113,13 @@ def _runs(count: int, documents: Sequence[object] | None) -> list[range]:
     return [range(begin, end) for begin, end in zip(begins, [*begins[1:], count], strict=True)]
 
 
-def _around(bounds: np.ndarray, first: int, last: int, room: int) -> tuple[int, int]:
-    """Words ``first`` to ``last`` (exclusive) with words around them, as many as ``room`` tokens hold; returns alike.
+def _around(bounds: np.ndarray, first: int, last: int, max_tokens: int) -> tuple[int, int]:
+    """Words ``first`` to ``last`` (exclusive) with words around them, as many as ``max_tokens`` hold; returns alike.
 
     Args:
         bounds: int64 (words + 1,), where each word of the document begins in its tokens, and its end.
     """
-    spare = room - (bounds[last] - bounds[first])
+    spare = max_tokens - (bounds[last] - bounds[first])
     before, behind = bounds[first], bounds[-1] - bounds[last]
     left = min(before, max(spare // 2, spare - behind))
     begin = int(np.searchsorted(bounds, bounds[first] - left))  # whole words
@@ -127,13 +127,13 @@ def _around(bounds: np.ndarray, first: int, last: int, room: int) -> tuple[int, 
     return begin, int(np.searchsorted(bounds, bounds[last] + right, side="right")) - 1
 
 
-def _parts(sizes: list[int], room: int) -> list[int]:
-    """Counts of words in runs of at most ``room`` tokens; each word has no more."""
+def _parts(sizes: list[int], max_tokens: int) -> list[int]:
+    """Counts of words in runs of at most ``max_tokens`` tokens; each word has no more."""
     parts, left = [], 0
     for size in sizes:
         if size > left:
             parts.append(0)
-            left = room
+            left = max_tokens
         parts[-1] += 1
         left -= size
     return parts

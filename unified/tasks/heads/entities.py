@@ -115,13 +115,13 @@ def _pieces(sentences: Sequence[Sequence[str]], codec: Codec) -> Iterator[list[n
         yield [next(pieces) for _ in words]
 
 
-def _nearest(parts: list[np.ndarray], symbols: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most ``room`` tokens, ``symbols`` and what stands nearest to one; and which they are, bool (tokens,)."""
+def _nearest(parts: list[np.ndarray], symbols: np.ndarray, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``max_tokens`` tokens, ``symbols`` and what stands nearest to one; and which they are, bool (tokens,)."""
     tokens = np.concatenate(parts)
-    if len(tokens) <= room:
+    if len(tokens) <= max_tokens:
         return tokens, np.ones(len(tokens), dtype=bool)
     indices = np.flatnonzero(np.isin(tokens, symbols))
     distances = np.abs(np.arange(len(tokens))[:, None] - indices).min(axis=1)
     kept = np.zeros(len(tokens), dtype=bool)
-    kept[np.argsort(distances, kind="stable")[:room]] = True
+    kept[np.argsort(distances, kind="stable")[:max_tokens]] = True
     return tokens[kept], kept

@@ -61,7 +61,7 @@ def align(context: str, offsets: np.ndarray, answer: Answer) -> tuple[int, int] 
     return span
 
 
-def windows(length: int, room: int, stride: int) -> list[tuple[int, int]]:
+def windows(length: int, window_length: int, stride: int) -> list[tuple[int, int]]:
     """First token and number of tokens of each window of a passage (BERT, ``run_squad.py``).
 
     Each begins ``stride`` tokens behind the one before it, or where that ends if it is shorter; the last ends with the
@@ -69,13 +69,13 @@ def windows(length: int, room: int, stride: int) -> list[tuple[int, int]]:
 
     Args:
         length: tokens of the passage.
-        room: of a window, at least 1.
+        window_length: at least 1.
         stride: at least 1.
     """
     found, first = [], 0
-    while first + room < length:
-        found.append((first, room))
-        first += min(room, stride)
+    while first + window_length < length:
+        found.append((first, window_length))
+        first += min(window_length, stride)
     return [*found, (first, length - first)]
 
 

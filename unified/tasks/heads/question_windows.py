@@ -32,7 +32,7 @@ class _Read:
     Attributes:
         item: the question.
         query: int64 (q,), what stands in one segment: the question and what was said before.
-        lost: tokens of both that have no room there.
+        lost: tokens of both that do not fit.
         passage: int64 (p,).
         offsets: int64 (p, 2), characters of each token of the passage.
         windows: first token and number of tokens of each.
@@ -132,8 +132,8 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
         asked = question[:max_query]
         kept = min(len(history), max_query - len(asked))
         query = np.concatenate([history[len(history) - kept :], asked])
-        room = codec.longest - len(query) - _SPECIAL
-        if room < 1:
+        window_length = codec.longest - len(query) - _SPECIAL
+        if window_length < 1:
             raise UnifiedError(
                 f"item {item.id}: sequences of {codec.longest} tokens leave no room for the passage beside a question "
                 f"of {len(query)}; allow longer sequences, or set a lower max_query"
@@ -146,7 +146,7 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
             len(history) + len(question) - len(query),
             passage,
             offsets,
-            windows(len(passage), room, stride),
+            windows(len(passage), window_length, stride),
             *marks,
         )
 

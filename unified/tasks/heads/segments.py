@@ -29,7 +29,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         ``notes`` are the number of the document's first word; ``cut`` counts documents with a divided sentence or a
         cut word, ``lost`` the tokens that a document's words lost.
     """
-    room = codec.longest - 2
+    max_tokens = codec.longest - 2
     pieces = iter(codec.encode([word for item in items for word in item.words]))
     unknown = np.array([codec.vocabulary.special.unknown])
     labelled = all(item.chains is not None for item in items)
@@ -40,10 +40,10 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
     for owner, item in enumerate(items):
         # A word of control characters may have no pieces; it is read all the same.
         tokens = [word if len(word) else unknown for word in (next(pieces) for _ in item.words)]
-        sizes = np.array([min(len(word), room) for word in tokens])
+        sizes = np.array([min(len(word), max_tokens) for word in tokens])
         lengths = np.array([len(sentence) for sentence in item.sentences])
-        starts, whole = segment_starts(sizes, lengths, room)
-        lost.append(beyond(tokens, room))
+        starts, whole = segment_starts(sizes, lengths, max_tokens)
+        lost.append(beyond(tokens, max_tokens))
         cut += not whole or lost[-1] > 0
         of_words = {
             "words": np.arange(len(sizes)),
@@ -52,7 +52,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         }
         mentions = _mentions(item) if labelled else None
         for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(sizes)], strict=True)):
-            segment = np.concatenate([word[:room] for word in tokens[start:end]])
+            segment = np.concatenate([word[:max_tokens] for word in tokens[start:end]])
             examples.append(sequence((segment,), codec, first_index(codec) + np.arange(len(segment))))
             owners.append(owner)
             notes.append(before["words"])
@@ -67,13 +67,13 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
     return Encoded(examples, np.array(owners), facts, cut, lost, notes)
 
 
-def segment_starts(sizes: np.ndarray, lengths: np.ndarray, room: int) -> tuple[list[int], bool]:
+def segment_starts(sizes: np.ndarray, lengths: np.ndarray, max_tokens: int) -> tuple[list[int], bool]:
     """Where segments begin that take one sentence after another while they fit.
 
     Args:
-        sizes: int64 (W,), tokens of each word, at most ``room``.
+        sizes: int64 (W,), tokens of each word, at most ``max_tokens``.
         lengths: int64 (sentences,), words of each.
-        room: tokens of a segment.
+        max_tokens: tokens of a segment.
 
     Returns:
         First word of each segment, and whether every sentence is in one segment.
@@ -82,10 +82,10 @@ def segment_starts(sizes: np.ndarray, lengths: np.ndarray, room: int) -> tuple[l
     starts, whole = [0], True
     ends = np.cumsum(lengths)
     for begin, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
-        if begin > starts[-1] and total[end] - total[starts[-1]] > room:
+        if begin > starts[-1] and total[end] - total[starts[-1]] > max_tokens:
             starts.append(begin)
-        while total[end] - total[starts[-1]] > room:
-            starts.append(int(np.searchsorted(total, total[starts[-1]] + room, side="right")) - 1)
+        while total[end] - total[starts[-1]] > max_tokens:
+            starts.append(int(np.searchsorted(total, total[starts[-1]] + max_tokens, side="right")) - 1)
             whole = False
     return starts, whole
 
