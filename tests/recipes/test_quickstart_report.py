@@ -10,6 +10,7 @@ import pytest
 import report
 import training_log
 
+from tests.recipes.test_recipes import load
 from tests.support.browser import chromium, open_on_phone
 from unified import masks
 from unified.reports.charts import Chart
@@ -230,3 +231,25 @@ def test_the_environment_names_what_scores_depend_on():
     facts = report.environment_facts()
     assert {"Python", "torch", "numpy", "sacrebleu", "processor", "cores"} <= set(facts)
     assert json.dumps(facts)
+
+
+def test_the_samples_of_the_quickstart_are_drawn_at_random_and_the_same_again(tmp_path):
+    quickstart = load(Path(report.__file__).parent / "run.py")
+    sources = [f"a sentence {i}" for i in range(40)]
+    folder, corpus = tmp_path / "restore", tmp_path / "corpus" / "restore"
+    corpus.mkdir(parents=True)
+    (corpus / "test.source").write_text("".join(f"{line}\n" for line in sources))
+    (corpus / "test.target").write_text("".join(f"{line.title()}.\n" for line in sources))
+    for system in ("with-pre-training", "without-pre-training"):
+        (folder / system).mkdir(parents=True)
+        lines = (f"T-{i}\t{line.title()}.\nH-{i}\t0\tx\nD-{i}\t0\t{system} {i}\n" for i, line in enumerate(sources))
+        (folder / system / "generate-test.txt").write_text("".join(lines))
+    (folder / "rule.txt").write_text("".join(f"{line}.\n" for line in sources))
+    tasks = [quickstart.Trial(quickstart.Run(tmp_path), quickstart.RESTORE).report(SCORES) for _ in range(2)]
+    assert tasks[0] == tasks[1] and tasks[0].drawn == "10 of 40 sentences, drawn at random (seed 1)."
+    drawn = [sources.index(sample.source) for sample in tasks[0].samples]
+    assert drawn == sorted(set(drawn)) and drawn != list(range(10)) and len(drawn) == 10
+    for i, sample in zip(drawn, tasks[0].samples, strict=True):
+        texts = {"with pre-training": f"with-pre-training {i}", "without pre-training": f"without-pre-training {i}"}
+        assert sample.reference == f"{sources[i].title()}." and sample.outputs == texts | {"rule": f"{sources[i]}."}
+    assert tasks[0].settings["pre-training"].startswith("4,400 updates of 36 rows with 32 tokens")

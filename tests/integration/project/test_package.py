@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import pkgutil
 import re
 import subprocess
@@ -39,6 +40,18 @@ def test_every_folder_with_modules_goes_into_the_wheel(package):
     folders = {path.parent.relative_to(CHECKOUT) for path in (CHECKOUT / package).rglob("*.py")}
     packages = set(find_packages(str(CHECKOUT), include=[package, f"{package}.*"]))
     assert {".".join(folder.parts) for folder in folders} == packages
+
+
+def test_templates_and_the_mark_of_types_go_into_the_wheel():
+    """Everything in the library's folders that is no module."""
+    program = "import runpy, setuptools; setuptools.setup = lambda **k: print(json.dumps(k['package_data']))"
+    data = json.loads(run(f"import json; {program}; runpy.run_path('setup.py')"))
+    folders = {package: CHECKOUT.joinpath(*package.split(".")) for package in data}
+    declared = {path for package, patterns in data.items() for one in patterns for path in folders[package].glob(one)}
+    found = {
+        path for path in (CHECKOUT / "unified").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    assert found == declared and len(found) >= 4
 
 
 def test_setup_reads_the_version_that_the_package_has():
