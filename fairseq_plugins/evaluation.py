@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
@@ -13,76 +14,119 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.dataset import Sample
 
-#: What --eval-generate logs.
-METRICS = {"rouge": ("rouge", "rouge1", "rouge2", "rougeL"), "bleu": ("bleu",)}
 _ORDERS = 4
 
 
+class SummedMetric(ABC):
+    """A metric of generated texts that is computed from sums, so that batches and processes need not be kept.
+
+    Attributes:
+        measures: names under which validation logs it.
+    """
+
+    measures: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def update(self, hypotheses: list[str], references: list[str]) -> dict[str, float]:
+        """Sums of one batch by log key; each key begins with ``_``.
+
+        Args:
+            hypotheses: N generated texts.
+            references: the N texts that were wanted.
+        """
+
+    @abstractmethod
+    def compute(self, totals: Mapping[str, float]) -> None:
+        """Log the measures of a split.
+
+        Args:
+            totals: what :meth:`update` gave, added up over batches and processes; without its keys where there was no
+                batch.
+        """
+
+
+class Rouge(SummedMetric):
+    """ROUGE-1, -2 and -L, the mean F-measure of the texts in percent; ``rouge`` is ROUGE-L."""
+
+    measures = ("rouge", "rouge1", "rouge2", "rougeL")
+
+    def update(self, hypotheses: list[str], references: list[str]) -> dict[str, float]:
+        """F-measures of the texts, added up, and how many texts there are."""
+        from rouge_score.rouge_scorer import RougeScorer
+
+        scorer = RougeScorer(list(self.measures[1:]), use_stemmer=True)
+        sums = {f"_{name}": 0.0 for name in self.measures[1:]}
+        for hypothesis, reference in zip(hypotheses, references, strict=True):
+            for name, score in scorer.score(reference, hypothesis).items():
+                sums[f"_{name}"] += float(score.fmeasure)
+        return {**sums, "_rouge_count": float(len(hypotheses))}
+
+    def compute(self, totals: Mapping[str, float]) -> None:
+        """Log the means."""
+        count = totals.get("_rouge_count")
+        if not count:
+            return
+        for name in self.measures[1:]:
+            metrics.log_scalar(name, 100 * totals[f"_{name}"] / count, count, round=2)
+        metrics.log_derived("rouge", lambda meters: round(meters["rougeL"].avg, 2))
+
+
+class Bleu(SummedMetric):
+    """BLEU of the split as one corpus, as sacrebleu computes it."""
+
+    measures = ("bleu",)
+
+    def update(self, hypotheses: list[str], references: list[str]) -> dict[str, float]:
+        """Matched and all n-grams of each order, and the lengths of both sides."""
+        from sacrebleu.metrics.bleu import BLEU
+
+        score = BLEU().corpus_score(hypotheses, [references])
+        sums = {f"_bleu_counts_{n}": score.counts[n] for n in range(_ORDERS)}
+        sums.update({f"_bleu_totals_{n}": score.totals[n] for n in range(_ORDERS)})
+        return {**sums, "_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
+
+    def compute(self, totals: Mapping[str, float]) -> None:
+        """Log the sums, and BLEU as what follows from them."""
+        if "_bleu_sys_len" not in totals:
+            return
+        for key, value in totals.items():
+            metrics.log_scalar_sum(key, value)
+        metrics.log_derived("bleu", _bleu)
+
+
+#: What ``--eval-generate`` can name. A new metric is a class here and its name in :data:`language_options.Metric`.
+METRICS: dict[str, SummedMetric] = {"rouge": Rouge(), "bleu": Bleu()}
+
+
 class GeneratedTexts:
-    """ROUGE or BLEU of what fairseq's generator writes from the validation sources.
+    """A metric of what fairseq's generator writes from the validation sources.
 
     Args:
-        metric: "rouge" or "bleu".
+        metric: a name of :data:`METRICS`.
         task: that makes texts of tokens.
         model: that writes, with its ``generator``.
     """
 
     def __init__(self, metric: str, task: FairseqTask, model: BaseFairseqModel, generator: SequenceGenerator):
-        self.metric, self.task, self.model, self.generator = metric, task, model, generator
+        self.metric, self.task, self.model, self.generator = METRICS[metric], task, model, generator
 
     def begin(self) -> None:
         """Forget the last validation; its sums were in the logs."""
 
     def add(self, sample: Sample) -> dict[str, float]:
-        """What to log of a batch."""
+        """Sums to log of a batch: fairseq adds the logs of all batches and processes up."""
         results = self.task.inference_step(self.generator, [self.model], sample)
         hypotheses = [self.task.text(beams[0]["tokens"]) for beams in results]
-        return statistics(self.metric, hypotheses, [self.task.text(row) for row in sample["target"]])
+        return self.metric.update(hypotheses, [self.task.text(row) for row in sample["target"]])
 
     def log(self, logs: Sequence[Mapping[str, Any]]) -> None:
         """Log the metric of the whole split."""
-        log_metrics(self.metric, logs)
-
-
-def statistics(metric: str, hypotheses: list[str], references: list[str]) -> dict[str, float]:
-    """Sufficient statistics of one batch under log keys that begin with ``_``."""
-    if metric == "rouge":
-        return _rouge_sums(hypotheses, references)
-    from sacrebleu.metrics.bleu import BLEU
-
-    score = BLEU().corpus_score(hypotheses, [references])
-    sums = {f"_bleu_counts_{n}": score.counts[n] for n in range(_ORDERS)}
-    sums.update({f"_bleu_totals_{n}": score.totals[n] for n in range(_ORDERS)})
-    return {**sums, "_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
-
-
-def _rouge_sums(hypotheses: list[str], references: list[str]) -> dict[str, float]:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
-    sums = dict.fromkeys(("_rouge1", "_rouge2", "_rougeL"), 0.0)
-    for hypothesis, reference in zip(hypotheses, references, strict=True):
-        for name, score in scorer.score(reference, hypothesis).items():
-            sums[f"_{name}"] += float(score.fmeasure)
-    return {**sums, "_rouge_count": float(len(hypotheses))}
-
-
-def log_metrics(metric: str, logs: Sequence[Mapping[str, Any]]) -> None:
-    """Log the metric of the whole split from the batches' statistics."""
-    totals: dict[str, float] = {}
-    for log in logs:
-        for key, value in log.items():
-            if key.startswith("_"):
-                totals[key] = totals.get(key, 0.0) + float(value)
-    if metric == "rouge" and totals.get("_rouge_count"):
-        count = totals["_rouge_count"]
-        for name in ("rouge1", "rouge2", "rougeL"):
-            metrics.log_scalar(name, 100 * totals[f"_{name}"] / count, count, round=2)
-        metrics.log_derived("rouge", lambda meters: round(meters["rougeL"].avg, 2))
-    elif metric == "bleu" and "_bleu_sys_len" in totals:
-        for key, value in totals.items():
-            metrics.log_scalar_sum(key, value)
-        metrics.log_derived("bleu", _bleu)
+        totals: dict[str, float] = {}
+        for log in logs:
+            for key, value in log.items():
+                if key.startswith("_"):
+                    totals[key] = totals.get(key, 0.0) + float(value)
+        self.metric.compute(totals)
 
 
 def _bleu(meters: Mapping[str, Any]) -> float:

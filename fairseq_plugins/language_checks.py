@@ -2,10 +2,10 @@
 
 from omegaconf import open_dict
 
-from fairseq_plugins import evaluation
 from fairseq_plugins.config import Settings, restore
+from fairseq_plugins.evaluation import METRICS
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
-from fairseq_plugins.official_scores import task_of_writing
+from fairseq_plugins.writing_validation import task_of_writing
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.model import TransformerConfig
@@ -44,7 +44,7 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
         raise UnifiedError(f"--eval-generate needs source/target pairs, but {cfg.data} holds documents")
     metric = cfg.best_checkpoint_metric
     measured = {"loss", *(f"{name}_{kind}" for name in mixture.loss_names for kind in ("loss", "ppl", "accuracy"))}
-    generated = evaluation.METRICS.get(str(cfg.eval_generate), ()) if cfg.eval_generate else ()
+    generated = METRICS[str(cfg.eval_generate)].measures if cfg.eval_generate else ()
     if cfg.eval_task:
         generated += task_of_writing(cfg.eval_task).measures
     if metric not in measured | set(generated):

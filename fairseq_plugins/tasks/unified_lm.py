@@ -26,11 +26,11 @@ from fairseq_plugins.language_checks import check_options, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.lengths import TaskLengths
 from fairseq_plugins.memory import StreamMemory
-from fairseq_plugins.official_scores import OfficialScores
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
 from fairseq_plugins.trust import is_given
+from fairseq_plugins.writing_validation import OfficialScores
 from unified.data.annotations import Annotations
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile

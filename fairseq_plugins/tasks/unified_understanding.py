@@ -19,9 +19,9 @@ from fairseq_plugins.criterions.unified_understanding import MASKED
 from fairseq_plugins.dataset import Sample
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
 from fairseq_plugins.refusals import refusing
-from fairseq_plugins.scores import Predictions
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.trust import is_given
+from fairseq_plugins.validation_scores import Predictions
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec

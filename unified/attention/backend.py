@@ -47,7 +47,8 @@ class Backend(ABC):
 
     Attributes:
         name: by which it is chosen.
-        any_shape: whether masks of ever new shapes cost no more: nothing is compiled for a shape, no value is read.
+        any_shape: whether a mask of a shape not met before costs no more than another: nothing is compiled for its
+            shape, and no value of it is read from the device.
         compiles: whether `torch.compile` can compile what it does.
     """
 
@@ -66,7 +67,10 @@ class Backend(ABC):
     @staticmethod
     @abstractmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
-        """Whether it is no slower there than torch's own attention, if it can serve the mask."""
+        """Whether, for this mask on this device, it is at least as fast as torch's own attention.
+
+        It supposes that the backend can serve the mask; ``dtype`` is that of queries, keys and values.
+        """
 
     @staticmethod
     def goes_by_documents(device: torch.device) -> bool:

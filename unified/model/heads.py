@@ -80,12 +80,15 @@ class PredictionHead(nn.Module, ABC):
 
 
 class TaskHead(nn.Module):
-    """Turns the states that an understanding task reads into scores.
+    """The module of a fine-tuning head: scores from the hidden states that its task reads.
+
+    ``forward(states, reading)`` takes (N, D) states and what :meth:`unified.tasks.heads.base.Encoded.reading` gives.
+    What it returns is up to the task, whose ``loss`` and ``predict`` read it. Further ones are in
+    :mod:`unified.model.span_heads`, :mod:`unified.model.coreference` and :mod:`unified.model.features`.
 
     Attributes:
-        layers: K numbers of layers, 0 the embeddings, of a head that reads (K, N, D) features of a fixed model; the
-            Transformer then gets no gradient and no dropout. None for a head that reads (N, D) states of the last layer
-            of a model that is trained.
+        layers: None to read the last layer of a model that is trained. Else the numbers of K layers (0: the embeddings)
+            whose states (K, N, D) it reads; the model then stays fixed, without gradient and dropout.
         takes_pooler: whether its layer ``pooler`` begins as that of the next-sentence head.
     """
 
@@ -309,7 +312,7 @@ def cross_entropy(
 
 
 def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-    """Cross-entropy of (N, classes) scores and int64 (N,) targets, in nats."""
+    """For a :class:`TaskHead`: cross-entropy of (N, classes) scores and int64 (N,) labels, summed, in nats."""
     losses = functional.cross_entropy(scores.float(), targets, reduction="none")
     right = (scores.detach().argmax(-1) == targets).sum()
     return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
@@ -318,7 +321,9 @@ def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
 def classified(
     logits: torch.Tensor, labels: torch.Tensor | None, smoothing: float = 0.0, unsmoothed: torch.Tensor | None = None
 ) -> PredictionLosses:
-    """Cross-entropy of each prediction; a label that shares the highest score counts as right.
+    """For a :class:`PredictionHead`: the cross-entropy of each prediction, one by one.
+
+    A label that shares the highest score counts as right.
 
     Args:
         logits: (N, C).

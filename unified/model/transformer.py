@@ -63,7 +63,8 @@ class Transformer(nn.Module):
             mask: Q queries, T keys; of B rows, or of one row that serves all.
             memory: read, and advanced by this text; its rows' first documents see it.
             hidden_states: receives the states (B, Q, D) that enter each layer, the embeddings first.
-            output_indices: int64 (N,) among B x Q, those that somebody reads; the last layer does less for the others.
+            output_indices: int64 (N,), indices into the B x Q queries of the only states that are wanted; what follows
+                the last layer's last attention is computed for them alone.
             entities: bool (B, T), tokens within named entities; None where that is not known.
 
         Raises:

@@ -83,7 +83,7 @@ def task_named(name: str) -> Task | WritingTask:
         raise UnifiedError(f"{name} stands for several tasks with a model each: {members}; name one of them")
     head = name.partition("(")[0]
     if head in TASK_HEADS:
-        return Task(head, name, partial(_read_items, head))
+        return Task(name=head, head=name, read=partial(_read_items, head))
     if is_import_path(head):
         return _own_task(name, head)
     known = [*TASKS, *GROUPS, *TASK_HEADS]
@@ -115,7 +115,7 @@ def _own_task(name: str, path: str) -> Task | WritingTask:
     own = imported(path, refusal)
     if isinstance(own, type) and issubclass(own, Understanding):
         head = parse_head(name).kind.name
-        return Task(head, name, partial(_read_items, head))
+        return Task(name=head, head=name, read=partial(_read_items, head))
     if name != path or not isinstance(own, Task | WritingTask):
         raise refusal("the module has no Task, WritingTask or head of that name")
     if isinstance(own, Task):

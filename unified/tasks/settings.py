@@ -62,9 +62,9 @@ class Training:
             raise UnifiedError(f"--layer-decay must be above 0 and at most 1, got {self.layer_decay}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """One entry.
+    """A data set that ``unified finetune`` knows by name: how its files are read, its head, and what was published.
 
     Attributes:
         name: on the command line.

@@ -89,9 +89,9 @@ Reader = Callable[[Path, TokenBudget], Mapping[str, Sequence[WritingItem]]]
 Scorer = Callable[[Sequence[WritingItem], Sequence[str], bool], dict[str, Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WritingTask:
-    """One entry of the catalogue.
+    """A data set whose answers are texts, which ``unified finetune`` knows by name.
 
     Attributes:
         name: on the command line.

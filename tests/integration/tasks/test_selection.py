@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
-from fairseq_plugins.official_scores import OfficialScores
 from fairseq_plugins.tasks.unified_lm import UnifiedLMTask
 from fairseq_plugins.tasks.unified_understanding import UnifiedUnderstandingTask, UnifiedUnderstandingTaskConfig
+from fairseq_plugins.writing_validation import OfficialScores
 from tests.integration.cli.test_task_commands import finetune, items, refused, value_of
 from tests.support import fairseq_runs as fairseq
 from tests.support.task_folders import WORDS, language_model

@@ -233,7 +233,7 @@ def learnt(model):
             span = one["best_non_null"]
             answers = (Answer(span["text"], span["start"]),) if known else ()
             splits[split].append(replace(item, answers=answers, impossible=not known))
-    return Learnt(Task("span", "span", lambda folder: splits), model, splits, {}, predictor, "best_f1")
+    return Learnt(Task(name="span", head="span", read=lambda folder: splits), model, splits, {}, predictor, "best_f1")
 
 
 def by_split(learnt, threshold):

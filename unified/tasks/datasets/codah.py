@@ -38,4 +38,12 @@ _FILES = {part: ((f"{name}.tsv",), (f"fold0-{name}.tsv",)) for part, name in
                 (("train", "train"), ("valid", "dev"), ("test", "test"))}  # fmt: skip
 
 
-TASKS = (Task("codah", "choice", partial(read_splits, _FILES, read_codah), BERT_TRAINING, source="settings of SWAG"),)
+TASKS = (
+    Task(
+        name="codah",
+        head="choice",
+        read=partial(read_splits, _FILES, read_codah),
+        training=BERT_TRAINING,
+        source="settings of SWAG",
+    ),
+)

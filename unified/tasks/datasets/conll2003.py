@@ -49,15 +49,15 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 TASKS = (
     Task(
-        "conll2003",
-        "tagging(context=True)",
-        partial(read_splits, _FILES, read_conll2003),
-        Training(max_length=512),
-        {
+        name="conll2003",
+        head="tagging(context=True)",
+        read=partial(read_splits, _FILES, read_conll2003),
+        training=Training(max_length=512),
+        published={
             "valid": {"BERT base": {"f1": 96.4}, "BERT large": {"f1": 96.6}, "BERT base, features": {"f1": 96.1}},
             "test": {"BERT base": {"f1": 92.4}, "BERT large": {"f1": 92.8}},
         },
-        "Devlin et al. 2019, section 5.3 and appendix A.3",
+        source="Devlin et al. 2019, section 5.3 and appendix A.3",
         grid=Grid(
             {"batch_size": (16, 32), "lr": (5e-5, 3e-5, 2e-5), "epochs": (2, 3, 4)},
             "Devlin et al. 2019, appendix A.3",

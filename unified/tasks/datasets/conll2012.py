@@ -36,18 +36,18 @@ def _settings(segments: int, max_length: int, rate: float, head_lr: float) -> tu
 
 TASKS = (
     Task(
-        "conll2012",
-        _settings(3, 384, 2e-5, 1e-4)[0],
-        partial(read_splits, _FILES, _read),
-        _settings(3, 384, 2e-5, 1e-4)[1],
-        {
+        name="conll2012",
+        head=_settings(3, 384, 2e-5, 1e-4)[0],
+        read=partial(read_splits, _FILES, _read),
+        training=_settings(3, 384, 2e-5, 1e-4)[1],
+        published={
             "test": {
                 "SpanBERT base": {"average_f1": 77.7},
                 "SpanBERT large": {"muc_f1": 85.3, "bcub_f1": 78.1, "ceafe_f1": 75.3, "average_f1": 79.6},
                 "BERT base": {"average_f1": 73.9},
             }
         },
-        "Joshi et al. 2020, section 4.2; mandarjoshi90/coref",
+        source="Joshi et al. 2020, section 4.2; mandarjoshi90/coref",
         systems={
             "bert_base": _settings(11, 128, 1e-5, 2e-4),
             "bert_large": _settings(3, 384, 1e-5, 2e-4),

@@ -257,11 +257,11 @@ def _without_marks(passage: str, start: int, end: int) -> tuple[int, int]:
 
 TASKS = (
     Task(
-        "coqa",
-        "span(design='unilm', rules='coqa', max_query=96)",
-        read_coqa,
-        Training(epochs=2, batch_size=16, max_length=512),
-        {"valid": {"BERT large": {"f1": 82.7}, "UniLM large": {"f1": 84.9}}},
-        "Dong et al. 2019",
+        name="coqa",
+        head="span(design='unilm', rules='coqa', max_query=96)",
+        read=read_coqa,
+        training=Training(epochs=2, batch_size=16, max_length=512),
+        published={"valid": {"BERT large": {"f1": 82.7}, "UniLM large": {"f1": 84.9}}},
+        source="Dong et al. 2019",
     ),
 )

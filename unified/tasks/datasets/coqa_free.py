@@ -75,11 +75,11 @@ def _coqa_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str,
 
 TASKS = (
     WritingTask(
-        "coqa_free",
-        read_coqa_answers,
-        answer_item,
-        score_answers,
-        WritingTraining(
+        name="coqa_free",
+        read=read_coqa_answers,
+        item=answer_item,
+        score=score_answers,
+        training=WritingTraining(
             epochs=10,
             batch_size=32,
             lr=2e-5,
@@ -88,7 +88,7 @@ TASKS = (
             max_target=39,
             objective="target_cloze(mask_probability=0.5)",
         ),
-        {"beam": 3, "max_length": 39},
+        decoding={"beam": 3, "max_length": 39},
         published={"valid": {"UniLM large, generative": {"f1": 82.5}}},
         source=f"{_PAPER}, section 3.2.2",
         official=_coqa_files,

@@ -58,10 +58,10 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
 
 TASKS = (
     Task(
-        "dream",
-        "choice",
-        partial(read_splits, _FILES, read_dream),
-        XLNET_TRAINING,
+        name="dream",
+        head="choice",
+        read=partial(read_splits, _FILES, read_dream),
+        training=XLNET_TRAINING,
         source="settings of RACE",
     ),
 )

@@ -47,12 +47,13 @@ def read_imdb(folder: str | Path, labelled: bool = True) -> list[TextItem]:
 
 TASKS = (
     Task(
-        "imdb",
-        "classification(positive='pos')",
-        partial(read_splits, {"train": (("train",),), "valid": (("test",),)}, read_imdb),
-        Training(epochs=5, batch_size=32, lr=2e-5, max_length=512, warmup=0.125, weight_decay=0.0),
-        {"valid": {"XLNet large": {"accuracy": 96.21}}},
-        "Yang et al. 2019 and its published script (4,000 updates, 500 of them rising), where the test set validates",
+        name="imdb",
+        head="classification(positive='pos')",
+        read=partial(read_splits, {"train": (("train",),), "valid": (("test",),)}, read_imdb),
+        training=Training(epochs=5, batch_size=32, lr=2e-5, max_length=512, warmup=0.125, weight_decay=0.0),
+        published={"valid": {"XLNet large": {"accuracy": 96.21}}},
+        source="Yang et al. 2019 and its published script (4,000 updates, 500 of them rising), where the test set "
+        "validates",
         validates_on_test=True,
     ),
 )

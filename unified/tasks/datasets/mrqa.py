@@ -210,7 +210,15 @@ def _mrqa(name: str) -> Task:
         column = _AVERAGED.index(name)
         published = {"test": {system: {"f1": figures[column]} for system, figures in _MRQA_FIGURES.items()}}
     reader = partial(read_mrqa, names=files)
-    return Task(task, "span", reader, SPANBERT[1], published, _MRQA_SOURCE, grid=SPANBERT_GRID)
+    return Task(
+        name=task,
+        head="span",
+        read=reader,
+        training=SPANBERT[1],
+        published=published,
+        source=_MRQA_SOURCE,
+        grid=SPANBERT_GRID,
+    )
 
 
 def _has_mrqa(folder: Path, name: str) -> bool:
@@ -235,5 +243,11 @@ GROUPS = (
 
 TASKS = (
     *(_mrqa(name) for name in _MRQA),
-    Task("mrqa_together", "span", read_mrqa_together, SPANBERT[1], source="settings of Joshi et al. 2020"),
+    Task(
+        name="mrqa_together",
+        head="span",
+        read=read_mrqa_together,
+        training=SPANBERT[1],
+        source="settings of Joshi et al. 2020",
+    ),
 )

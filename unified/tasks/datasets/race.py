@@ -89,11 +89,11 @@ XLNET_TRAINING = Training(epochs=4, batch_size=32, lr=2e-5, max_length=512, weig
 
 TASKS = (
     Task(
-        "race",
-        "choice",
-        partial(read_splits, _FILES, read_race),
-        XLNET_TRAINING,
-        {"test": {"BERT base": {"accuracy": 64.3}, "XLNet large": _XLNET_FIGURES}},
-        "Yang et al. 2019 and its published script (12,000 updates)",
+        name="race",
+        head="choice",
+        read=partial(read_splits, _FILES, read_race),
+        training=XLNET_TRAINING,
+        published={"test": {"BERT base": {"accuracy": 64.3}, "XLNet large": _XLNET_FIGURES}},
+        source="Yang et al. 2019 and its published script (12,000 updates)",
     ),
 )

@@ -82,10 +82,10 @@ def _blocks(path: str | Path) -> list[tuple[int, str, list[str]]]:
 
 TASKS = (
     Task(
-        "semeval2010",
-        "relation(rules='semeval2010')",
-        _splits,
-        MARKERS_TRAINING,
+        name="semeval2010",
+        head="relation(rules='semeval2010')",
+        read=_splits,
+        training=MARKERS_TRAINING,
         source="Baldini Soares et al. 2019, appendix (1 to 10 epochs)",
     ),
 )

@@ -194,11 +194,11 @@ def _xlnet(epochs: int) -> tuple[str, Training]:
 
 TASKS = (
     Task(
-        "squad1.1",
-        "span",
-        partial(read_squad, version="1.1"),
-        Training(epochs=3, batch_size=32, lr=5e-5, max_length=384),
-        {
+        name="squad1.1",
+        head="span",
+        read=partial(read_squad, version="1.1"),
+        training=Training(epochs=3, batch_size=32, lr=5e-5, max_length=384),
+        published={
             "valid": {
                 "BERT base": {"f1": 88.5},
                 "BERT large": {"exact": 84.2, "f1": 91.1},
@@ -207,16 +207,16 @@ TASKS = (
                 "ANNA large": {"exact": 90.0, "f1": 95.4},
             }
         },
-        f"{_BERT}; Joshi et al. 2020; Yang et al. 2019 and their script; Jun et al. 2022",
+        source=f"{_BERT}; Joshi et al. 2020; Yang et al. 2019 and their script; Jun et al. 2022",
         systems={"spanbert": SPANBERT, "xlnet": _xlnet(epochs=4)},
         grids={"spanbert": SPANBERT_GRID},
     ),
     Task(
-        "squad2.0",
-        "span",
-        partial(read_squad, version="2.0"),
-        Training(epochs=2, batch_size=48, lr=5e-5, max_length=384),
-        {
+        name="squad2.0",
+        head="span",
+        read=partial(read_squad, version="2.0"),
+        training=Training(epochs=2, batch_size=48, lr=5e-5, max_length=384),
+        published={
             "valid": {
                 "MiniLM, 22M": {"f1": 75.6},
                 "BERT large": {"exact": 78.9, "f1": 81.8},
@@ -225,16 +225,16 @@ TASKS = (
                 "ANNA large": {"exact": 88.4, "f1": 90.8},
             }
         },
-        f"{_BERT}; Dong et al. 2019, who name no rate (3e-5 here); Joshi et al. 2020; "
+        source=f"{_BERT}; Dong et al. 2019, who name no rate (3e-5 here); Joshi et al. 2020; "
         "Yang et al. 2019 and their script; Jun et al. 2022; Wang et al. 2020 (MiniLM, 6 layers)",
         systems={"unilm": _UNILM, "spanbert": SPANBERT, "xlnet": _xlnet(epochs=3)},
         grids={"spanbert": SPANBERT_GRID},
     ),
     Task(
-        "squad-answers",
-        "span",
-        read_squad_answers,
-        Training(epochs=2, batch_size=32, lr=5e-5, max_length=384),
+        name="squad-answers",
+        head="span",
+        read=read_squad_answers,
+        training=Training(epochs=2, batch_size=32, lr=5e-5, max_length=384),
         source="Dong et al. 2019, appendix A, which gives no settings of it; these are of SQuAD 1.1, an epoch less",
     ),
 )

@@ -90,8 +90,8 @@ def _task(split: str, name: str, beam: int, published: dict[str, dict[str, float
     read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
     source = f"{_PAPER}, section 3.3; rates and {split} split of the released code{more}"
     return WritingTask(
-        name, read, question_item, score_questions, _QUESTIONS, decoding, published={"test": published}, source=source,
-        official=question_files, measures=("bleu4", "rougeL"),
+        name=name, read=read, item=question_item, score=score_questions, training=_QUESTIONS, decoding=decoding,
+        published={"test": published}, source=source, official=question_files, measures=("bleu4", "rougeL"),
     )  # fmt: skip
 
 

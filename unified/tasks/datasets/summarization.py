@@ -93,7 +93,7 @@ def _task(name: str, training: WritingTraining, max_length: int, exponent: float
     read = partial(read_summaries, data_set=name)
     usual: dict[str, Any] = {"read": read, "item": source_item, "score": score_texts, "may_repeat": (".",)}
     return WritingTask(
-        name, **(usual | more),
+        name=name, **(usual | more),
         training=training, decoding=decoding,
     )  # fmt: skip
 

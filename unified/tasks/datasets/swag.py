@@ -55,12 +55,12 @@ BERT_TRAINING = Training(epochs=3, batch_size=16, lr=2e-5)
 
 TASKS = (
     Task(
-        "swag",
-        "choice",
-        partial(read_splits, _FILES, read_swag, unlabelled=_UNLABELLED),
-        BERT_TRAINING,
-        {"test": {"BERT large": {"accuracy": 86.3}}},
-        "Devlin et al. 2019, section 4.4",
+        name="swag",
+        head="choice",
+        read=partial(read_splits, _FILES, read_swag, unlabelled=_UNLABELLED),
+        training=BERT_TRAINING,
+        published={"test": {"BERT large": {"accuracy": 86.3}}},
+        source="Devlin et al. 2019, section 4.4",
         unlabelled=_UNLABELLED,
     ),
 )

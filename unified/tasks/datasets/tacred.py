@@ -59,18 +59,18 @@ MARKERS_TRAINING = Training(epochs=5, batch_size=64, lr=3e-5)
 
 TASKS = (
     Task(
-        "tacred",
-        "relation(design='types')",
-        partial(read_splits, _FILES, read_tacred),
-        Training(epochs=10, batch_size=32, lr=2e-5, select="best", validations=10),
-        {
+        name="tacred",
+        head="relation(design='types')",
+        read=partial(read_splits, _FILES, read_tacred),
+        training=Training(epochs=10, batch_size=32, lr=2e-5, select="best", validations=10),
+        published={
             "test": {
                 "BERT large, Google's": {"precision": 69.1, "recall": 63.9, "f1": 66.4},
                 "SpanBERT": {"precision": 70.8, "recall": 70.9, "f1": 70.8},
                 "BERT with entity markers": {"f1": 70.1},
             }
         },
-        "Joshi et al. 2020, section 4.2 and its published script",
+        source="Joshi et al. 2020, section 4.2 and its published script",
         systems={"markers": ("relation(design='markers')", MARKERS_TRAINING)},
         grid=SPANBERT_GRID,
     ),

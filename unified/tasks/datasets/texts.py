@@ -61,12 +61,12 @@ NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram_size": 3, "length_penalty": "uni
 
 TASKS = (
     WritingTask(
-        "texts",
-        read_texts,
-        source_item,
-        score_texts,
-        WritingTraining(epochs=10, lr=3e-5, max_length=512, max_source=384, max_target=125),
-        {**NO_TRIGRAM_TWICE, "max_length": 125, "lenpen": 1.0},
+        name="texts",
+        read=read_texts,
+        item=source_item,
+        score=score_texts,
+        training=WritingTraining(epochs=10, lr=3e-5, max_length=512, max_source=384, max_target=125),
+        decoding={**NO_TRIGRAM_TWICE, "max_length": 125, "lenpen": 1.0},
         may_repeat=(".",),
     ),
 )

@@ -28,9 +28,9 @@ def read_wnut17(path: str | Path, labelled: bool = True) -> list[WordsItem]:
 
 TASKS = (
     Task(
-        "wnut17",
-        "tagging",
-        partial(read_splits, _FILES, read_wnut17),
+        name="wnut17",
+        head="tagging",
+        read=partial(read_splits, _FILES, read_wnut17),
         source="settings of Devlin et al. 2019, appendix A.3",
     ),
 )

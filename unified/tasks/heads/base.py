@@ -67,10 +67,15 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Understanding(ABC, Generic[ItemT]):
-    """A task: a frozen dataclass with its labels and settings.
+    """What ``--head`` names: a form of fine-tuning, such as classification, tagging or answering from a passage.
+
+    It reads items, makes sequences of them, builds the module that scores them (:meth:`head`, a
+    :class:`~unified.model.heads.TaskHead`), and has the loss, the predictions and the official scores. A data set
+    (:class:`unified.tasks.settings.Task`) names one and brings files and settings. A subclass is a frozen dataclass
+    whose fields are labels and settings.
 
     Attributes:
-        name: of its head.
+        name: as ``--head`` takes it.
         together: whether a loss needs all examples of an item in one batch.
         numeric: whether the loss is of numbers; it is in nats otherwise.
         ensembles: whether several models can answer together, see :meth:`averaged`.

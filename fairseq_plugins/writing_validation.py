@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_plugins.dataset import Sample
-from fairseq_plugins.scores import Predictions
+from fairseq_plugins.validation_scores import Predictions
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
@@ -36,7 +36,7 @@ def task_of_writing(name: str) -> WritingTask:
 
 @dataclass(frozen=True)
 class _Judge:
-    """Scores of written texts, as :class:`fairseq_plugins.scores.Predictions` asks for them."""
+    """Scores of written texts, as :class:`fairseq_plugins.validation_scores.Predictions` asks for them."""
 
     writer: Writer
 
