@@ -206,7 +206,7 @@ class UnifiedLMTask(DictionaryTask):
     def build_model(self, cfg: Settings, from_checkpoint: bool = False) -> BaseFairseqModel:
         if not from_checkpoint:
             with refusing():
-                self._settle(cfg)
+                self.settle(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if from_checkpoint:
             self.lengths.load_positions(model.max_decoder_positions())
@@ -233,7 +233,7 @@ class UnifiedLMTask(DictionaryTask):
         files = [TokenFile(prefix) for prefix in sorted(train | self.token_files)]
         return target_symbols(symbols, files, self.mixture, self.special, self.cfg.tokens_per_sample)
 
-    def _settle(self, cfg: Settings) -> None:
+    def settle(self, cfg: Settings) -> None:
         """Fill in what a new model takes from the task; the checkpoint will carry it."""
         if self.folder.paired:
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]

@@ -24,6 +24,7 @@ from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 from unified.notation import imported, is_import_path
+from unified.runtime.announcements import log_once
 
 __all__ = [
     "AUTOMATIC",
@@ -45,7 +46,6 @@ BACKENDS: dict[str, type[Backend]] = {
 }
 #: Names of those that "auto" asks, in this order.
 AUTOMATIC = ("flex", "sdpa", "dense")
-_announced: set[str] = set()
 
 
 def register(backend: type[Backend]) -> None:
@@ -94,9 +94,7 @@ def choose(
                 + "; name another, such as 'dense'"
             )
         note = f"attention backend {chosen!r} on {device.type}" + (f" ({refused})" if refused else "")
-        if note not in _announced:
-            _announced.add(note)
-            logger.info(note)
+        log_once(logger, note)
         return BACKENDS[chosen]
     named = _named(backend)
     reason = named.unsupported(mask, device, dropout, needs)

@@ -15,7 +15,8 @@ from unified.masks import AttentionMask
 
 
 @cache
-def _compiled() -> Callable[..., torch.Tensor]:
+def compiled_flex_attention() -> Callable[..., torch.Tensor]:
+    """torch's ``flex_attention``, compiled; the first call makes it."""
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention, dynamic=False)
@@ -62,7 +63,9 @@ class FlexAttention(Backend):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
-        return _compiled()(query, key, value, block_mask=self.block_mask, kernel_options=self.kernel_options)
+        return compiled_flex_attention()(
+            query, key, value, block_mask=self.block_mask, kernel_options=self.kernel_options
+        )
 
 
 class FlashFlexAttention(FlexAttention):

@@ -42,34 +42,35 @@ class SpacyAnnotator:
         UnifiedError: spaCy is not installed, the pipeline cannot be loaded, or it does not annotate a kind.
     """
 
-    def __init__(self, kinds: tuple[str, ...], pipeline: str, code: str | None = None):
-        self._kinds, self._pipeline, self._code = kinds, pipeline, code
+    def __init__(self, kinds: tuple[str, ...], pipeline: str, code: str | None = None, longest: int = LONGEST):
+        self._kinds, self._pipeline, self._code, self.longest = kinds, pipeline, code, longest
         self.description = self._described()
-        probe = self._language(_PROBE)
+        probe = self.language(_PROBE)
         for kind in kinds:
             lacks = _LACKS[kind](probe)
             if lacks:
                 raise UnifiedError(
                     f"--spacy {pipeline}: gives no {kind}, it lacks {lacks} (its components: "
-                    f"{', '.join(self._language.pipe_names) or 'none'}); take a trained pipeline that has one, such as "
+                    f"{', '.join(self.language.pipe_names) or 'none'}); take a trained pipeline that has one, such as "
                     "en_core_web_sm"
                 )
 
     def _described(self) -> dict[str, Any]:
-        meta = self._language.meta
+        meta = self.language.meta
         code = sys.modules[self._code].__file__ if self._code else None
         return {
             "kinds": list(self._kinds),
             "spacy": sys.modules["spacy"].__version__,
             "pipeline": f"{meta['lang']}_{meta['name']}",
             "version": meta["version"],
-            "components": list(self._language.pipe_names),
-            "sha256": _hash_of_files(self._language.path),
+            "components": list(self.language.pipe_names),
+            "sha256": _hash_of_files(self.language.path),
             "code": {"module": self._code, "sha256": describe(code)["sha256"]} if code else None,
         }
 
     @cached_property
-    def _language(self) -> Language:
+    def language(self) -> Language:
+        """The loaded pipeline; it is loaded when first asked for, in every process anew."""
         try:
             import spacy
         except ImportError:
@@ -96,9 +97,13 @@ class SpacyAnnotator:
         return language
 
     def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
-        parts = [(number, start, text[start:stop]) for number, text in enumerate(texts) for start, stop in _parts(text)]
+        parts = [
+            (number, start, text[start:stop])
+            for number, text in enumerate(texts)
+            for start, stop in within_limit(text, self.longest)
+        ]
         found: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in self._kinds}
-        documents = self._language.pipe((part for _, _, part in parts), batch_size=_TEXTS_AT_ONCE)
+        documents = self.language.pipe((part for _, _, part in parts), batch_size=_TEXTS_AT_ONCE)
         for (number, start, _), document in zip(parts, documents, strict=True):
             for kind, spans in found.items():
                 own = _SPANS[kind](document)
@@ -107,25 +112,26 @@ class SpacyAnnotator:
 
     def typed_entities(self, texts: Sequence[str]) -> list[list[tuple[int, int, str]]]:
         """First character, the one behind the last, and type of the entities of each text."""
-        documents = self._language.pipe(texts, batch_size=_TEXTS_AT_ONCE)
+        documents = self.language.pipe(texts, batch_size=_TEXTS_AT_ONCE)
         return [[(one.start_char, one.end_char, one.label_) for one in document.ents] for document in documents]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_language"}
+        return {name: value for name, value in self.__dict__.items() if name != "language"}
 
 
-def _parts(text: str) -> Iterator[tuple[int, int]]:
-    """Starts and stops of parts of at most :data:`LONGEST` characters, cut at spaces where there are some."""
+def within_limit(text: str, limit: int) -> Iterator[tuple[int, int]]:
+    """Starts and stops of pieces of at most ``limit`` characters, cut at spaces where there are some."""
     start = 0
-    while len(text) - start > LONGEST:
-        space = text.rfind(" ", start + 1, start + LONGEST)
-        stop = start + LONGEST if space < 0 else space
+    while len(text) - start > limit:
+        space = text.rfind(" ", start + 1, start + limit)
+        stop = start + limit if space < 0 else space
         yield start, stop
         start = stop
     yield start, len(text)
 
 
-def _noun_phrases(document: Doc) -> list[tuple[int, int]]:
+def noun_phrases(document: Doc) -> list[tuple[int, int]]:
+    """Characters of the noun chunks, and of nouns outside of them, in order."""
     chunks = list(document.noun_chunks)
     inside = {index for chunk in chunks for index in range(chunk.start, chunk.end)}
     nouns = [word for word in document if word.pos_ in _NOUNS and word.i not in inside]
@@ -147,7 +153,7 @@ def _characters(word: Token) -> tuple[int, int]:
 
 
 _SPANS: dict[str, Callable[[Doc], Sequence[tuple[int, ...]]]] = {
-    "noun_phrases": _noun_phrases,
+    "noun_phrases": noun_phrases,
     "entities": _entities,
     PARTS_OF_SPEECH: _parts_of_speech,
 }

@@ -16,9 +16,6 @@ from unified.model.ranking import Ranking
 from unified.model.spans import MentionScorer, SpanVectors, candidate_spans, kept_spans
 from unified.model.transformer import initialize
 
-#: Candidates, and close pairs, whose hidden layers exist at the same time where no gradient is wanted, and spans that
-#: are compared with all others at the same time.
-_SPANS, _PAIRS, _ROWS = 2048, 3200, 256
 #: Distances that fall into buckets of their own begin here: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
 _BUCKETS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 
@@ -79,6 +76,11 @@ class CoreferenceHead(TaskHead):
     and a fixed number of candidates and pairs at a time.
     """
 
+    #: Candidates whose hidden layers exist at the same time where no gradient is wanted.
+    candidates_at_once: int = 2048
+    #: Spans that are compared with all others at the same time.
+    spans_at_once: int = 256
+
     def __init__(self, config: TransformerConfig, settings: SpanRanking):
         super().__init__()
         self.settings = settings
@@ -131,12 +133,13 @@ class CoreferenceHead(TaskHead):
         allocator then could not use again (1.3 GB instead of 0.1 GB for 340,000 spans).
         """
         scores = document.states.new_empty(len(starts))
-        for i in range(0, len(starts), _SPANS):
-            begin, end = starts[i : i + _SPANS], ends[i : i + _SPANS]
+        for i in range(0, len(starts), self.candidates_at_once):
+            portion = slice(i, i + self.candidates_at_once)
+            begin, end = starts[portion], ends[portion]
             first, last = document.first[begin], document.last[end]
             origin = first[0]
             states = document.states[origin : last.max() + 1]
-            scores[i : i + _SPANS] = self.mention(self.vectors, states, first - origin, last - origin, end - begin + 1)
+            scores[portion] = self.mention(self.vectors, states, first - origin, last - origin, end - begin + 1)
         return scores + self.width(self.width_prior.weight).squeeze(-1)[ends - starts]
 
     def _kept(self, document: _Document, starts: torch.Tensor, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -159,7 +162,7 @@ class CoreferenceHead(TaskHead):
         by_distance = self.distance(self.dropout(self.distance_prior.weight)).squeeze(-1)[_bucket(numbers)]
         antecedents = numbers.new_empty(count, min(self.settings.antecedents, count))
         coarse = vectors.new_empty(antecedents.shape)
-        for rows in numbers.split(_ROWS):
+        for rows in numbers.split(self.spans_at_once):
             distances = rows.unsqueeze(1) - numbers
             scores = (
                 mention[rows].unsqueeze(1) + mention + later[rows] @ earlier.T + by_distance[distances.clamp(min=0)]
@@ -189,6 +192,9 @@ class _PairScorer(nn.Module):
 
     The hidden layer is applied to the parts, which is the same, and to each span once instead of to each pair.
     """
+
+    #: Close pairs whose hidden layers exist at the same time where no gradient is wanted.
+    pairs_at_once: int = 3200
 
     def __init__(self, size: int, settings: SpanRanking):
         super().__init__()
@@ -223,7 +229,8 @@ class _PairScorer(nn.Module):
         own, earlier = self.span(vectors), self.earlier(vectors)
         genre = self.genres(genre)
         scores = vectors.new_empty(antecedents.shape)
-        for rows in torch.arange(len(vectors), device=vectors.device).split(max(1, _PAIRS // antecedents.size(1))):
+        rows_at_once = max(1, self.pairs_at_once // antecedents.size(1))
+        for rows in torch.arange(len(vectors), device=vectors.device).split(rows_at_once):
             others, these = antecedents[rows], rows.unsqueeze(1)
             apart = (segments[these] - segments[others]).clamp(0, self.segments.num_embeddings - 1)
             features = (

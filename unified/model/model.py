@@ -39,10 +39,6 @@ _LACKING = {
     EXTRACTIVE: "the model has no sentence head (sentence_head is False)",
 }
 
-#: Tokens that are read at the same time where no gradient is wanted, so that long items take little more memory than
-#: their states.
-_TOKENS = 8192
-
 
 class UnifiedModel(nn.Module):
     """Hidden states -> losses of the predictions of a batch, or what the head of a task makes of the states it reads.
@@ -60,6 +56,10 @@ class UnifiedModel(nn.Module):
     Raises:
         UnifiedError: beside a head with ``layers`` there is something else to learn.
     """
+
+    #: Tokens that tasks read at once where no gradient is wanted, so that long items take little more memory than their
+    #: states.
+    tokens_at_once: int = 8192
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class UnifiedModel(nn.Module):
         module, output_indices = self.task_heads[head], batch.targets[TASK].output_indices
         if module.layers is not None:
             return module(self._features(batch, output_indices, module.layers), reading)
-        return module(_in_portions(batch, output_indices, self._task_states), reading)
+        return module(_in_portions(batch, output_indices, self._task_states, self.tokens_at_once), reading)
 
     def idle(self, head: str) -> torch.Tensor:
         """0, with a gradient of 0 for the heads of all tasks but ``head``.
@@ -292,10 +292,13 @@ def _check_fit(name: str, head: PredictionHead, targets: Targets) -> None:
 
 
 def _in_portions(
-    batch: Batch, output_indices: torch.Tensor, states: Callable[[Batch, torch.Tensor], torch.Tensor]
+    batch: Batch,
+    output_indices: torch.Tensor,
+    states: Callable[[Batch, torch.Tensor], torch.Tensor],
+    tokens_at_once: int,
 ) -> torch.Tensor:
     """(N, D) ``states`` of a batch at N indices; where no gradient is wanted, of some rows at a time."""
-    rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, _TOKENS // batch.tokens.size(1))
+    rows = len(batch.tokens) if torch.is_grad_enabled() else max(1, tokens_at_once // batch.tokens.size(1))
     return torch.cat([states(part, own) for part, own in _portions(batch, output_indices, rows)])
 
 

@@ -145,7 +145,7 @@ class Anna(BatchedObjective):
         """bool (T,)."""
         extents = sequences.extents
         candidates, counts = words_to_hide(sequences.tokens, extents, texts.special, self.name)
-        for_spans, for_words, left = self._quotas(prediction_count(self.mask_share, counts), draws)
+        for_spans, for_words, left = self.quotas(prediction_count(self.mask_share, counts), draws)
         taken = bytearray(~candidates)
         kind = SCHEMES[self.scheme]
         if kind is not None and self._hides_spans:
@@ -166,7 +166,7 @@ class Anna(BatchedObjective):
         """Of the sequences, indices counted over all."""
         return sequence_spans(texts, kind, sequences.blocks, self.name).shifted(sequences.extents.starts)
 
-    def _quotas(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
+    def quotas(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """int64 (3, n), tokens for spans, words and single tokens: ``counts`` together, in expectation their shares."""
         own = {"token": (0.0, 0.0), "pos": (0.0, 1.0)}
         shares = own.get(self.scheme, (self.span_share, self.word_share))

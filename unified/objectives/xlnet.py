@@ -213,9 +213,9 @@ class XLNet(MayPredictNext, BatchedObjective):
         shown = np.full(len(halves), GIVEN)
         shown[1::2] += 1 + halves.lengths[::2]
         shown = np.repeat(shown, halves.lengths)
-        return np.where(ordered, shown + 1 + self._orders(halves, draws), shown)
+        return np.where(ordered, shown + 1 + self.orders(halves, draws), shown)
 
-    def _orders(self, extents: Extents, draws: Draws) -> np.ndarray:
+    def orders(self, extents: Extents, draws: Draws) -> np.ndarray:
         """Permutations of each stretch's tokens, or of ``permutation_size``, one run of them after another."""
         sizes = np.minimum(self.permutation_size or extents.lengths, extents.lengths)
         runs = Extents(sizes)

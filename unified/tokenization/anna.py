@@ -38,7 +38,7 @@ WORD_SHARE = 0.7
 #: Marks that belong to a sentence, not to the word they stand beside.
 MARKS = ".,;:!?…\"'()[]{}<>“”„‘’‚«»‹›¿¡–—"
 #: The divisions of so many characters of chunks are remembered.
-_REMEMBERED_CHARACTERS = 1 << 22
+REMEMBERED_CHARACTERS = 1 << 22
 #: BERT takes a longer word for unknown, so it could not come back from its own text.
 _LONGEST_WORD = 100
 #: A full stop that ends such a word is its own, not the sentence's.
@@ -77,7 +77,7 @@ class AnnaTokenizer:
 
     def __init__(self, pieces: list[str], words: list[str], candidates: str, name: str = "the ANNA vocabulary"):
         self.pieces, self.words, self.candidates = pieces, words, candidates
-        wrong = next((word for word in words if not _can_be_word(word)), None)
+        wrong = next((word for word in words if not can_be_word(word)), None)
         if wrong is not None:
             raise UnifiedError(f"{name}: {wrong!r} cannot be a word of the vocabulary")
         self._wordpiece = WordPieceTokenizer([*pieces, *words], name=name)
@@ -90,6 +90,7 @@ class AnnaTokenizer:
             self._words_around.setdefault(word.strip(MARKS), []).append(word)
         self._remembered: dict[str, list[int]] = {}
         self._remembered_characters = 0
+        self.most_remembered = REMEMBERED_CHARACTERS
 
     @classmethod
     def load(cls, path: str | Path) -> AnnaTokenizer:
@@ -180,9 +181,14 @@ class AnnaTokenizer:
             within[chunk] = pairs[begin:end]
         return within
 
+    @property
+    def remembered(self) -> int:
+        """How many chunks have a remembered division: those of about the last ``most_remembered`` characters."""
+        return len(self._remembered)
+
     def _remember(self, chunks: list[str]) -> None:
         """Divide the chunks that were not seen before; in running text they are few, which makes encoding fast."""
-        if self._remembered_characters > _REMEMBERED_CHARACTERS:
+        if self._remembered_characters > self.most_remembered:
             self._remembered, self._remembered_characters = {}, 0
         new = set(chunks).difference(self._remembered)
         spans = {chunk: span for chunk in new if (span := self.known_word(chunk))}
@@ -250,11 +256,11 @@ def _frequent_words(chunks: Counter[str], pieces: set[str]) -> list[str]:
     counts: Counter[str] = Counter()
     for chunk, count in chunks.items():
         counts[surface_form(chunk)] += count
-    words = [word for word, count in counts.items() if count > 1 and word not in pieces and _can_be_word(word)]
+    words = [word for word, count in counts.items() if count > 1 and word not in pieces and can_be_word(word)]
     return sorted(words, key=lambda word: (-counts[word], word))
 
 
-def _can_be_word(word: str) -> bool:
+def can_be_word(word: str) -> bool:
     is_text = word.isprintable() and " " not in word and any(map(str.isalnum, word))
     is_special = word in SPECIAL_SYMBOLS or word in SPECIAL_ENTRIES or word.startswith(CONTINUATION)
     return is_text and not is_special and len(word) <= _LONGEST_WORD

@@ -40,10 +40,10 @@ class SentencePieceTokenizer:
     def __init__(self, model: bytes, name: str = "the sentencepiece model"):
         self._model = model
         try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+            self.processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError:
             raise UnifiedError(f"{name}: not a sentencepiece model, or a truncated one") from None
-        if len(self._processor) == 0:
+        if len(self.processor) == 0:
             raise UnifiedError(f"{name}: an empty sentencepiece model")
 
     @classmethod
@@ -55,15 +55,15 @@ class SentencePieceTokenizer:
         (Path(folder) / FILE_NAME).write_bytes(self._model)
 
     def encode(self, text: str) -> list[str]:
-        return self._processor.encode(single_spaced(text), out_type=str)
+        return self.processor.encode(single_spaced(text), out_type=str)
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        encoded = self._processor.encode(_single_spaced(texts), return_type="numpy", num_threads=1)
+        encoded = self.processor.encode(_single_spaced(texts), return_type="numpy", num_threads=1)
         sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         return np.concatenate([np.zeros(0, dtype=np.int32), *encoded]), sizes
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        encoded = self._processor.encode(_single_spaced(texts), out_type="offset_mapping", num_threads=1)
+        encoded = self.processor.encode(_single_spaced(texts), out_type="offset_mapping", num_threads=1)
         flat, sizes = concatenated([text["ids"] for text in encoded])
         offsets = pairs_of_integers([text["offsets"] for text in encoded])
         # Of the pieces of one character all but the last have no extent, as has the space put before a text.
@@ -71,10 +71,10 @@ class SentencePieceTokenizer:
         return flat, sizes, offsets
 
     def decode(self, pieces: list[str]) -> str:
-        return self._processor.decode(pieces)
+        return self.processor.decode(pieces)
 
     def native_symbols(self) -> list[str]:
-        processor = self._processor
+        processor = self.processor
         names = {processor.bos_id(): BEGIN, processor.pad_id(): PAD, processor.eos_id(): SEPARATOR}
         names[processor.unk_id()] = UNKNOWN
         symbols = (names.get(i, processor.id_to_piece(i)) for i in range(len(processor)))

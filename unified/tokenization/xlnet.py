@@ -34,7 +34,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
 
     def __init__(self, model: bytes, name: str = "the sentencepiece model"):
         super().__init__(model, name)
-        self._pieces = [self._processor.id_to_piece(i) for i in range(len(self._processor))]
+        self._pieces = [self.processor.id_to_piece(i) for i in range(len(self.processor))]
         missing = [symbol for symbol in _NAMES if symbol not in self._pieces]
         if missing:
             raise UnifiedError(f"{name}: not an XLNet's model: it has no piece {', '.join(missing)}")
@@ -57,7 +57,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
         return [_NAMES.get(piece, piece) for piece in self._pieces]
 
     def _ids(self, text: str) -> list[int]:
-        ids = self._processor.encode(prepared(text), out_type=int)
+        ids = self.processor.encode(prepared(text), out_type=int)
         if self._ends_in_comma.isdisjoint(ids):
             return ids
         divided: list[int] = []
@@ -67,8 +67,8 @@ class XLNetTokenizer(SentencePieceTokenizer):
 
     def _ids_and_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Ids of a single-spaced text, and the characters of it that each stands for."""
-        shown, begins, ends = _prepared_characters(text)
-        encoded = self._processor.encode(shown, out_type="offset_mapping")
+        shown, begins, ends = prepared_characters(text)
+        encoded = self.processor.encode(shown, out_type="offset_mapping")
         ids: list[int] = []
         spans: list[tuple[int, int]] = []
         for i, (begin, end) in zip(encoded["ids"], encoded["offsets"], strict=True):
@@ -84,10 +84,10 @@ class XLNetTokenizer(SentencePieceTokenizer):
 
     def _without_comma(self, piece: str) -> list[int]:
         """Ids of "9" and "," for the piece "9,"; the number keeps or lacks its space as the piece does."""
-        number = self._processor.encode(piece[:-1].replace(_SPACE, ""), out_type=str)
+        number = self.processor.encode(piece[:-1].replace(_SPACE, ""), out_type=str)
         if not piece.startswith(_SPACE) and number[0].startswith(_SPACE):
             number = number[1:] if number[0] == _SPACE else [number[0][1:], *number[1:]]
-        return [self._processor.piece_to_id(part) for part in [*number, ","]]
+        return [self.processor.piece_to_id(part) for part in [*number, ","]]
 
 
 def prepared(text: str) -> str:
@@ -96,7 +96,7 @@ def prepared(text: str) -> str:
     return "".join(mark for mark in unicodedata.normalize("NFKD", text) if not unicodedata.combining(mark))
 
 
-def _prepared_characters(text: str) -> tuple[str, list[int], list[int]]:
+def prepared_characters(text: str) -> tuple[str, list[int], list[int]]:
     """``prepared(text)`` of a single-spaced text; for each of its characters the first of ``text`` that it stands for,
     and the one behind the last, marks that go with it included."""
     shown: list[str] = []

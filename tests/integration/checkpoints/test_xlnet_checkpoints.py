@@ -20,7 +20,7 @@ from unified import UnifiedLM, masks
 from unified.errors import UnifiedError
 from unified.huggingface.xlnet import export_xlnet, import_xlnet, xlnet_config
 from unified.tokenization import load_tokenizer, single_spaced
-from unified.tokenization.xlnet import XLNetTokenizer, _prepared_characters, prepared
+from unified.tokenization.xlnet import XLNetTokenizer, prepared, prepared_characters
 
 SPECIAL = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]
 SENTENCES = [
@@ -63,7 +63,7 @@ def folder(tmp_path, pieces):
 
 def same_logits(lm: UnifiedLM, model: XLNetLMHeadModel, rows: list[str]) -> None:
     """All tokens of a text at once, and of the next token behind it by the query stream."""
-    processor = lm.tokenizer._processor
+    processor = lm.tokenizer.processor
     for text in rows:
         ids = lm.encode(text)
         theirs = torch.tensor([[processor.piece_to_id(lm.vocabulary.symbols[i]) for i in ids]])
@@ -149,7 +149,7 @@ def same_fillings(lm: UnifiedLM, model: XLNetLMHeadModel, text: str) -> int:
         pieces += [*lm.tokenizer.encode(part), "<mask>"]
     pieces = [*pieces[:-1], "<sep>", "<cls>"]
     indices = [i for i, piece in enumerate(pieces) if piece == "<mask>"]
-    tokens = torch.tensor([[lm.tokenizer._processor.piece_to_id(piece) for piece in pieces]])
+    tokens = torch.tensor([[lm.tokenizer.processor.piece_to_id(piece) for piece in pieces]])
     perm_mask, mapping = torch.zeros(1, len(pieces), len(pieces)), torch.zeros(1, len(indices), len(pieces))
     perm_mask[:, :, indices] = 1
     mapping[0, torch.arange(len(indices)), indices] = 1
@@ -233,9 +233,9 @@ def test_text_is_tokenized_as_published(pieces, tmp_path):
     tokenizer = XLNetTokenizer(pieces)
     divided = 0
     for text in [*SENTENCES, "", "9,", "x9,y", "00, 19,x 8,,"]:
-        expected = literal_pieces(tokenizer._processor, text)
+        expected = literal_pieces(tokenizer.processor, text)
         assert tokenizer.encode(text) == expected
-        divided += expected != tokenizer._processor.encode(prepared(text), out_type=str)
+        divided += expected != tokenizer.processor.encode(prepared(text), out_type=str)
     assert divided >= 2, "some pieces end in a digit and a comma"
     tokenizer.save(tmp_path)
     again = load_tokenizer(tmp_path)
@@ -296,7 +296,7 @@ def test_pieces_stand_at_their_characters(pieces):
     exact = commas = 0
     for text, own in zip(texts, np.split(offsets, np.cumsum(sizes)[:-1]), strict=True):
         single = single_spaced(text)
-        assert prepared(single) == _prepared_characters(single)[0]
+        assert prepared(single) == prepared_characters(single)[0]
         assert (own[:, 0] < own[:, 1]).all() and (np.diff(own, axis=0) >= 0).all() and own.max(initial=0) <= len(single)
         names = tokenizer.encode(text)
         for (start, end), name in zip(own.tolist(), names, strict=True):

@@ -16,7 +16,7 @@ from unified import load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.cli import main
-from unified.cli.commands.predict import _predictor
+from unified.cli.commands.predict import predictor_of
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
 from unified.tasks.finetuning import Start
@@ -90,7 +90,7 @@ def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_pa
 def test_tokens_are_read_together_as_the_option_says(model, capsys):
     handle = load(model)
     for given, expected in ((None, 4096), (7, 7)):
-        predictor = _predictor(Namespace(task="classification", head=None, max_tokens=given, threshold=None), handle)
+        predictor = predictor_of(Namespace(task="classification", head=None, max_tokens=given, threshold=None), handle)
         assert predictor.max_tokens == expected
     words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--max-tokens", 0)
     assert "--max-tokens must be at least 1, got 0" in refused(capsys, *words)

@@ -68,7 +68,7 @@ def test_tags_are_those_of_universal_dependencies_and_white_space_has_none(pipel
 
     assert {name for name in IDS if name} - {"CONJ", "EOL", "SPACE"} == set(TAGS) and list(TAGS) == sorted(TAGS)
     found = SpacyAnnotator(("parts_of_speech",), pipeline, CODE)(["The  tiny\nhouse"])["parts_of_speech"]
-    document = SpacyAnnotator(("parts_of_speech",), pipeline, CODE)._language("The  tiny\nhouse")
+    document = SpacyAnnotator(("parts_of_speech",), pipeline, CODE).language("The  tiny\nhouse")
     kept = [start for _, start, _, _ in found.tolist()]
     assert kept == [word.idx for word in document if not word.is_space] and len(kept) == len(document) - 2
 
@@ -76,19 +76,18 @@ def test_tags_are_those_of_universal_dependencies_and_white_space_has_none(pipel
 def test_nouns_outside_of_noun_chunks_are_noun_phrases_too(pipeline, monkeypatch):
     texts = ["house sees the tiny river"]
     annotator = SpacyAnnotator(("noun_phrases",), pipeline, CODE)
-    document = annotator._language(texts[0])
+    document = annotator.language(texts[0])
     document[0].dep_ = "dep"  # spaCy's rules for English leave it out
     assert [chunk.text for chunk in document.noun_chunks] == ["the tiny river"]
-    assert spacy_pipeline._noun_phrases(document) == [(0, 5), (11, 25)]
+    assert spacy_pipeline.noun_phrases(document) == [(0, 5), (11, 25)]
 
 
-def test_long_paragraphs_are_annotated_in_parts(pipeline, monkeypatch):
-    monkeypatch.setattr(spacy_pipeline, "LONGEST", 50)
+def test_long_paragraphs_are_annotated_in_parts(pipeline):
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["Paris", "runs", "the", "tiny", "house", ","], size=n)) for n in (3, 40, 200)]
     texts += ["x" * 180, "Paris"]
-    annotator = SpacyAnnotator(("entities", "parts_of_speech"), pipeline, CODE)
-    parts = [list(spacy_pipeline._parts(text)) for text in texts]
+    annotator = SpacyAnnotator(("entities", "parts_of_speech"), pipeline, CODE, longest=50)
+    parts = [list(spacy_pipeline.within_limit(text, 50)) for text in texts]
     for text, own in zip(texts, parts, strict=True):
         assert "".join(text[start:stop] for start, stop in own) == text
         assert all(stop - start <= 50 for start, stop in own)

@@ -175,7 +175,7 @@ def settle(path, objectives, **model):
     shape = {name: value for name, value in asdict(TransformerConfig()).items() if name != "vocabulary_size"}
     cfg = OmegaConf.create({**shape, "writes": "auto", "token_types": 2, **model})
     try:
-        task._settle(cfg)
+        task.settle(cfg)
     except UnifiedError as error:
         return str(error)
     return cfg.writes
@@ -307,10 +307,10 @@ def test_predictions_read_entities_and_refuse_items_without():
         Predictor(model, "task", task, codec(marks_entities=False), annotator=Capitals())
 
 
-def test_rows_read_a_few_at_a_time_keep_their_marks(monkeypatch):
-    monkeypatch.setattr("unified.model.model._TOKENS", 20)
+def test_rows_read_a_few_at_a_time_keep_their_marks():
     task, known = Classification(labels=("a", "b")), codec()
     model = understanding(task, known)
+    model.tokens_at_once = 20
     items = annotated([TextItem(str(i), words_of(np.random.default_rng(i), 8)) for i in range(6)], Capitals())
     encoded = task.encode(items, known)
     with torch.no_grad():

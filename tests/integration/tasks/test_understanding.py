@@ -110,7 +110,7 @@ def test_packed_batches_give_each_item_the_scores_it_has_alone(tokenizer, vocabu
             assert one["label"] == "abc"[int(row.argmax())]
 
 
-def test_rows_are_read_a_few_at_a_time_without_gradients(tokenizer, vocabulary, monkeypatch):
+def test_rows_are_read_a_few_at_a_time_without_gradients(tokenizer, vocabulary):
     items = random_items(12, np.random.default_rng(1), lambda text, second: "a")
     task = Classification(("a", "b"))
     encoded = task.encode(items, Codec(tokenizer, vocabulary, 32))
@@ -120,7 +120,7 @@ def test_rows_are_read_a_few_at_a_time_without_gradients(tokenizer, vocabulary, 
     sizes = []
     model.transformer.register_forward_hook(lambda module, inputs, output: sizes.append(tuple(output.shape)))
     at_once = model.scores(batch, {}, "task")
-    monkeypatch.setattr("unified.model.model._TOKENS", 5 * batch.tokens.size(1))
+    model.tokens_at_once = 5 * batch.tokens.size(1)
     with torch.no_grad():
         portions = model.scores(batch, {}, "task")
     assert sizes == [(12, 32), (5, 32), (5, 32), (2, 32)]

@@ -13,6 +13,7 @@ from unified.attention.bias import ScoreBias, of_queries
 from unified.attention.dense import DenseAttention
 from unified.errors import UnifiedError
 from unified.masks import GIVEN
+from unified.runtime.announcements import log_once
 
 HEADS, SIZE = 2, 8
 ON_CPU = ["dense", "sdpa", "blocked"]
@@ -202,9 +203,7 @@ def test_what_is_hidden_changes_nothing_at_all(name):
 
 
 def test_auto_is_sdpa_on_a_cpu_and_says_so_once(caplog):
-    import unified.attention
-
-    unified.attention._announced.clear()
+    log_once.cache_clear()
     with caplog.at_level("INFO"):
         for _ in range(3):
             for name in ("full", "causal", "seq2seq"):
@@ -313,7 +312,7 @@ def test_flex_asks_for_its_kernels(monkeypatch):
         asked.append(kernel_options)
         return flex_attention(query, key, value, block_mask=block_mask)
 
-    monkeypatch.setattr("unified.attention.flex._compiled", lambda: flex)
+    monkeypatch.setattr("unified.attention.flex.compiled_flex_attention", lambda: flex)
     monkeypatch.setattr("unified.attention.flex.find_spec", lambda name: name)
     assert BACKENDS["flex_flash"].unsupported(batch("seq2seq"), torch.device("cuda"), 0.0, needs=None) is None
     mask = batch("packed with padding")

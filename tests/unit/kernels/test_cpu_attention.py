@@ -100,7 +100,7 @@ def test_weights_are_of_float32_at_least(dtype, visible):
     (tile,) = tiles_of(masks.batch([row]))
     torch.manual_seed(0)
     query, key, bias = torch.randn(2, 40, 8), torch.randn(2, 40, 8), torch.randn(2, 40, 40)
-    weights = blocked._weights(tile, query.to(dtype), key.to(dtype), bias.to(dtype))
+    weights = blocked.attention_weights(tile, query.to(dtype), key.to(dtype), bias.to(dtype))
     assert weights.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 40, dtype=weights.dtype), atol=1e-6, rtol=0)
 

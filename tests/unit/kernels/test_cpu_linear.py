@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def counted(monkeypatch):
     """The products that oneDNN makes are counted."""
-    calls, product = [], by_onednn._product
-    monkeypatch.setattr(by_onednn, "_product", lambda *inputs: calls.append(1) or product(*inputs))
+    calls, product = [], by_onednn.onednn_product
+    monkeypatch.setattr(by_onednn, "onednn_product", lambda *inputs: calls.append(1) or product(*inputs))
     return calls
 
 
@@ -50,13 +50,13 @@ def test_values_and_gradients_are_those_of_float64(counted, shape, outputs, bias
 
 def test_tensors_with_gaps_are_copied_or_left_to_torch(counted, monkeypatch):
     """oneDNN would fall back to its slow reference for them."""
-    product = by_onednn._product
+    product = by_onednn.onednn_product
 
     def checked(left, right, bias=None):
         assert all(side.is_contiguous() or side.T.is_contiguous() for side in (left, right))
         return product(left, right, bias)
 
-    monkeypatch.setattr(by_onednn, "_product", checked)
+    monkeypatch.setattr(by_onednn, "onednn_product", checked)
     states, weight, _ = inputs(5, 6, 8, outputs=12, bias=False)
     turned, some = states.transpose(0, 1), weight[3:9]
     for part in (turned, turned[:, :2], turned[..., 0:1].expand(6, 5, 8)):

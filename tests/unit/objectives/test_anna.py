@@ -113,7 +113,7 @@ def test_each_kind_has_its_share_of_the_budget(count, length):
     shares, trials = (0.45, 0.35, 0.2), 6000
     objective = Anna(span_share=shares[0], word_share=shares[1])
     draws = Draws.from_generator(np.random.default_rng(1), trials)
-    quotas = objective._quotas(np.full(trials, count), draws).T
+    quotas = objective.quotas(np.full(trials, count), draws).T
     assert (quotas.sum(axis=1) == count).all() and quotas.min() >= 0
     for kind, share in enumerate(shares):
         floor = int(np.floor(count * share + 1e-9))

@@ -246,7 +246,7 @@ def test_one_token_in_context_is_predicted_and_the_first_half_has_one_more():
 def test_orders_are_uniform():
     """The step of a given index within its half, over many draws."""
     objective, rng, counts = XLNet(), np.random.default_rng(2), np.zeros((6, 6))
-    orders = objective._orders(Extents(np.full(6000, 6)), Draws.from_generator(rng, 6000)).reshape(-1, 6)
+    orders = objective.orders(Extents(np.full(6000, 6)), Draws.from_generator(rng, 6000)).reshape(-1, 6)
     assert (np.sort(orders) == np.arange(6)).all()
     for index in range(6):
         counts[index] = np.bincount(orders[:, index], minlength=6)

@@ -10,7 +10,6 @@ import torch
 from tests.support.coreference_naive import TOKENIZER, VOCABULARY, Case, Naive, crosses, pruned, random_item
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
-from unified.model import coreference
 from unified.model.ranking import Ranking, antecedent_losses, gold_chains
 from unified.model.spans import candidate_spans, kept_spans
 from unified.tasks.heads import parse_head
@@ -134,7 +133,7 @@ def test_a_word_longer_than_a_segment_is_cut():
     assert encoded.lost == [9 - 4]
 
 
-def test_rankings_are_the_same_in_any_batch_and_in_any_portions(monkeypatch):
+def test_rankings_are_the_same_in_any_batch_and_in_any_portions():
     case = Case(11, documents=4)
     everything = list(range(len(case.encoded.examples)))
     with torch.no_grad():
@@ -151,9 +150,8 @@ def test_rankings_are_the_same_in_any_batch_and_in_any_portions(monkeypatch):
     shuffled = rng.permutation(everything)
     rankings, reading = case.read(shuffled)
     assert case.task.predict(case.items, case.encoded, shuffled, rankings, reading) == predictions
-    monkeypatch.setattr(coreference, "_SPANS", 3)
-    monkeypatch.setattr(coreference, "_PAIRS", 5)
-    monkeypatch.setattr(coreference, "_ROWS", 2)
+    head = case.model.heads["coreference"]
+    head.candidates_at_once, head.pair.pairs_at_once, head.spans_at_once = 3, 5, 2
     for small, whole in zip(case.read(everything)[0], together, strict=True):
         assert torch.equal(small.antecedents, whole.antecedents)
         torch.testing.assert_close(small.scores, whole.scores, rtol=1e-10, atol=1e-10)

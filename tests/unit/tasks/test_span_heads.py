@@ -228,7 +228,7 @@ def test_windows_that_lack_the_span_are_not_asked_for_a_kind_where_none_says_so(
     asked = reading_of([0] * 4, [[0, 0]] * 4, [1, 2, 0, -1])
     scores = head(STATES, asked)
     kinds = scores.kinds.detach()
-    loss = task._design.kind_losses(kinds, asked["kinds"])
+    loss = task.model_design.kind_losses(kinds, asked["kinds"])
     assert float(loss[3]) == 0 and [float(loss[i]) for i in range(3)] == pytest.approx(
         [nll(kinds[i], kind) for i, kind in enumerate((1, 2, 0))]
     )

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     annotator = None if pipeline is None else pipeline.load()
     task = task_named(args.task)  # before the checkpoint is read: a head of one's own is known from now on
     handle = load(*args.model, device=device, annotator=annotator)
-    predictor = replace(_predictor(args, task, handle), ahead=args.ahead)
+    predictor = replace(predictor_of(args, task, handle), ahead=args.ahead)
     source = Path(args.input)
     if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
         _check(source, predictor)
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _predictor(args: argparse.Namespace, task: Task | WritingTask, handle: TrainedModel) -> Predictor | Writer:
+def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: TrainedModel) -> Predictor | Writer:
     """What answers, or writes."""
     from unified.tasks.heads import parse_head
     from unified.tasks.loading import require_language_model, require_task_model

@@ -128,7 +128,7 @@ class _Attend(torch.autograd.Function):
         ctx.save_for_backward(query, key, value, *parts)
         added = None if bias is None else bias.within(tile, *parts)
         with torch.autocast("cpu", enabled=False):
-            weights = _weights(tile, query, key, added)
+            weights = attention_weights(tile, query, key, added)
             read = weights = weights.to(value.dtype)
             if tile.key_count <= _KEYS and value.dtype.itemsize < torch.float32.itemsize:
                 ctx.weights = weights
@@ -152,7 +152,7 @@ class _Attend(torch.autograd.Function):
             weights = ctx.weights
             if weights is None:
                 added = None if bias is None else bias.detach()
-                weights = _weights(ctx.tile, query, key, added).to(value.dtype)
+                weights = attention_weights(ctx.tile, query, key, added).to(value.dtype)
             read = weights
             if ctx.kept is not None:
                 gradient = gradient * (1 / kept_share(ctx.dropout))
@@ -173,7 +173,9 @@ def _scale(query: torch.Tensor) -> float:
     return 1 / math.sqrt(query.size(-1))
 
 
-def _weights(tile: DocumentTile, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+def attention_weights(
+    tile: DocumentTile, query: torch.Tensor, key: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
     """Softmax of the scores, (H, q, k), at least float32."""
     dtype, scale = torch.promote_types(query.dtype, torch.float32), _scale(query)
     query, key = query.to(dtype), key.to(dtype)

@@ -26,7 +26,7 @@ def linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
     states = states.contiguous()
     if torch.is_grad_enabled():
         return _Linear.apply(states, weight, bias)  # type: ignore[no-untyped-call]  # torch has no type
-    return _product(states, weight, bias)
+    return onednn_product(states, weight, bias)
 
 
 class Linear(nn.Linear):
@@ -62,7 +62,7 @@ def why_not_onednn() -> str | None:
 
 
 def _has_product() -> bool:
-    """Whether this torch has what :func:`_product` calls."""
+    """Whether this torch has what :func:`onednn_product` calls."""
     try:
         return callable(torch.ops.mkldnn._linear_pointwise)
     except AttributeError:
@@ -91,7 +91,7 @@ def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tens
     )
 
 
-def _product(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def onednn_product(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """(..., K) and (N, K) -> (..., N)."""
     return torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
 
@@ -103,7 +103,7 @@ class _Linear(torch.autograd.Function):
     def forward(ctx: Any, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         of_states, of_weight, _ = ctx.needs_input_grad
         ctx.save_for_backward(states if of_weight else None, weight if of_states else None)
-        return _product(states, weight, bias)
+        return onednn_product(states, weight, bias)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -113,7 +113,7 @@ class _Linear(torch.autograd.Function):
         gradient = gradient.contiguous()
         rows = gradient.flatten(0, -2)
         return (
-            _product(gradient, weight.T) if of_states else None,
-            _product(rows.T, states.flatten(0, -2).T) if of_weight else None,
+            onednn_product(gradient, weight.T) if of_states else None,
+            onednn_product(rows.T, states.flatten(0, -2).T) if of_weight else None,
             rows.sum(0) if of_bias else None,
         )

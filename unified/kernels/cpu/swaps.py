@@ -15,6 +15,7 @@ from unified.kernels.cpu.blocked import BlockedAttention
 from unified.kernels.cpu.dropout import Dropout
 from unified.kernels.cpu.linear import Linear, OneDnnLinearMap, why_not_onednn
 from unified.kernels.plain import LinearMap
+from unified.runtime.announcements import log_once
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,6 @@ _SWAPS = (
     _Swap(nn.Dropout, Dropout, "16 random bits a decision"),
     _Swap(BackendChoice, BlockedChoice, "attention in tiles where it pays"),
 )
-_announced: set[str] = set()
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -78,7 +78,5 @@ def accelerate(model: Model) -> Model:
             module.__class__ = swapped[type(module)]
     notes = [f"{what}: {', '.join(some)}" for what, some in (("swapped", done), ("left as they are", left)) if some]
     note = f"modules of {type(model).__name__} for a CPU: {'; '.join(notes) or 'none to swap'}"
-    if note not in _announced:
-        _announced.add(note)
-        logger.info(note)
+    log_once(logger, note)
     return model

@@ -79,7 +79,7 @@ class SpanAnswers(Understanding[QuestionItem]):
         DESIGNS[self.design](self.labels)  # refuses labels that it cannot give
 
     @cached_property
-    def _design(self) -> Design:
+    def model_design(self) -> Design:
         return DESIGNS[self.design](self.labels)
 
     @property
@@ -100,7 +100,7 @@ class SpanAnswers(Understanding[QuestionItem]):
     @property
     def may_abstain(self) -> bool:
         """Whether questions may be left unanswered: some training items say that the passage has no answer."""
-        return self._design.nothing is not None
+        return self.model_design.nothing is not None
 
     @property
     def chooses_threshold(self) -> bool:
@@ -141,9 +141,9 @@ class SpanAnswers(Understanding[QuestionItem]):
         Raises:
             UnifiedError: every question is answered.
         """
-        if self._design.nothing is None:
+        if self.model_design.nothing is None:
             raise UnifiedError("the model was trained on questions that all have an answer; it has no threshold")
-        return self._design.nothing
+        return self.model_design.nothing
 
     def decided(self, predictions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Predictions that another threshold made, as this one decides them."""
@@ -175,15 +175,14 @@ class SpanAnswers(Understanding[QuestionItem]):
     def encode(self, items: Sequence[QuestionItem], codec: Codec) -> Encoded:
         """Windows of the passages, see :func:`unified.tasks.heads.question_windows.encode_questions`."""
         passage_first = codec.cls_last if self.passage_first is None else self.passage_first
-        return encode_questions(
-            items, codec, self.labels, self.max_query, self.stride, passage_first, whole=self._design.reads_question
-        )
+        whole = self.model_design.reads_question
+        return encode_questions(items, codec, self.labels, self.max_query, self.stride, passage_first, whole=whole)
 
     def subset_of(self, item: QuestionItem) -> str | None:
         return item.subset
 
     def head(self, config: TransformerConfig) -> TaskHead:
-        return self._design.head(config)
+        return self.model_design.head(config)
 
     def loss(self, scores: SpanScores, reading: Reading) -> LossSum:
         """Half the cross-entropies of start and end, and half that of the kind where the design asks for it.
@@ -200,7 +199,7 @@ class SpanAnswers(Understanding[QuestionItem]):
             losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[right_index].float())
             right = right & (logits[right_index] >= segment_maxima(logits, example, count))
         if scores.kinds is not None:
-            losses = losses + 0.5 * self._design.kind_losses(scores.kinds, reading["kinds"])
+            losses = losses + 0.5 * self.model_design.kind_losses(scores.kinds, reading["kinds"])
         total = losses[asked].sum()
         return LossSum(total, asked.sum(), right.sum(), total.detach())
 
@@ -236,13 +235,13 @@ class SpanAnswers(Understanding[QuestionItem]):
         windows = [encoded.notes[member] for member in members[examples]]
         asked, spans = self.nbest, []
         while True:  # of spans with equal texts one is listed
-            found = self._design.spans(scores, examples, windows, self.max_answer, asked)
+            found = self.model_design.spans(scores, examples, windows, self.max_answer, asked)
             spans = list(distinct(found, windows, item.context))[: self.nbest]
             if len(spans) == self.nbest or len(found) < asked:
                 break
             asked *= 4
-        outside = self._design.outside(scores, examples, spans[0][0] if spans else None)
-        return chosen_answer(item.context, spans, outside, self._design.nothing, self.threshold)
+        outside = self.model_design.outside(scores, examples, spans[0][0] if spans else None)
+        return chosen_answer(item.context, spans, outside, self.model_design.nothing, self.threshold)
 
     def averaged(self, scores: Sequence[SpanScores], reading: Reading) -> SpanScores:
         """Mean scores of starts and ends, mean probabilities of the kinds of answers.
@@ -252,7 +251,7 @@ class SpanAnswers(Understanding[QuestionItem]):
         """
         start = mean_scores([one.start for one in scores])
         of_kinds = [one.kinds for one in scores if one.kinds is not None]
-        kinds = self._design.averaged_kinds(of_kinds) if of_kinds else None
+        kinds = self.model_design.averaged_kinds(of_kinds) if of_kinds else None
         ends_behind = [one.ends_of for one in scores if one.ends_of is not None]
         if not ends_behind:
             return SpanScores(start, mean_scores([one.end for one in scores if one.end is not None]), kinds)

