@@ -19,6 +19,7 @@ from unified.cli import main
 from unified.cli.commands.predict import predictor_of
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
+from unified.tasks.catalogue import task_named
 from unified.tasks.finetuning import Start
 from unified.tasks.heads import Classification
 
@@ -90,7 +91,8 @@ def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_pa
 def test_tokens_are_read_together_as_the_option_says(model, capsys):
     handle = load(model)
     for given, expected in ((None, 4096), (7, 7)):
-        predictor = predictor_of(Namespace(task="classification", head=None, max_tokens=given, threshold=None), handle)
+        asked = Namespace(head=None, max_tokens=given, threshold=None)
+        predictor = predictor_of(asked, task_named("classification"), handle)
         assert predictor.max_tokens == expected
     words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--max-tokens", 0)
     assert "--max-tokens must be at least 1, got 0" in refused(capsys, *words)
