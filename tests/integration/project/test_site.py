@@ -58,11 +58,12 @@ def test_the_contents_have_the_pages_of_the_navigation_in_its_order():
         assert re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", sections[part], re.MULTILINE) == wanted, part
 
 
-def test_the_glossary_has_forty_words_in_order_and_no_page_repeats_it():
-    lines = (DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()
+def test_the_glossary_has_at_most_45_words_in_order_and_no_page_repeats_it():
+    words, _, _ = (DOCS / "glossary.md").read_text(encoding="utf-8").partition("\n## ")
+    lines = words.splitlines()
     rows = [line.split("|")[1:-1] for line in lines if line.startswith("| ")][1:]
     terms = [row[0].strip() for row in rows]
-    assert len(terms) == 40 and terms == sorted(set(terms))
+    assert 40 <= len(terms) <= 45 and terms == sorted(set(terms))
     assert all(len(row) == 3 and row[1].strip() for row in rows)
 
 
