@@ -1,8 +1,8 @@
-"""The notation of lists of objectives, heads and tasks: ``name=kind(setting=value, …):weight, …``.
+"""The notation of lists of objectives, heads and tasks: ``name=type(setting=value, …):weight, …``.
 
-``kind`` is what is learnt, such as ``random_spans``. Its settings stand in parentheses where they differ from the
+``type`` is what is learnt, such as ``random_spans``. Its settings stand in parentheses where they differ from the
 defaults; values are Python literals. The weight is 1 where none is given. ``name`` is what the entry is called in logs
-and folders, so that one kind can be listed twice; an entry without a name is called like its kind.
+and folders, so that one type can be listed twice; an entry without a name is called like its type.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Refusal = Callable[[str], UnifiedError]
 
 
 #: The notation as messages show it.
-SHAPE = "[name=]kind[(setting=value, …)][:weight]"
+SHAPE = "[name=]type[(setting=value, …)][:weight]"
 #: What is not of the library is named so, as ``package.module:Class``.
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _HEAD = re.compile(r"(?:(\w+)\s*=\s*)?([^\s=():,]+(?::[A-Za-z_]\w*)?)", re.ASCII)
@@ -36,8 +36,8 @@ class Entry:
     Attributes:
         what: what it is, for messages: "objective", "head" or "task".
         text: the entry as it was written.
-        name: what it is called; None where it is called like its kind.
-        kind: as it was written, such as ``random_spans`` or ``package.module:Class``.
+        name: what it is called; None where it is called like its type.
+        type: as it was written, such as ``random_spans`` or ``package.module:Class``.
         inside: what stands between the parentheses; empty where there are none.
         weight: 1 where none was written.
     """
@@ -45,7 +45,7 @@ class Entry:
     what: str
     text: str
     name: str | None
-    kind: str
+    type: str
     inside: str
     weight: float
 
@@ -59,9 +59,9 @@ class Entry:
         return read_settings(self.inside, self.refusal)
 
     @property
-    def kind_with_settings(self) -> str:
+    def type_with_settings(self) -> str:
         """The entry without its name and weight."""
-        return f"{self.kind}({self.inside})" if self.inside else self.kind
+        return f"{self.type}({self.inside})" if self.inside else self.type
 
     def refusal(self, problem: str) -> UnifiedError:
         return UnifiedError(f"{self.what} {self.text!r}: {problem}")
@@ -74,8 +74,8 @@ def parse_entries(
 
     Args:
         what: what an entry is, for messages: "objective", "head" or "task".
-        known: kinds that are known by name.
-        classes: whether a kind may be ``package.module:Class``; what follows the colon of a known kind is a weight.
+        known: types that are known by name.
+        classes: whether a type may be ``package.module:Class``; what follows the colon of a known type is a weight.
         zero: whether a weight may be 0.
 
     Raises:
@@ -110,7 +110,7 @@ def _entry(text: str, what: str, known: Collection[str], classes: bool, zero: bo
     else:
         head, *rest_of_entry = text.split(":")
         kind = head.rpartition("=")[2].strip()
-        # What follows the first colon is a class only where no kind is known by the name and it can be one.
+        # What follows the first colon is a class only where no type is known by the name and it can be one.
         if classes and kind not in known and rest_of_entry and rest_of_entry[0].strip().isidentifier():
             head = f"{head}:{rest_of_entry.pop(0)}"
         weight = ":".join(rest_of_entry) if rest_of_entry else "1"
@@ -188,15 +188,15 @@ def read_settings(text: str, refusal: Refusal) -> dict[str, Any]:
 
 
 def check_settings(
-    kind: type[Any], name: str, settings: Iterable[str], refusal: Refusal, given: Iterable[str] = ()
+    own_class: type[Any], name: str, settings: Iterable[str], refusal: Refusal, given: Iterable[str] = ()
 ) -> None:
-    """Refuse what is no field of the dataclass ``kind``, and that a field without a default is left out.
+    """Refuse what is no field of the dataclass ``own_class``, and that a field without a default is left out.
 
     Args:
         given: fields that are no settings, because they come from elsewhere.
     """
     given = set(given)
-    known = {field.name: field for field in fields(kind) if field.init and field.name not in given}
+    known = {field.name: field for field in fields(own_class) if field.init and field.name not in given}
     for setting in settings:
         if setting not in known:
             listed = f"its settings are {', '.join(known)}" if known else "it has none"

@@ -126,4 +126,4 @@ def test_sizes_and_names(runner, monkeypatch, tmp_path):
         assert len({pair.task for pair in size.pairs}) == len(size.pairs)
         for pair in size.pairs:
             task = task_named(pair.task)
-            assert pair.writes or parse_head(task.head).kind.name in load(PEERS / "finetune.py").PEERS
+            assert pair.writes or parse_head(task.head).head_class.name in load(PEERS / "finetune.py").PEERS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets, Targets
 from unified.masks import AttentionMask
 from unified.masks.builders import of_steps
@@ -157,14 +157,14 @@ class Examples:
         """The examples of all parts together in another order, int64 (n,)."""
         groups = [group for part in parts for group in part.groups]
         extents = Extents(np.concatenate([part.lengths for part in parts]))
-        tokens = runs(extents.starts[order], extents.lengths[order])
+        tokens = ranges(extents.starts[order], extents.lengths[order])
         entities = _all_or_none([part.entities for part in parts])
         targets, target_counts = {}, {}
         for name in dict.fromkeys(name for part in parts for name in part.targets):
             none = [np.zeros_like(part.lengths) for part in parts]
             own = [part.target_counts.get(name, zeros) for part, zeros in zip(parts, none, strict=True)]
             counts = Extents(np.concatenate(own))
-            rows = runs(counts.starts[order], counts.lengths[order])
+            rows = ranges(counts.starts[order], counts.lengths[order])
             targets[name] = _concatenated([part.targets.get(name) for part in parts])[rows]
             target_counts[name] = counts.lengths[order]
         return cls(

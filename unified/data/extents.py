@@ -39,7 +39,7 @@ class Extents:
 
     def firsts(self, counts: np.ndarray) -> np.ndarray:
         """The first ``counts[i]`` (int64 (n,)) indices of each stretch, int64."""
-        return runs(self.starts, counts)
+        return ranges(self.starts, counts)
 
     def counts(self, indices: np.ndarray) -> np.ndarray:
         """How many of increasing ``indices`` (int64) lie in each stretch, int64 (n,)."""
@@ -47,7 +47,7 @@ class Extents:
         return before[1:] - before[:-1]
 
 
-def runs(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """``starts[i]``, ``starts[i] + 1``, … (``lengths[i]`` of them) for one i after another, int64."""
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """``starts[i]``, ``starts[i] + 1``, … (``lengths[i]`` of them) for one i after another, int64 (sum of lengths,)."""
     extents = Extents(lengths)
     return np.arange(extents.total) + (starts - extents.starts).repeat(lengths)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unified.data.annotations import Spans
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.vocabulary import SpecialTokens
@@ -65,7 +65,7 @@ class Texts:
         """Without the second segments."""
         if len(self.lengths) == 1:
             return self
-        kept = runs(Extents(self.lengths.sum(0)).starts, self.lengths[0])
+        kept = ranges(Extents(self.lengths.sum(0)).starts, self.lengths[0])
         starts = None if self.word_starts is None else self.word_starts[kept]
         spans = {kind: some.kept(some.bounds[:, 0] < self.lengths[0][some.owners]) for kind, some in self.spans.items()}
         return replace(self, tokens=self.tokens[kept], lengths=self.lengths[:1], word_starts=starts, spans=spans)

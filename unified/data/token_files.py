@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from unified.data.extents import runs
+from unified.data.extents import ranges
 from unified.errors import UnifiedError
 
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -129,7 +129,7 @@ class TokenFile:
     def tokens_of(self, items: np.ndarray) -> np.ndarray:
         """Tokens, int64, of items (int64 (n,)), those of one after another."""
         starts = self._byte_offsets[items] // self.dtype.itemsize
-        return self.at(runs(starts, self.sizes[items].astype(np.int64)))
+        return self.at(ranges(starts, self.sizes[items].astype(np.int64)))
 
     def _token_offset(self, item: int) -> int:
         if item == len(self):

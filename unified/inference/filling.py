@@ -15,7 +15,7 @@ from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.masks import TEXT_MASKS, permutation
 from unified.model import TransformerConfig
-from unified.objectives.spans import runs
+from unified.objectives.spans import hidden_ranges
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tokenization import Tokenizer
 
@@ -84,7 +84,7 @@ def around_runs(tokens: torch.Tensor, mask: int, reach: int) -> tuple[torch.Tens
     Raises:
         UnifiedError: a run is longer than the reach, or stands at an end of the text.
     """
-    first, lengths = runs((tokens == mask).cpu().numpy())
+    first, lengths = hidden_ranges((tokens == mask).cpu().numpy())
     if reach and lengths.max() > reach:
         raise UnifiedError(f"a run of {lengths.max()} {MASK} is longer than the span-boundary head reaches: {reach}")
     if first[0] == 1 or first[-1] + lengths[-1] == len(tokens) - 1:

@@ -143,11 +143,11 @@ class TransformerConfig:
             raise UnifiedError(f"lstm must be at least 0, got {self.lstm}")
         if self.lstm and self.width % 2:
             raise UnifiedError(f"an LSTM of two directions needs an even width, got {self.width}")
-        others = set(self.sublayer_kinds) & set(SUBLAYERS[1:-1])
+        others = set(self.sublayer_types) & set(SUBLAYERS[1:-1])
         if self.relative and others:
             raise UnifiedError(f"sublayers of {', '.join(sorted(others))} need positions 'learned', got 'relative'")
-        kinds = set(self.sublayer_kinds)
-        if not kinds <= set(SUBLAYERS) or not kinds - {"feed_forward"}:
+        types = set(self.sublayer_types)
+        if not types <= set(SUBLAYERS) or not types - {"feed_forward"}:
             raise UnifiedError(
                 f"sublayers must be a list of {', '.join(SUBLAYERS)} with an attention in it, got {self.sublayers!r}"
             )
@@ -168,14 +168,14 @@ class TransformerConfig:
         return "tanh" if self.activation == "gelu_tanh" else "none"
 
     @property
-    def sublayer_kinds(self) -> tuple[str, ...]:
+    def sublayer_types(self) -> tuple[str, ...]:
         """:attr:`sublayers` one by one."""
-        return tuple(kind.strip() for kind in self.sublayers.split(","))
+        return tuple(one.strip() for one in self.sublayers.split(","))
 
     @property
     def reads_entities(self) -> bool:
         """Whether an attention must be told which tokens lie within named entities."""
-        return "entity" in self.sublayer_kinds
+        return "entity" in self.sublayer_types
 
     def with_vocabulary(self, size: int) -> TransformerConfig:
         """The same shape over ``size`` symbols."""

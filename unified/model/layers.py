@@ -22,9 +22,9 @@ _ATTENTIONS: dict[str, type[AttentionSublayer]] = {
 }
 
 
-def attention_of(kind: str, config: TransformerConfig) -> type[AttentionSublayer]:
+def attention_of(sublayer_type: str, config: TransformerConfig) -> type[AttentionSublayer]:
     """The class of one of the configuration's attentions."""
-    return TransformerXLAttention if config.relative else _ATTENTIONS[kind]
+    return TransformerXLAttention if config.relative else _ATTENTIONS[sublayer_type]
 
 
 class FeedForward(nn.Module):
@@ -62,18 +62,18 @@ class Layer(nn.Module):
 
     _NAMES: ClassVar = {
         "self": "attention",
-        **{kind: f"{kind}_attention" for kind in _ATTENTIONS if kind != "self"},
+        **{one: f"{one}_attention" for one in _ATTENTIONS if one != "self"},
         "feed_forward": "feed_forward",
     }
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.sublayers: list[tuple[str, bool]] = []  # name, whether it attends
-        for i, kind in enumerate(config.sublayer_kinds):
-            times = config.sublayer_kinds[:i].count(kind) + 1
-            name = self._NAMES[kind] if times == 1 else f"{self._NAMES[kind]}_{times}"
-            attends = kind != "feed_forward"
-            sublayer = attention_of(kind, config) if attends else FeedForward
+        for i, sublayer_type in enumerate(config.sublayer_types):
+            times = config.sublayer_types[:i].count(sublayer_type) + 1
+            name = self._NAMES[sublayer_type] if times == 1 else f"{self._NAMES[sublayer_type]}_{times}"
+            attends = sublayer_type != "feed_forward"
+            sublayer = attention_of(sublayer_type, config) if attends else FeedForward
             self.add_module(name, Residual(sublayer(config), config))
             self.sublayers.append((name, attends))
         self._last_view = max(i for i, (_, attends) in enumerate(self.sublayers) if attends)

@@ -43,14 +43,14 @@ class SpanScores:
     Attributes:
         start: (N,).
         end: (N,); None where it depends on a start that nobody gave.
-        kinds: (E, K) of the kinds of answers, or (E, 1) that there is none; None where the head does not ask.
+        answer_types: (E, K) of the types of answers, or (E, 1) that there is none; None where the head does not ask.
         beams: in place of ``end`` while predicting.
         ends_of: of heads with beams, the logits (N,) of ends behind given starts, int64 (E,) among all N states.
     """
 
     start: torch.Tensor
     end: torch.Tensor | None
-    kinds: torch.Tensor | None = None
+    answer_types: torch.Tensor | None = None
     beams: Beams | None = None
     ends_of: Callable[[torch.Tensor], torch.Tensor] | None = None
 
@@ -69,25 +69,25 @@ class BertSpanHead(TaskHead):
 
 
 class UnilmSpanHead(TaskHead):
-    """BERT's scores, and which kind of answer there is, from the state of CLS [UniLM, sec. 3.2].
+    """BERT's scores, and which type of answer there is, from the state of CLS [UniLM, sec. 3.2].
 
     Args:
-        kinds: a span is the first; the others are answers that no passage holds.
+        answer_types: a span is the first; the others are answers that no passage holds.
     """
 
-    def __init__(self, config: TransformerConfig, kinds: int):
+    def __init__(self, config: TransformerConfig, answer_types: int):
         super().__init__()
         self.output = nn.Linear(config.width, 2)
         self.dropout = nn.Dropout(config.dropout)
-        self.kind = nn.Linear(config.width, kinds)
-        for module in (self.output, self.kind):
+        self.answer_type = nn.Linear(config.width, answer_types)
+        for module in (self.output, self.answer_type):
             initialize(module, config.initializer_range)
 
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
         """``reading`` has ``cls``, int64 (E,): its index within each example."""
         start, end = self.output(states).unbind(-1)
         cls = states.index_select(0, firsts(reading["sizes"]) + reading["cls"])
-        return SpanScores(start, end, self.kind(self.dropout(cls)))
+        return SpanScores(start, end, self.answer_type(self.dropout(cls)))
 
 
 class XlnetSpanHead(TaskHead):
@@ -119,7 +119,7 @@ class XlnetSpanHead(TaskHead):
             0, example, softmax(start, example, len(sizes)).to(states.dtype).unsqueeze(-1) * states
         )
         cls = states.index_select(0, first + reading["cls"])
-        kinds = self.answer(self.dropout(torch.tanh(self.answer_dense(torch.cat([expected, cls], -1)))))
+        answer_types = self.answer(self.dropout(torch.tanh(self.answer_dense(torch.cat([expected, cls], -1)))))
         own, other = self.end_dense.weight.chunk(2, dim=1)
         left = self.linear(states, own, self.end_dense.bias)
 
@@ -131,8 +131,8 @@ class XlnetSpanHead(TaskHead):
 
         end = ends(first + reading["labels"][:, 0].clamp(min=0)) if "labels" in reading else None
         if self.training:
-            return SpanScores(start, end, kinds)
-        return SpanScores(start, end, kinds, beams_of(start, ends, sizes), ends)
+            return SpanScores(start, end, answer_types)
+        return SpanScores(start, end, answer_types, beams_of(start, ends, sizes), ends)
 
 
 def beams_of(start: torch.Tensor, ends: Callable[[torch.Tensor], torch.Tensor], sizes: torch.Tensor) -> Beams:

@@ -32,7 +32,7 @@ class Transformer(nn.Module):
             raise UnifiedError(f"vocabulary_size must be at least 1, got {config.vocabulary_size}")
         self.config = config
         self.embeddings = (TokenEmbeddings if config.relative else Embeddings)(config)
-        self._kinds_per_layer = tuple(kind for kind in config.sublayer_kinds if kind != "feed_forward")
+        self._attention_types = tuple(one for one in config.sublayer_types if one != "feed_forward")
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self._compiled: list[Callable[..., torch.Tensor]] = []
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
@@ -129,27 +129,27 @@ class Transformer(nn.Module):
             mask = mask.with_memory(remembered)
         weight, prepared = self.embeddings.tokens.weight, {}
         dropout = self.config.attention_dropout if self.training else 0.0
-        for kind in dict.fromkeys(self._kinds_per_layer):
-            seen = mask.without_self() if kind in _WITHOUT_SELF else mask
-            needs = attention_of(kind, self.config).needs
-            prepared[kind] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ)
+        for attention_type in dict.fromkeys(self._attention_types):
+            seen = mask.without_self() if attention_type in _WITHOUT_SELF else mask
+            needs = attention_of(attention_type, self.config).needs
+            prepared[attention_type] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ)
         if self._compiled and self.training:
             refused = {one.name for one in prepared.values() if not one.compiles}
             if refused:
                 raise UnifiedError(
                     f"compiled layers cannot go by the attention backend {refused.pop()!r}; choose 'sdpa' or 'dense'"
                 )
-        return [prepared[kind] for kind in self._kinds]
+        return [prepared[attention_type] for attention_type in self._all_attention_types]
 
     @property
-    def _kinds(self) -> tuple[str, ...]:
-        """Kinds of the attentions of all layers, in the order in which :meth:`run` takes them."""
-        return self._kinds_per_layer * len(self.layers)
+    def _all_attention_types(self) -> tuple[str, ...]:
+        """Types of the attentions of all layers, in the order in which :meth:`run` takes them."""
+        return self._attention_types * len(self.layers)
 
     @property
     def hides_self(self) -> tuple[bool, ...]:
         """For every attention of all layers, whether its queries do not see their own token."""
-        return tuple(kind in _WITHOUT_SELF for kind in self._kinds)
+        return tuple(attention_type in _WITHOUT_SELF for attention_type in self._all_attention_types)
 
     def goes_by_documents(self, device: torch.device) -> bool:
         """Whether packed rows may be of any length there; not where attention reads distances, whose tables grow."""
@@ -158,7 +158,7 @@ class Transformer(nn.Module):
     @property
     def relates(self) -> bool:
         """Whether any attention reads distances, token types or entities."""
-        return any(attention_of(kind, self.config).relates for kind in self._kinds_per_layer)
+        return any(attention_of(attention_type, self.config).relates for attention_type in self._attention_types)
 
     def _directed(self, mask: AttentionMask, positions: torch.Tensor) -> AttentionMask:
         """The mask, without what stands behind a query where attention goes one way (``attn_type`` "uni").
@@ -224,7 +224,7 @@ class Transformer(nn.Module):
         """:meth:`forward` with what :meth:`attentions` gives, or in decoding a cache in place of each."""
         states = self.embeddings(tokens, positions, token_types)
         views, entered = self._views(attentions, relations, memory)
-        each = len(self._kinds_per_layer)
+        each = len(self._attention_types)
         layers: Iterable[Callable[..., torch.Tensor]] = self.layers
         if self.training and self._compiled:
             layers = self._compiled
@@ -243,9 +243,9 @@ class Transformer(nn.Module):
         """What each attention takes beside the states, and a list to which each adds its inputs for a memory."""
         entered: list[torch.Tensor] = []
         if not self.config.relative:
-            kinds = [attention_of(kind, self.config) for kind in self._kinds]
-            pairs = zip(attentions, kinds, strict=True)
-            return [(attention, relations) if kind.relates else (attention,) for attention, kind in pairs], entered
+            classes = [attention_of(one, self.config) for one in self._all_attention_types]
+            pairs = zip(attentions, classes, strict=True)
+            return [(attention, relations) if own.relates else (attention,) for attention, own in pairs], entered
         remembered: Sequence[torch.Tensor | None] = (
             memory.states if memory is not None and memory.filled else [None] * len(attentions)
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from unified.data.annotations import PARTS_OF_SPEECH, TAGS, Spans
 from unified.data.example import Examples
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
@@ -138,7 +138,7 @@ class Anna(BatchedObjective):
         """Tokens within named entities, bool (T,)."""
         marked = np.zeros(sequences.extents.total, dtype=bool)
         starts, stops = self._spans(texts, sequences, "entities").bounds.T
-        marked[runs(starts, stops - starts)] = True
+        marked[ranges(starts, stops - starts)] = True
         return marked
 
     def _hidden(self, texts: Texts, sequences: Sequences, draws: Draws) -> np.ndarray:

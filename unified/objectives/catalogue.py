@@ -21,8 +21,8 @@ from unified.objectives.xlnet import XLNet
 #: Every objective of the library by its name. One that joins the library is a class in this package and its name here;
 #: one of another package needs no entry, it is named by its import path (docs/how-to/extending.md).
 OBJECTIVES: dict[str, type[Objective]] = {
-    kind.name: kind
-    for kind in (
+    objective_class.name: objective_class
+    for objective_class in (
         *(Bidirectional, LeftToRight, RightToLeft, Seq2Seq, TargetCloze, TargetNext),
         *(Bert, SpanBert, XLNet, Anna),
         *(PrefixLM, BertStyle, Deshuffling, MassStyle, ReplaceSpans, DropTokens, RandomSpans),

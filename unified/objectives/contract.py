@@ -185,19 +185,20 @@ class BatchedObjective(Objective):
         return self.examples(Texts.of([text]), Draws.from_generator(rng)).split()[0]
 
 
-def require_declared(kind: type[Objective]) -> None:
+def require_declared(objective_class: type[Objective]) -> None:
     """Refuse a class of objectives that leaves something undeclared.
 
     Raises:
         UnifiedError: names the class and what is missing.
     """
     # A field without a default takes the property of the base class for its default.
-    declared: tuple[Field[object], ...] = fields(kind) if is_dataclass(kind) else ()
+    declared: tuple[Field[object], ...] = fields(objective_class) if is_dataclass(objective_class) else ()
     bare = [field.name for field in declared if isinstance(field.default, property)]
-    missing = sorted({*kind.__abstractmethods__, *bare})
+    missing = sorted({*objective_class.__abstractmethods__, *bare})
     if missing:
         raise UnifiedError(
-            f"objective class {kind.__module__}:{kind.__qualname__} does not declare {', '.join(missing)}; "
+            f"objective class {objective_class.__module__}:{objective_class.__qualname__} does not declare "
+            f"{', '.join(missing)}; "
             "unified.objectives.Objective says what each means"
         )
 

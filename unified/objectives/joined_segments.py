@@ -9,7 +9,7 @@ import numpy as np
 
 from unified.data.annotations import ORACLE, SENTENCES, SOURCE_KINDS, Spans, how_to_annotate
 from unified.data.example import Examples
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.targets import EXTRACTIVE, ExampleTargets
 from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
@@ -97,7 +97,7 @@ class Sequences:
         of_blocks = Extents(blocks.T.ravel())
         firsts = of_blocks.starts.copy()
         firsts[::segments] += 1
-        token_indices = runs(firsts, texts.lengths.T.ravel())
+        token_indices = ranges(firsts, texts.lengths.T.ravel())
         tokens[token_indices] = texts.tokens
         return cls(tokens, blocks, extents, token_indices)
 
@@ -115,7 +115,7 @@ class Sequences:
         tokens = np.full(extents.total, texts.special.separator)
         tokens[extents.stops - 1] = texts.special.begin
         firsts = Extents(blocks.T.ravel()).starts.reshape(-1, 3)[:, :2].ravel()
-        token_indices = runs(firsts, texts.lengths.T.ravel())
+        token_indices = ranges(firsts, texts.lengths.T.ravel())
         tokens[token_indices] = texts.tokens
         return cls(tokens, blocks, extents, token_indices)
 

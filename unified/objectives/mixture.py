@@ -23,10 +23,10 @@ def spelled(objective: Objective) -> str:
 
     An objective that is not one of this library's is spelled ``module:Class``.
     """
-    kind = type(objective)
-    assert is_dataclass(objective), f"{kind.__qualname__} is an objective, but no dataclass"
-    own = kind.__module__.startswith("unified.objectives.")
-    name = objective.name if own else f"{kind.__module__}:{kind.__qualname__}"
+    own_class = type(objective)
+    assert is_dataclass(objective), f"{own_class.__qualname__} is an objective, but no dataclass"
+    own = own_class.__module__.startswith("unified.objectives.")
+    name = objective.name if own else f"{own_class.__module__}:{own_class.__qualname__}"
     values = ((f, getattr(objective, f.name)) for f in fields(objective) if f.init)
     changed = ", ".join(f"{f.name}={value!r}" for f, value in values if value != f.default)
     return f"{name}({changed})" if changed else name
@@ -42,7 +42,7 @@ class Mixture:
         objectives: those that remain, in the order given.
         ratios: their ratios as given, such as 2, 2, 1, 1.
         names: what each is called in logs, the groups under which its losses are summed; left out, each is called
-            by its own name. Two objectives of one kind need different ones.
+            by its own name. Two objectives of one type need different ones.
 
     Raises:
         UnifiedError: nothing remains, a ratio is negative or not finite, two objectives share a name, or some learn
@@ -80,7 +80,7 @@ class Mixture:
         losses = [loss_name(head, name) for head in (*PREDICTION_HEADS, *self.own_heads) for name in self.names]
         for loss in losses:
             if losses.count(loss) > 1:
-                raise UnifiedError(f"two losses are called {loss}; give the objectives other names: name=kind")
+                raise UnifiedError(f"two losses are called {loss}; give the objectives other names: name=type")
 
     def _require_one_head_of_a_name(self) -> None:
         heads: dict[str, tuple[str, object]] = {}

@@ -14,7 +14,7 @@ from unified.objectives.mixture import Mixture
 def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
     """Read a list of objectives such as ``bidirectional:2,long=random_spans(mean_span=32):1,package.module:Class:0.5``.
 
-    The notation is that of :mod:`unified.notation`. A kind is a name of
+    The notation is that of :mod:`unified.notation`. A type is a name of
     :data:`unified.objectives.catalogue.OBJECTIVES` or ``module:Class``. An objective of weight 0 is left out.
 
     Args:
@@ -32,15 +32,15 @@ def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
 
 
 def _build(entry: Entry, own_classes: bool) -> Objective:
-    kind, settings = _kind(entry, own_classes), entry.settings
-    check_settings(kind, entry.kind, settings, entry.refusal)
-    return kind(**settings)
+    objective_class, settings = _class(entry, own_classes), entry.settings
+    check_settings(objective_class, entry.type, settings, entry.refusal)
+    return objective_class(**settings)
 
 
-def _kind(entry: Entry, own_classes: bool) -> type[Objective]:
-    if entry.kind in OBJECTIVES:
-        return OBJECTIVES[entry.kind]
-    name = entry.kind
+def _class(entry: Entry, own_classes: bool) -> type[Objective]:
+    if entry.type in OBJECTIVES:
+        return OBJECTIVES[entry.type]
+    name = entry.type
     if not is_import_path(name):
         listed = ", ".join(OBJECTIVES)
         hint = nearest(name, OBJECTIVES)
@@ -51,10 +51,10 @@ def _kind(entry: Entry, own_classes: bool) -> type[Objective]:
             "trust it, name it yourself: --task unified_lm --objectives '...'",
         )
     module_name, _, class_name = name.partition(":")
-    kind = imported(name, entry.refusal, nearest(module_name, OBJECTIVES))
-    if not isinstance(kind, type) or not is_dataclass(kind):
+    objective_class = imported(name, entry.refusal, nearest(module_name, OBJECTIVES))
+    if not isinstance(objective_class, type) or not is_dataclass(objective_class):
         raise entry.refusal(f"module {module_name} has no dataclass {class_name!r}")
-    if not issubclass(kind, Objective):
+    if not issubclass(objective_class, Objective):
         raise entry.refusal(f"{class_name} is not an objective; make it a subclass of unified.objectives.Objective")
-    require_declared(kind)
-    return kind
+    require_declared(objective_class)
+    return objective_class

@@ -25,7 +25,7 @@ from unified.objectives.joined_segments import (
     sequence_spans,
 )
 from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
-from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, runs
+from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, hidden_ranges
 
 #: Schemes that hide annotated spans, and the annotation each reads.
 ANNOTATED = {"named_entity": "entities", "noun_phrase": "noun_phrases"}
@@ -148,7 +148,9 @@ class SpanBert(MayPredictNext, BatchedObjective):
 
     def _replaced(self, texts: Texts, sequences: Sequences, hidden: np.ndarray, draws: Draws) -> np.ndarray:
         """The tokens with the hidden ones replaced, span by span or one by one."""
-        first, lengths = runs(hidden) if self.per_span else (np.flatnonzero(hidden), np.ones(hidden.sum(), dtype=int))
+        first, lengths = (
+            hidden_ranges(hidden) if self.per_span else (np.flatnonzero(hidden), np.ones(hidden.sum(), dtype=int))
+        )
         uniforms = np.repeat(draws.uniforms("replacements", sequences.extents.counts(first)), lengths)
         indices, mask_share = np.flatnonzero(hidden), self.mask_replace_share
         by_random = indices[(uniforms >= mask_share) & (uniforms < mask_share + self.random_replace_share)]
@@ -161,7 +163,7 @@ class SpanBert(MayPredictNext, BatchedObjective):
         self, tokens: np.ndarray, extents: Extents, hidden: np.ndarray, special: SpecialTokens
     ) -> tuple[ExampleTargets, np.ndarray]:
         """Tokens of spans from the states before and behind them, and how many each example has."""
-        first, lengths = runs(hidden)
+        first, lengths = hidden_ranges(hidden)
         before, behind = tokens[first - 1], tokens[first + lengths]
         inside = (before != special.begin) & (before != special.separator) & (behind != special.separator)
         first, lengths = first[inside], lengths[inside]

@@ -170,8 +170,8 @@ def word_bounds(candidates: np.ndarray, word_starts: np.ndarray, extents: Extent
     return np.stack([stops - sizes, stops], axis=1), word_of
 
 
-def runs(hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First tokens and lengths, int64 each, of the runs of True in bool (T,)."""
+def hidden_ranges(hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First tokens and lengths, int64 each, of the ranges of True in bool (T,)."""
     padded = np.zeros(len(hidden) + 2, dtype=bool)  # np.diff could pad by itself, in four times the time
     padded[1:-1] = hidden
     edges = np.flatnonzero(padded[1:] != padded[:-1])

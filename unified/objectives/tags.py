@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from unified.data.annotations import PARTS_OF_SPEECH, TAGS
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.objectives.joined_segments import annotated_spans, require_word_starts
@@ -43,7 +43,7 @@ def with_tags(texts: Texts, name: str) -> Texts:
     first = np.flatnonzero(starts >= np.append(0, reach)[: len(starts)])  # words that share no token with earlier ones
     starts, tags = starts[first], tags[first]
     stops = reach[np.append(first, len(reach))[1:] - 1]
-    begins[runs(starts, stops - starts)] = False
+    begins[ranges(starts, stops - starts)] = False
     begins[starts] = True
     return replace(
         texts,

@@ -26,7 +26,7 @@ from typing import ClassVar
 import numpy as np
 
 from unified.data.example import Examples
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
@@ -306,8 +306,8 @@ def next_token_examples(
     lengths = np.array([[len(s) + 2, len(t) + 1] for s, t in zip(sources, targets, strict=True)])
     extents = Extents(lengths.sum(1))
     blocks = Extents(lengths.ravel())
-    kept = runs(Extents(extents.lengths + 1).starts, extents.lengths)
-    of_targets = runs(blocks.starts[1::2], lengths[:, 1])
+    kept = ranges(Extents(extents.lengths + 1).starts, extents.lengths)
+    of_targets = ranges(blocks.starts[1::2], lengths[:, 1])
     return Examples.of_one_group(
         name,
         extents,

@@ -14,7 +14,7 @@ import numpy as np
 
 from unified.data import randomness
 from unified.data.annotations import Annotations, Spans
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
 from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
@@ -190,7 +190,7 @@ class DocumentTexts:
         first = self.bounds.searchsorted(starts, side="right") - 1
         # An empty segment may lie behind the last sentence; it reads none.
         counts = np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
-        return starts, stops, runs(first, counts), counts
+        return starts, stops, ranges(first, counts), counts
 
     def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``Text.sampler``: tokens at random indices of the whole text, as often as they occur in it."""
@@ -209,7 +209,7 @@ class DocumentTexts:
         ends = np.minimum(self.bounds[sentences + 1], stops.repeat(counts))
         items = self.items[sentences]  # as many separators lie before each
         require_final_separators(self.file.at(self.bounds[sentences + 1] + items), items, self.special, self.name)
-        tokens = self.file.at(runs(begins + items, ends - begins))
+        tokens = self.file.at(ranges(begins + items, ends - begins))
         lengths = stops - starts
         kept = tokens != self.special.separator
         if not kept.all():

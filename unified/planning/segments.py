@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unified.data.extents import Extents, runs
+from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
 from unified.planning.sentences import Sentences
 
@@ -45,7 +45,7 @@ class BlocksToCut:
     def of(cls, texts: Sentences, starts: np.ndarray, lengths: np.ndarray, backward: np.ndarray) -> BlocksToCut:
         first = texts.bounds.searchsorted(starts, side="right")
         inner = Extents(texts.bounds.searchsorted(starts + lengths) - first)
-        ends = texts.bounds[runs(first, inner.lengths)] - starts.repeat(inner.lengths)
+        ends = texts.bounds[ranges(first, inner.lengths)] - starts.repeat(inner.lengths)
         return cls(starts, lengths, backward, inner, ends)
 
     def cuts(self, draws: Draws) -> np.ndarray:

@@ -97,7 +97,7 @@ def with_head(task: Task, head: str) -> Task:
     Raises:
         UnifiedError: it is another head, which cannot learn from the task's items.
     """
-    given, own = parse_head(head).kind.name, parse_head(task.head).kind.name
+    given, own = parse_head(head).head_class.name, parse_head(task.head).head_class.name
     if given != own:
         raise UnifiedError(f"--head {head}: {task.name} is learnt by {own}, not by {given}")
     return replace(task, head=head)
@@ -114,7 +114,7 @@ def _own_task(name: str, path: str) -> Task | WritingTask:
 
     own = imported(path, refusal)
     if isinstance(own, type) and issubclass(own, Understanding):
-        head = parse_head(name).kind.name
+        head = parse_head(name).head_class.name
         return Task(name=head, head=name, read=partial(_read_items, head))
     if name != path or not isinstance(own, Task | WritingTask):
         raise refusal("the module has no Task, WritingTask or head of that name")

@@ -30,7 +30,7 @@ from unified.tasks.heads.items import Splits
 from unified.tasks.heads.registry import parse_head, parse_heads
 from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.settings import Task, Training
-from unified.tasks.several import SeveralTasks, Share, folders_of
+from unified.tasks.several import SeveralTasks, WeightedTask, folders_of
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, Writer, WritingTask, WritingTraining
 from unified.tokenization.symbols import require_symbol
@@ -66,7 +66,7 @@ class HeadsJob(Job):
             raise UnifiedError(f"--max-length {max_length}: the model has {limit} positions; give it shorter sequences")
         if self.start.config.reads_entities:
             for entry in parse_heads(self.task.head):
-                require_markable(entry.kind)
+                require_markable(entry.head_class)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -128,47 +128,47 @@ class SeveralJob(HeadsJob):
 
     @property
     def results(self) -> list[Path]:
-        return [self.folder / share.name / FILE_NAME for share in self.task.shares]
+        return [self.folder / member.name / FILE_NAME for member in self.task.members]
 
     def learnt(self, handle: TrainedModel, splits: Splits) -> list[Learnt]:
         return [
             Learnt(
-                share.task,
-                self.folder / share.name,
-                _within(share, splits),
-                data_hash(self.data, f"{share.name}/"),
-                require_task_model(handle).predictor(head=share.name),
-                share.task.measure or understanding.measures[0],
-                tuple(one.task.name for one in self.task.shares),
+                member.task,
+                self.folder / member.name,
+                _within(member, splits),
+                data_hash(self.data, f"{member.name}/"),
+                require_task_model(handle).predictor(head=member.name),
+                member.task.measure or understanding.measures[0],
+                tuple(one.task.name for one in self.task.members),
             )
-            for share, understanding in zip(self.task.shares, self.understandings(splits), strict=True)
+            for member, understanding in zip(self.task.members, self.understandings(splits), strict=True)
         ]
 
     def understandings(self, splits: Splits) -> list[Understanding[Any]]:
-        shares = self.task.shares
-        return [parse_head(share.task.head).task_of(_within(share, splits)["train"]) for share in shares]
+        members = self.task.members
+        return [parse_head(member.task.head).task_of(_within(member, splits)["train"]) for member in members]
 
     def _read(self, source: Path) -> Splits:
         read: dict[str, Sequence[Any]] = {}
-        for share, folder in zip(self.task.shares, folders_of(source, self.task.shares), strict=True):
-            own = with_both(share.task.read(folder), folder, share.task.name)
-            read |= {f"{share.name}/{split}": items for split, items in own.items()}
+        for member, folder in zip(self.task.members, folders_of(source, self.task.members), strict=True):
+            own = with_both(member.task.read(folder), folder, member.task.name)
+            read |= {f"{member.name}/{split}": items for split, items in own.items()}
         return read
 
     def _batches(self, splits: Splits, batch_size: int) -> int:
         vocabulary, batches = self.vocabulary(splits), 0
-        for share in self.task.shares:
-            units = self._units(share.task.head, _within(share, splits)["train"], vocabulary)
-            batches += math.ceil(drawn(share.weight, units) / batch_size)
+        for member in self.task.members:
+            units = self._units(member.task.head, _within(member, splits)["train"], vocabulary)
+            batches += math.ceil(drawn(member.weight, units) / batch_size)
         return batches
 
     def _measure(self, splits: Splits) -> str:
         return "average"
 
 
-def _within(share: Share, splits: Splits) -> dict[str, Sequence[Any]]:
+def _within(member: WeightedTask, splits: Splits) -> dict[str, Sequence[Any]]:
     """The splits of one of several tasks."""
-    prefix = f"{share.name}/"
+    prefix = f"{member.name}/"
     return {name.removeprefix(prefix): items for name, items in splits.items() if name.startswith(prefix)}
 
 

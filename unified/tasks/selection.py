@@ -49,15 +49,15 @@ def with_held_out(task: AnyTask, share: float) -> AnyTask:
     if not any(one.validates_on_test for one in _parts(task)):
         raise UnifiedError(f"--hold-out {share}: {task.name} has a development set of its own; leave it out")
     if isinstance(task, SeveralTasks):
-        changed = [replace(one, task=_held_out(one.task, share)) for one in task.shares]
-        return replace(task, shares=tuple(changed))
+        changed = [replace(one, task=_held_out(one.task, share)) for one in task.members]
+        return replace(task, members=tuple(changed))
     return task if isinstance(task, WritingTask) else _held_out(task, share)
 
 
 def _parts(task: AnyTask) -> list[Task]:
     """The tasks of understanding among one or several; all tasks of writing have a development set."""
     if isinstance(task, SeveralTasks):
-        return [share.task for share in task.shares]
+        return [member.task for member in task.members]
     return [task] if isinstance(task, Task) else []
 
 

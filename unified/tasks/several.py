@@ -21,8 +21,8 @@ MT_DNN = Training(epochs=5, batch_size=32, lr=5e-5, max_length=512, optimizer="a
 
 
 @dataclass(frozen=True)
-class Share:
-    """One of the tasks.
+class WeightedTask:
+    """One of the tasks that a model learns at once, and its weight.
 
     Attributes:
         task: what is learnt.
@@ -43,23 +43,23 @@ class SeveralTasks:
     """What a model learns.
 
     Attributes:
-        shares: at least two tasks.
+        members: at least two tasks.
         training: settings of all.
         grid: settings to choose among; none is published.
     """
 
-    shares: tuple[Share, ...]
+    members: tuple[WeightedTask, ...]
     training: Training = MT_DNN
     grid: Grid | None = None
 
     @property
     def name(self) -> str:
-        return ", ".join(share.task.name for share in self.shares)
+        return ", ".join(member.task.name for member in self.members)
 
     @property
     def head(self) -> str:
         """As ``fairseq-train --task unified_understanding --head`` takes it."""
-        return ", ".join(f"{share.name}={share.task.head}{_behind(share.weight)}" for share in self.shares)
+        return ", ".join(f"{member.name}={member.task.head}{_behind(member.weight)}" for member in self.members)
 
     def as_in(self, system: str) -> SeveralTasks:
         """The tasks with heads of another paper, and its settings.
@@ -67,15 +67,15 @@ class SeveralTasks:
         Raises:
             UnifiedError: they are not known of every task, or differ.
         """
-        tasks = [share.task.as_in(system) for share in self.shares]
+        tasks = [member.task.as_in(system) for member in self.members]
         for task in tasks:
             if task.training != tasks[0].training:
                 raise UnifiedError(
                     f"--system {system}: {tasks[0].name} and {task.name} have different settings there, so they cannot "
                     "be learnt at once by them; leave --system out"
                 )
-        shares = tuple(replace(share, task=task) for share, task in zip(self.shares, tasks, strict=True))
-        return SeveralTasks(shares, tasks[0].training)
+        members = tuple(replace(member, task=task) for member, task in zip(self.members, tasks, strict=True))
+        return SeveralTasks(members, tasks[0].training)
 
 
 def tasks_named(text: str) -> Task | WritingTask | SeveralTasks:
@@ -86,9 +86,9 @@ def tasks_named(text: str) -> Task | WritingTask | SeveralTasks:
     """
     if len(split_entries(text, "tasks")) < 2:
         return task_named(text)
-    shares = tuple(map(_share, parse_entries(text, "task")))
-    require_distinct("task", [share.name for share in shares])
-    return SeveralTasks(shares)
+    members = tuple(map(_member, parse_entries(text, "task")))
+    require_distinct("task", [member.name for member in members])
+    return SeveralTasks(members)
 
 
 def head_name(task: str) -> str:
@@ -96,7 +96,7 @@ def head_name(task: str) -> str:
     return re.sub(r"\W", "_", task)
 
 
-def folders_of(source: Path, shares: Sequence[Share]) -> list[Path]:
+def folders_of(source: Path, members: Sequence[WeightedTask]) -> list[Path]:
     """The folder of each task in that of all: called like it, or as GLUE's own are, such as ``STS-B`` of ``stsb``.
 
     Raises:
@@ -104,8 +104,8 @@ def folders_of(source: Path, shares: Sequence[Share]) -> list[Path]:
     """
     there = sorted(path for path in source.iterdir() if path.is_dir()) if source.is_dir() else []
     folders, missing = [], []
-    for share in shares:
-        name = share.task.name
+    for member in members:
+        name = member.task.name
         alike = [path for path in there if path.name == name] or [p for p in there if _plain(p.name) == _plain(name)]
         if alike:
             folders.append(alike[0])
@@ -118,14 +118,14 @@ def folders_of(source: Path, shares: Sequence[Share]) -> list[Path]:
     return folders
 
 
-def _share(entry: Entry) -> Share:
-    task = task_named(entry.kind_with_settings)
+def _member(entry: Entry) -> WeightedTask:
+    task = task_named(entry.type_with_settings)
     if not isinstance(task, Task):
         raise entry.refusal("it is a task of writing, which has no head; only tasks of understanding go together")
     name = entry.name or task.name
     if name == "data":
         raise entry.refusal("'data' is what the folder with the data of all is called; take another name")
-    return Share(replace(task, name=name), entry.weight)
+    return WeightedTask(replace(task, name=name), entry.weight)
 
 
 def _behind(weight: float) -> str:

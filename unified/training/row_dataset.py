@@ -9,7 +9,7 @@ import numpy as np
 
 from unified.data import randomness
 from unified.data.example import Example, Examples
-from unified.data.extents import runs
+from unified.data.extents import ranges
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
@@ -172,7 +172,7 @@ class RowDataset:
             raise IndexError(f"row {outside[0]} of {len(self)}")
         starts, stops = self._offsets[numbers], self._offsets[numbers + 1]
         per_row = stops - starts
-        indices = self._members[runs(starts, per_row)]
+        indices = self._members[ranges(starts, per_row)]
         drawn = self._objectives[indices]
         owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
         parts = [self._named(indices[own]) for own in owners]

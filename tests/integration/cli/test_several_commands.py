@@ -189,15 +189,17 @@ def test_updates_are_those_of_fairseqs_batches(start, tmp_path, seed):
     tasks = tasks_named(f"a=classification:{weights[0]}, b=regression:{weights[1]}")
     model = Start.of(start / "model")
     splits, parts = {}, []
-    for share in tasks.shares:
-        label = 1.0 if share.name == "b" else "yes"
+    for member in tasks.members:
+        label = 1.0 if member.name == "b" else "yes"
         count = int(rng.integers(1, 60))
         items = [TextItem(str(i), "w1 w2", None, label) for i in range(count)]
-        items += [TextItem("last", "w3", None, 0.0 if share.name == "b" else "no")]
-        splits |= {f"{share.name}/train": items, f"{share.name}/valid": items}
-        encoded = parse_head(share.task.head).task_of(items).encode(items, Codec(model.tokenizer, model.vocabulary, 64))
-        order = TrainingOrder(1, share.weight)
-        parts.append(ItemFairseqDataset(encoded, False, None, model.vocabulary.special, "train", share.name, order))
+        items += [TextItem("last", "w3", None, 0.0 if member.name == "b" else "no")]
+        splits |= {f"{member.name}/train": items, f"{member.name}/valid": items}
+        encoded = (
+            parse_head(member.task.head).task_of(items).encode(items, Codec(model.tokenizer, model.vocabulary, 64))
+        )
+        order = TrainingOrder(1, member.weight)
+        parts.append(ItemFairseqDataset(encoded, False, None, model.vocabulary.special, "train", member.name, order))
     data = HeadsFairseqDataset(parts)
     batches = data.batch_by_size(data.ordered_indices(), max_sentences=size)
     job = job_of(tasks, Training(epochs=3), model, tmp_path)
@@ -206,13 +208,13 @@ def test_updates_are_those_of_fairseqs_batches(start, tmp_path, seed):
 
 def test_lists_of_tasks(tmp_path):
     tasks = tasks_named("rte, mnli:2, mine=classification(labels=['a:b', 'c'], dropout=0):.25, squad-answers")
-    assert [(share.name, share.weight) for share in tasks.shares] == [
+    assert [(member.name, member.weight) for member in tasks.members] == [
         ("rte", 1), ("mnli", 2), ("mine", 0.25), ("squad_answers", 1)
     ]  # fmt: skip
     assert tasks.training == MT_DNN and tasks.name == "rte, mnli, mine, squad-answers"
     entries = parse_heads(tasks.head)
-    assert [(entry.name, entry.weight) for entry in entries] == [(one.name, one.weight) for one in tasks.shares]
-    assert entries[2].task_of([]).labels == ("a:b", "c") and entries[3].kind.name == "span"
+    assert [(entry.name, entry.weight) for entry in entries] == [(one.name, one.weight) for one in tasks.members]
+    assert entries[2].task_of([]).labels == ("a:b", "c") and entries[3].head_class.name == "span"
     assert isinstance(tasks_named("rte"), type(TASKS["rte"])) and tasks_named("xsum") is TASKS["xsum"]
     unilm = tasks_named("rte, mnli").as_in("unilm")
     assert unilm.training == TASKS["rte"].systems["unilm"][1] and "dropout=0.3" in unilm.head
@@ -250,14 +252,14 @@ def test_folders_of_tasks(tmp_path):
     tasks = tasks_named("stsb, rte, squad2.0")
     for name in ("STS-B", "rte", "RTE", "squad2.0", "other"):
         (tmp_path / name).mkdir()
-    assert [path.name for path in folders_of(tmp_path, tasks.shares)] == ["STS-B", "rte", "squad2.0"]
+    assert [path.name for path in folders_of(tmp_path, tasks.members)] == ["STS-B", "rte", "squad2.0"]
     (tmp_path / "STS-B").rmdir()
     (tmp_path / "squad2.0").rmdir()
     with pytest.raises(UnifiedError, match="no folder stsb and no folder squad2.0 in it; several tasks have one each"):
-        folders_of(tmp_path, tasks.shares)
+        folders_of(tmp_path, tasks.members)
     (tmp_path / "file").write_text("")
     with pytest.raises(UnifiedError, match="no folder stsb and no folder rte and"):
-        folders_of(tmp_path / "file", tasks.shares)
+        folders_of(tmp_path / "file", tasks.members)
 
 
 def test_what_several_tasks_cannot_have_is_refused(start, tmp_path, capsys):

@@ -180,7 +180,7 @@ class _Wrapped(torch.nn.Module):
 @pytest.mark.parametrize("head", HEADS)
 def test_what_a_loss_counts_is_known_before_there_are_scores(head, tmp_path):
     entry, reads = parse_head(head), codec(32, *MARKS)
-    items = entry.kind.read(golden_task(tmp_path, entry.kind.name) / "valid.jsonl")[:6]
+    items = entry.head_class.read(golden_task(tmp_path, entry.head_class.name) / "valid.jsonl")[:6]
     task = entry.task_of(items)
     encoded = task.encode(items, reads)
     _, scores, reading = run_batch(small_model(task, reads), encoded, range(len(encoded.examples)), packed=True)

@@ -227,11 +227,11 @@ def test_answers_have_the_highest_mean_scores(models, design):
                 return torch.stack([head.train()(own, gold).end for head, own in states]).mean(0)
 
             beams = beams_by_hand(start, ends, sizes)
-            nothing = torch.stack([scores.kinds.sigmoid() for scores in each]).mean(0).min()
+            nothing = torch.stack([scores.answer_types.sigmoid() for scores in each]).mean(0).min()
         else:
             end = torch.stack([scores.end for scores in each]).mean(0)
             if design == "unilm":
-                kinds = torch.stack([scores.kinds.softmax(-1) for scores in each]).mean(0)
+                kinds = torch.stack([scores.answer_types.softmax(-1) for scores in each]).mean(0)
                 nothing = kinds[:, 1].min()
         mean = SpanScores(start, end, kinds, beams)
         spans = every_span(task, design, encoded, members, range(len(members)), mean, sizes.numpy())

@@ -96,7 +96,7 @@ def test_every_glue_task_reads_its_folder(tmp_path):
         for system in (None, "unilm", "spanbert"):
             head = parse_head(entry.head if system is None else entry.as_in(system).head)
             if task.labels:
-                head.kind(labels=task.labels, positive=task.positive)
+                head.head_class(labels=task.labels, positive=task.positive)
             else:
                 assert entry.measure in head.task_of(items).measures
 
@@ -135,7 +135,7 @@ def test_other_tasks_read_their_folders(tmp_path):
             path.write_text(text)
         splits = task_named(name).read(tmp_path / name)
         assert tuple(len(splits[split]) for split in ("train", "valid", "test") if split in splits) == counts[name]
-        assert parse_head(task_named(name).head).kind.name in ("classification", "choice", "tagging", "relation",
+        assert parse_head(task_named(name).head).head_class.name in ("classification", "choice", "tagging", "relation",
                                                                   "coreference")  # fmt: skip
     held_out = task_named("semeval2010").read(tmp_path / "semeval2010")["valid"]
     assert [item.id for item in held_out] == ["10", "20", "30"]

@@ -227,7 +227,7 @@ def test_held_out_items_are_training_items(tmp_path):
     require_development_set(held, "--select best")
     several = with_held_out(tasks_named("rte, imdb"), 0.25)
     require_development_set(several, "--select best")
-    assert several.shares[0].task == TASKS["rte"]
+    assert several.members[0].task == TASKS["rte"]
     with pytest.raises(UnifiedError, match="leaves nothing to train or to choose on"):
         with_held_out(task, 0.99).read(tmp_path)
 

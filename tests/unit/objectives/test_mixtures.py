@@ -176,11 +176,11 @@ def test_weight_zero_removes_an_objective():
         ),
         ("x=seq2seq, x_next_sentence=left_to_right", "two losses are called x_next_sentence"),
         ("a=seq2sec:2", r"objective 'a=seq2sec:2': no objective 'seq2sec' \(did you mean seq2seq"),
-        ("a=b=seq2seq", r"expected \[name=\]kind\[\(setting=value, …\)\]\[:weight\]"),
-        ("a b=seq2seq", "expected .name=.kind"),
-        ("=seq2seq", "expected .name=.kind"),
-        ("a=", "expected .name=.kind"),
-        ("a=(mask_share=0.2)", "expected .name=.kind"),
+        ("a=b=seq2seq", r"expected \[name=\]type\[\(setting=value, …\)\]\[:weight\]"),
+        ("a b=seq2seq", "expected .name=.type"),
+        ("=seq2seq", "expected .name=.type"),
+        ("a=", "expected .name=.type"),
+        ("a=(mask_share=0.2)", "expected .name=.type"),
     ],
 )
 def test_bad_lists_are_refused_in_one_line(text, message):

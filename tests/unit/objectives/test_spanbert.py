@@ -20,7 +20,7 @@ from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
 from unified.objectives import Supply, parse_objectives
 from unified.objectives.spanbert import SpanBert
-from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, runs
+from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, hidden_ranges
 from unified.planning.documents import DocumentTexts
 
 VOCABULARY = Vocabulary([f"w{i}" for i in range(300)])
@@ -116,7 +116,7 @@ def test_drawn_lengths_follow_the_shares():
         drawn = draws.integers("anchors, attempt 0", 2000, np.full(batch, 32)).reshape(batch, 32)
         anchors = extents.starts + drawn[:, 0]
         candidates = np.ones(extents.total, dtype=bool)
-        first, lengths = runs(cover_spans(candidates, None, extents, np.full(batch, 10), shares, draws))
+        first, lengths = hidden_ranges(cover_spans(candidates, None, extents, np.full(batch, 10), shares, draws))
         own = first.searchsorted(anchors, side="right") - 1
         assert (anchors < first[own] + lengths[own]).all()
         counts += np.bincount(lengths[own], minlength=30)
@@ -126,7 +126,7 @@ def test_drawn_lengths_follow_the_shares():
 
 
 def test_runs():
-    first, lengths = runs(np.array([1, 1, 0, 0, 1, 0, 1], dtype=bool))
+    first, lengths = hidden_ranges(np.array([1, 1, 0, 0, 1, 0, 1], dtype=bool))
     assert first.tolist() == [0, 4, 6] and lengths.tolist() == [2, 1, 1]
 
 
@@ -169,7 +169,7 @@ def test_spans_are_replaced_whole():
         hidden = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices)
         original = example.tokens.copy()
         original[example.targets["token"].output_indices] = example.targets["token"].labels
-        for first, length in zip(*runs(hidden), strict=True):
+        for first, length in zip(*hidden_ranges(hidden), strict=True):
             now, before = example.tokens[first : first + length], original[first : first + length]
             kind = "mask" if (now == SPECIAL.mask).all() else "kept" if (now == before).all() else "random"
             assert kind != "random" or SPECIAL.mask not in now
@@ -197,7 +197,7 @@ def test_ablations():
     partly = [word for word, count in Counter(word_of[hidden].tolist()).items() if count != sizes[word]]
     assert len(partly) <= 1  # the budget may cut the last word
     singles = SpanBert(scheme="subword")(text_of(300, rng, word_share=0.0), rng)
-    assert len(runs(np.isin(np.arange(302), singles.targets["token"].output_indices))[0]) > 20
+    assert len(hidden_ranges(np.isin(np.arange(302), singles.targets["token"].output_indices))[0]) > 20
 
 
 def test_random_tokens_come_from_the_corpus(tmp_path):

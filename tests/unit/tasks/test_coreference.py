@@ -274,7 +274,7 @@ def test_settings():
     entry = parse_head("coreference(hidden=64, max_segments=5)")
     items = [DocumentItem(str(i), (("a",),), genre=genre) for i, genre in enumerate(["nw", None, "bc", "nw"])]
     task = entry.task_of(items)
-    assert entry.kind is Coreference and (task.hidden, task.longest_run, task.genres) == (64, 5, ("bc", "nw"))
+    assert entry.head_class is Coreference and (task.hidden, task.longest_run, task.genres) == (64, 5, ("bc", "nw"))
     encoded = task.encode([*items, DocumentItem("9", (("a",),), genre="new")], Codec(TOKENIZER, VOCABULARY, 9))
     assert [int(genre[0]) for genre in encoded.facts["genres"]] == [2, 0, 1, 2, 0]
     assert Coreference.of(items, genres=["x"]).genres == ("x",)

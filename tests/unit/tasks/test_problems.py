@@ -126,7 +126,7 @@ NEEDED = {
 def test_items_of_every_head(tmp_path, head):
     path = jsonl(tmp_path / "train.jsonl", ROWS)
     with pytest.raises(UnifiedError, match=SAYS.format(NEEDED[head])):
-        parse_head(head).kind.read(path)
+        parse_head(head).head_class.read(path)
 
 
 @pytest.mark.parametrize("name", [name for name, task in TASKS.items() if hasattr(task, "decoding")])

@@ -26,7 +26,7 @@ TRAINING = (
 
 def test_heads_are_read_with_names_settings_and_weights():
     one, two, three = parse_heads(HEADS)
-    assert [(e.name, e.kind, e.weight) for e in (one, two, three)] == [
+    assert [(e.name, e.head_class, e.weight) for e in (one, two, three)] == [
         ("has", Classification, 2.0), ("count", Regression, 1.0), ("thirds", Tagging, 0.5)
     ]  # fmt: skip
     assert three.task_of([WordsItem("1", ("a", "b"), ("x", "y"))]) == Tagging(("x", "y"), 0.0)
@@ -40,7 +40,7 @@ def test_heads_are_read_with_names_settings_and_weights():
         ("classification:two", "head 'classification:two': the weight after the colon must be a number, got 'two'"),
         ("clasification", "no head 'clasification' .did you mean classification"),
         ("classification(dropout=0", "a bracket or quotation mark is not closed"),
-        ("a=b=classification", "expected \\[name=\\]kind"),
+        ("a=b=classification", "expected \\[name=\\]type"),
         ("regression(labels=['a'])", "no setting 'labels'"),
     ):
         with pytest.raises(UnifiedError, match=problem):

@@ -112,9 +112,9 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
             lowest = min(float(scores.start[index]) + float(scores.end[index]) for index in cls)
             nothing = sigmoid(lowest - spans[0][0]) if spans else 1
         elif design == "unilm":
-            nothing = min(float(scores.kinds[index].softmax(-1)[1]) for index in indices)
+            nothing = min(float(scores.answer_types[index].softmax(-1)[1]) for index in indices)
         else:
-            nothing = min(sigmoid(float(scores.kinds[index, 0])) for index in indices)
+            nothing = min(sigmoid(float(scores.answer_types[index, 0])) for index in indices)
         assert prediction["no_answer"] == pytest.approx(nothing, rel=1e-5)
         listed = [entry for entry in prediction["nbest"] if "start" in entry]
         assert [(entry["start"], entry["end"]) for entry in listed] == [span[1:] for span in spans]
@@ -184,7 +184,7 @@ def test_yes_and_no_outweigh_spans():
     assert task.labels == ("no", "unknown", "yes") and task.measures == ("f1", "exact")
     encoded = task.encode(items, CODEC)
     members, _, reading = assembled(encoded, np.arange(6), None, 1)
-    assert reading["kinds"].tolist() == [3, 1, 3, 1, 2, 0]
+    assert reading["answer_types"].tolist() == [3, 1, 3, 1, 2, 0]
     # Rows of span, no, unknown and yes.
     chances = [[0.3, 0.1, 0.2, 0.4], [0.2, 0.5, 0.1, 0.2], [0.5, 0.1, 0.1, 0.3]]
     chances += [[0.1, 0.3, 0.55, 0.05], [0.31, 0.1, 0.49, 0.1], [0.9, 0.0, 0.1, 0.0]]

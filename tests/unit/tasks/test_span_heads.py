@@ -32,7 +32,7 @@ def head_of(task):
 
 
 def reading_of(cls, targets, kinds):
-    names = {"sizes": SIZES, "cls": cls, "labels": targets, "kinds": kinds}
+    names = {"sizes": SIZES, "cls": cls, "labels": targets, "answer_types": kinds}
     return {name: torch.tensor(values) for name, values in names.items()}
 
 
@@ -135,7 +135,7 @@ def test_xlnet_is_transformers_xlnet(xlnet):
         torch.testing.assert_close(ends[i], theirs["end"](states, start_positions=gold[:, 0])[0])
         expected = torch.einsum("blh,bl->bh", states, starts[i].softmax(-1)[None])
         logit = theirs["answer"](states, start_states=expected, cls_index=reading["cls"][i : i + 1])
-        torch.testing.assert_close(scores.kinds[i], logit)
+        torch.testing.assert_close(scores.answer_types[i], logit)
 
 
 @torch.no_grad()
@@ -165,7 +165,7 @@ def test_xlnet_beams_are_transformers_beams():
     reading = {"sizes": torch.full((3,), 9), "cls": torch.full((3,), 8)}
     scores = head(states, reading)
     assert scores.end is None
-    torch.testing.assert_close(scores.kinds.squeeze(-1), theirs.cls_logits)
+    torch.testing.assert_close(scores.answer_types.squeeze(-1), theirs.cls_logits)
     index = torch.tensor([*range(8), 13])  # of what is read, in their sequence
     assert torch.equal(index[scores.beams.starts], theirs.start_top_index)
     ends = theirs.end_top_index.view(3, BEAMS, BEAMS).transpose(1, 2)
@@ -212,7 +212,7 @@ def test_losses_written_out(design):
         else:
             starts, ends = head.output(states).unbind(-1)
         if design == "unilm":  # elsewhere is nothing, the first label
-            expected += 0.5 * nll(head.kind(states[0]), {0: 0, 2: 2, -1: 1}[kinds[i]])
+            expected += 0.5 * nll(head.answer_type(states[0]), {0: 0, 2: 2, -1: 1}[kinds[i]])
         expected += 0.5 * (nll(starts, start) + nll(ends, end))
     loss = task.loss(scores, reading)
     assert int(loss.count) == 3 and float(loss.total) == pytest.approx(expected, rel=1e-6)
@@ -227,8 +227,8 @@ def test_windows_that_lack_the_span_are_not_asked_for_a_kind_where_none_says_so(
     head = head_of(task)
     asked = reading_of([0] * 4, [[0, 0]] * 4, [1, 2, 0, -1])
     scores = head(STATES, asked)
-    kinds = scores.kinds.detach()
-    loss = task.model_design.kind_losses(kinds, asked["kinds"])
+    kinds = scores.answer_types.detach()
+    loss = task.model_design.answer_type_losses(kinds, asked["answer_types"])
     assert float(loss[3]) == 0 and [float(loss[i]) for i in range(3)] == pytest.approx(
         [nll(kinds[i], kind) for i, kind in enumerate((1, 2, 0))]
     )

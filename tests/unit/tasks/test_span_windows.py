@@ -73,7 +73,7 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
             assert read[encoded.facts["cls"][member][0]] == "<s>"
             assert read[window.first : window.first + size] == part
             assert [item.context[slice(*index)] for index in window.offsets.tolist()] == part
-            (start, end), kind = encoded.facts["labels"][member][0], encoded.facts["kinds"][member][0]
+            (start, end), kind = encoded.facts["labels"][member][0], encoded.facts["answer_types"][member][0]
             if item.impossible:
                 assert kind == 1 and read[start] == read[end] == "<s>"
             elif kind == 0:

@@ -143,7 +143,7 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
     own = head_name(task.name)  # of a model of several tasks
     model = require_task_model(handle)
     head = args.head or (own if own in model.predictors else None)
-    kinds = () if args.head else (parse_head(task.head).kind.name,)
+    kinds = () if args.head else (parse_head(task.head).head_class.name,)
     predictor = model.predictor(*kinds, head=head)
     if threshold is not None:
         require_abstaining([predictor.task], threshold, args.task)

@@ -198,15 +198,16 @@ class Understanding(ABC, Generic[ItemT]):
         return {}
 
 
-def require_markable(kind: type[Understanding[Any]]) -> None:
+def require_markable(head_class: type[Understanding[Any]]) -> None:
     """Refuse a task whose items cannot say where named entities are, for a model whose attention reads them.
 
     Raises:
         UnifiedError: names the head.
     """
-    if not kind.marks_entities:
+    if not head_class.marks_entities:
         raise UnifiedError(
-            f"the model has entity-aware attention ('entity' among its sublayers), and items of the head {kind.name} "
+            f"the model has entity-aware attention ('entity' among its sublayers), and items of the head "
+            f"{head_class.name} "
             "cannot say where named entities are; those of classification, regression and span can"
         )
 

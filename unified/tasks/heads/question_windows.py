@@ -87,20 +87,22 @@ def encode_questions(
     Returns:
         Facts for each example: ``cls`` int64 (1,), its index among those read; where items have answers ``labels``
         int64 (1, 2), first and last token of the answer, CLS where there is none in the window, or NOT_ASKED; and
-        ``kinds`` int64 (1,), 0 for a span, i for the i-th label, or ELSEWHERE. Notes are :class:`Window`.
+        ``answer_types`` int64 (1,), 0 for a span, i for the i-th label, or ELSEWHERE. Notes are :class:`Window`.
 
     Raises:
         UnifiedError: a question leaves no room for its passage, or has an answer outside it that is no label.
     """
     labelled = all(item.answers is not None for item in items)
     examples, owners, notes, unread, cut = [], [], [], [], 0
-    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("cls", *(("labels", "kinds") if labelled else ()))}
+    facts: dict[str, list[np.ndarray]] = {
+        name: [] for name in ("cls", *(("labels", "answer_types") if labelled else ()))
+    }
     unusable: Counter[str] = Counter()
     lost = 0
     for number, read in enumerate(_read(items, codec, max_query, stride)):
         span = _span(read, unusable) if labelled else None
-        kind = _kind(read.item, labels) if labelled else 0
-        lost += labelled and span is None and kind == 0
+        answer_type = _answer_type(read.item, labels) if labelled else 0
+        lost += labelled and span is None and answer_type == 0
         cut += len(read.windows) > 1
         unread.append(read.lost)
         for (first, size), chosen in zip(read.windows, central(read.windows, len(read.passage)), strict=True):
@@ -111,9 +113,9 @@ def encode_questions(
             notes.append(Window(passage_index, read.offsets[first : first + size], chosen))
             facts["cls"].append(np.array([cls]))
             if labelled:
-                target, here = _target(span, kind, first, size, passage_index, cls)
+                target, here = _target(span, answer_type, first, size, passage_index, cls)
                 facts["labels"].append(target)
-                facts["kinds"].append(np.array([here]))
+                facts["answer_types"].append(np.array([here]))
     remarks = [*(_remarks(items, unusable, lost) if labelled else ())]
     if any(unread):
         remarks.append(
@@ -180,7 +182,7 @@ def _span(read: _Read, unusable: Counter[str]) -> tuple[int, int] | None:
     return next((span for span in found if not isinstance(span, str)), None)
 
 
-def _kind(item: QuestionItem, labels: tuple[str, ...]) -> int:
+def _answer_type(item: QuestionItem, labels: tuple[str, ...]) -> int:
     """0 for a span, i for the i-th label."""
     if item.label is None:
         return 0
@@ -203,11 +205,11 @@ def _output_indices(
 
 
 def _target(
-    span: tuple[int, int] | None, kind: int, first: int, size: int, passage_index: int, cls: int
+    span: tuple[int, int] | None, answer_type: int, first: int, size: int, passage_index: int, cls: int
 ) -> tuple[np.ndarray, int]:
-    """Indices (1, 2) of the answer in a window, and its kind there."""
-    if kind:
-        return np.array([[cls, cls]]), kind
+    """Indices (1, 2) of the answer in a window, and its type there."""
+    if answer_type:
+        return np.array([[cls, cls]]), answer_type
     if span is None:
         return np.full((1, 2), NOT_ASKED), 0
     if first <= span[0] and span[1] < first + size:

@@ -24,7 +24,8 @@ from unified.tasks.heads.tagging import Tagging
 #: Every head of fine-tuning by its name. One that joins the library is a class in this package and its name here; one
 #: of another package needs no entry, it is named by its import path (docs/how-to/extending.md).
 TASK_HEADS: dict[str, type[Understanding[Any]]] = {
-    kind.name: kind for kind in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
+    head_class.name: head_class
+    for head_class in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
 }
 
 #: Fields that come from the data.
@@ -37,13 +38,13 @@ class HeadEntry:
 
     Attributes:
         name: of the head; where a model has several, of its data's folder too.
-        kind: the class of its task.
+        head_class: the class of its task.
         task_of: makes the task of training items.
         weight: how often an epoch reads its training items; a fraction of them is drawn anew in every epoch.
     """
 
     name: str
-    kind: type[Understanding[Any]]
+    head_class: type[Understanding[Any]]
     task_of: Callable[[Sequence[Item]], Understanding[Any]]
     weight: float = 1.0
 
@@ -62,7 +63,7 @@ def register(head: type[Understanding[Any]]) -> None:
 def parse_heads(text: str, own_classes: bool = True) -> tuple[HeadEntry, ...]:
     """Read a list of heads in the notation of :mod:`unified.notation`.
 
-    A kind is a name of :data:`TASK_HEADS` or ``package.module:Class``, which is imported and registered.
+    A type is a name of :data:`TASK_HEADS` or ``package.module:Class``, which is imported and registered.
 
     Args:
         own_classes: whether ``package.module:Class`` may be imported. Not where the text comes from a checkpoint.
@@ -86,35 +87,35 @@ def parse_head(text: str) -> HeadEntry:
 
 
 def _head(entry: Entry, own_classes: bool) -> HeadEntry:
-    kind, settings = _class(entry, own_classes), entry.settings
-    check_settings(kind, entry.kind, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
-    name = entry.name or kind.name
+    head_class, settings = _class(entry, own_classes), entry.settings
+    check_settings(head_class, entry.type, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
+    name = entry.name or head_class.name
     if name in dir(nn.ModuleDict()):
         raise entry.refusal(f"the name {name} is torch's; take another")
     if name in PREDICTION_HEADS:
         raise entry.refusal(f"the name {name} is that of a head of language modelling; take another")
-    return HeadEntry(name, kind, partial(_task, kind, settings), entry.weight)
+    return HeadEntry(name, head_class, partial(_task, head_class, settings), entry.weight)
 
 
 def _class(entry: Entry, own_classes: bool) -> type[Understanding[Any]]:
-    if entry.kind in TASK_HEADS:
-        return TASK_HEADS[entry.kind]
-    if not is_import_path(entry.kind):
+    if entry.type in TASK_HEADS:
+        return TASK_HEADS[entry.type]
+    if not is_import_path(entry.type):
         known = f"{', '.join(TASK_HEADS)}, and any package.module:Class"
-        raise entry.refusal(f"no head {entry.kind!r}{nearest(entry.kind, TASK_HEADS)}; known are {known}")
+        raise entry.refusal(f"no head {entry.type!r}{nearest(entry.type, TASK_HEADS)}; known are {known}")
     if not own_classes:
         raise entry.refusal(
             "the checkpoint names a class of another library, and no checkpoint chooses what is imported; where you "
             "trust it, name it yourself: --task unified_understanding --head '...'",
         )
-    own = imported(entry.kind, entry.refusal)
+    own = imported(entry.type, entry.refusal)
     if not isinstance(own, type) or not issubclass(own, Understanding) or not is_dataclass(own):
         raise entry.refusal("the module has no dataclass of that name that is an Understanding of unified.tasks.heads")
     register(own)
     return own
 
 
-def _task(kind: type[Understanding[Any]], settings: dict[str, Any], items: Sequence[Item]) -> Understanding[Any]:
+def _task(head_class: type[Understanding[Any]], settings: dict[str, Any], items: Sequence[Item]) -> Understanding[Any]:
     if "labels" in settings:
-        return kind(**settings | {name: tuple(settings[name]) for name in FROM_DATA if name in settings})
-    return kind.of(items, **settings)
+        return head_class(**settings | {name: tuple(settings[name]) for name in FROM_DATA if name in settings})
+    return head_class.of(items, **settings)

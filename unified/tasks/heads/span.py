@@ -185,7 +185,7 @@ class SpanAnswers(Understanding[QuestionItem]):
         return self.model_design.head(config)
 
     def loss(self, scores: SpanScores, reading: Reading) -> LossSum:
-        """Half the cross-entropies of start and end, and half that of the kind where the design asks for it.
+        """Half the cross-entropies of start and end, and half that of the type of answer where the design asks for it.
 
         Of windows whose question has an answer that cannot be learnt, nothing counts.
         """
@@ -198,8 +198,8 @@ class SpanAnswers(Understanding[QuestionItem]):
         for logits, right_index in zip((scores.start, scores.end), gold.unbind(1), strict=True):
             losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[right_index].float())
             right = right & (logits[right_index] >= segment_maxima(logits, example, count))
-        if scores.kinds is not None:
-            losses = losses + 0.5 * self.model_design.kind_losses(scores.kinds, reading["kinds"])
+        if scores.answer_types is not None:
+            losses = losses + 0.5 * self.model_design.answer_type_losses(scores.answer_types, reading["answer_types"])
         total = losses[asked].sum()
         return LossSum(total, asked.sum(), right.sum(), total.detach())
 
@@ -244,22 +244,22 @@ class SpanAnswers(Understanding[QuestionItem]):
         return chosen_answer(item.context, spans, outside, self.model_design.nothing, self.threshold)
 
     def averaged(self, scores: Sequence[SpanScores], reading: Reading) -> SpanScores:
-        """Mean scores of starts and ends, mean probabilities of the kinds of answers.
+        """Mean scores of starts and ends, mean probabilities of the types of answers.
 
         The scores of starts and ends are averaged and not their probabilities: these are softmaxes of one window, whose
         numbers cannot be compared with another window's, and spans of all windows of a passage are.
         """
         start = mean_scores([one.start for one in scores])
-        of_kinds = [one.kinds for one in scores if one.kinds is not None]
-        kinds = self.model_design.averaged_kinds(of_kinds) if of_kinds else None
+        of_answer_types = [one.answer_types for one in scores if one.answer_types is not None]
+        answer_types = self.model_design.averaged_answer_types(of_answer_types) if of_answer_types else None
         ends_behind = [one.ends_of for one in scores if one.ends_of is not None]
         if not ends_behind:
-            return SpanScores(start, mean_scores([one.end for one in scores if one.end is not None]), kinds)
+            return SpanScores(start, mean_scores([one.end for one in scores if one.end is not None]), answer_types)
 
         def ends_of(starts: torch.Tensor) -> torch.Tensor:
             return mean_scores([ends(starts) for ends in ends_behind])
 
-        return SpanScores(start, None, kinds, beams_of(start, ends_of, reading["sizes"]), ends_of)
+        return SpanScores(start, None, answer_types, beams_of(start, ends_of, reading["sizes"]), ends_of)
 
     def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """By the official rules: ``f1`` and ``exact`` beside the names of the official program.

@@ -130,7 +130,7 @@ def chosen_answer(
         outside: probability of each answer that stands in no passage; the rest is divided between the spans by the
             softmax of their scores.
         nothing: which of them says that there is no answer; it is given where its probability exceeds ``threshold``,
-            and otherwise the most probable other kind.
+            and otherwise the most probable other type.
 
     Returns:
         ``answer``; its characters ``start`` and ``end`` where it stands in the passage; ``no_answer``, the probability

@@ -30,7 +30,7 @@ class BatchScores:
 
     Attributes:
         start, end: (N,); ``end`` is None where there are beams.
-        kinds: (E, K), None where the head does not ask.
+        answer_types: (E, K), None where the head does not ask.
         beams: starts (E, k), ends (E, k, k) and scores (E, k, k), None where ends do not depend on starts.
         firsts: int64 (E,), first state of each example.
         cls: int64 (E,), CLS of each example in all N states.
@@ -38,7 +38,7 @@ class BatchScores:
 
     start: np.ndarray
     end: np.ndarray | None
-    kinds: np.ndarray | None
+    answer_types: np.ndarray | None
     beams: tuple[np.ndarray, np.ndarray, np.ndarray] | None
     firsts: np.ndarray
     cls: np.ndarray
@@ -52,7 +52,7 @@ class BatchScores:
         return cls(
             start=_numpy(scores.start),
             end=None if beams is not None or scores.end is None else _numpy(scores.end),
-            kinds=None if scores.kinds is None else _numpy(scores.kinds),
+            answer_types=None if scores.answer_types is None else _numpy(scores.answer_types),
             beams=beams,
             firsts=firsts,
             cls=firsts + reading["cls"].cpu().numpy(),
@@ -80,18 +80,18 @@ class Design(ABC):
     def head(self, config: TransformerConfig) -> TaskHead:
         """The module, see :mod:`unified.model.span_heads`."""
 
-    def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
-        """(E,) losses of the kinds of answers.
+    def answer_type_losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
+        """(E,) losses of the types of answers.
 
         Args:
             logits: (E, K) of the head.
-            kinds: int64 (E,): 0 a span, i the i-th label, -1 a span of another window.
+            answer_types: int64 (E,): 0 a span, i the i-th label, -1 a span of another window.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no scores of kinds")
+        raise NotImplementedError(f"{type(self).__name__} has no scores of answer types")
 
-    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Logits (E, K) of the mean probabilities that several models give to the kinds of answers."""
-        raise NotImplementedError(f"{type(self).__name__} has no scores of kinds")
+    def averaged_answer_types(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Logits (E, K) of the mean probabilities that several models give to the types of answers."""
+        raise NotImplementedError(f"{type(self).__name__} has no scores of answer types")
 
     def spans(
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
@@ -146,21 +146,21 @@ class UnilmDesign(Design):
     def head(self, config: TransformerConfig) -> TaskHead:
         return UnilmSpanHead(config, 1 + len(self.labels)) if self.labels else BertSpanHead(config)
 
-    def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+    def answer_type_losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
         """Cross-entropy. Where the span is in another window there is no answer, if a label says that."""
         elsewhere = -1 if self.nothing is None else 1 + self.labels.index(self.nothing)
-        kinds = torch.where(kinds < 0, elsewhere, kinds)
-        return functional.cross_entropy(logits.float(), kinds, reduction="none", ignore_index=-1)
+        answer_types = torch.where(answer_types < 0, elsewhere, answer_types)
+        return functional.cross_entropy(logits.float(), answer_types, reduction="none", ignore_index=-1)
 
-    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+    def averaged_answer_types(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
         return mean_classes(logits)
 
     def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
         """Softmax in the window in which it is least probable that there is no answer."""
         if not self.labels:
             return {}
-        assert scores.kinds is not None  # with labels there is a classifier
-        logits = scores.kinds[examples]
+        assert scores.answer_types is not None  # with labels there is a classifier
+        logits = scores.answer_types[examples]
         rows = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))[:, 1:]
         window = 0 if self.nothing is None else rows[:, self.labels.index(self.nothing)].argmin()
         return dict(zip(self.labels, rows[window].tolist(), strict=True))
@@ -178,12 +178,12 @@ class XlnetDesign(Design):
     def head(self, config: TransformerConfig) -> TaskHead:
         return XlnetSpanHead(config)
 
-    def kind_losses(self, logits: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+    def answer_type_losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
         """Binary cross-entropy of the logit that the window holds no answer."""
         logits = logits.squeeze(-1).float()
-        return functional.binary_cross_entropy_with_logits(logits, (kinds != 0).to(logits), reduction="none")
+        return functional.binary_cross_entropy_with_logits(logits, (answer_types != 0).to(logits), reduction="none")
 
-    def averaged_kinds(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+    def averaged_answer_types(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
         """Logits of the mean of the sigmoids, which are the same as softmaxes of the logit and 0."""
         both = mean_classes([torch.cat([one.float(), torch.zeros_like(one.float())], dim=-1) for one in logits])
         return both[:, :1] - both[:, 1:]
@@ -200,8 +200,8 @@ class XlnetDesign(Design):
         """The sigmoid of the lowest logit of any window."""
         if not self.labels:
             return {}
-        assert scores.kinds is not None  # its head always has them
-        return {NOTHING: _sigmoid(scores.kinds[examples].min())}
+        assert scores.answer_types is not None  # its head always has them
+        return {NOTHING: _sigmoid(scores.answer_types[examples].min())}
 
 
 DESIGNS: dict[str, type[Design]] = {"bert": BertDesign, "unilm": UnilmDesign, "xlnet": XlnetDesign}

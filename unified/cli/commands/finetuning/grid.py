@@ -127,7 +127,7 @@ def _result_files(task: Task | WritingTask | SeveralTasks, folder: Path) -> list
     """What a run writes at its end: one file, or one for each of several tasks."""
     from unified.tasks.several import SeveralTasks
 
-    folders = [folder / share.name for share in task.shares] if isinstance(task, SeveralTasks) else [folder]
+    folders = [folder / member.name for member in task.members] if isinstance(task, SeveralTasks) else [folder]
     return [one / FILE_NAME for one in folders]
 
 
