@@ -46,6 +46,7 @@ class DataFolder:
 
     @property
     def paired(self) -> bool:
+        """Whether it holds pairs of source and target and not documents."""
         return self.source is not None
 
     def prefixes(self, split: str) -> tuple[str, ...]:

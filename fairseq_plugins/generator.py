@@ -80,6 +80,7 @@ class ForcedScorer:
 
     @torch.no_grad()
     def generate(self, models: object, sample: Sample, **unused: object) -> list[list[_Hypothesis]]:
+        """Scores of the given targets instead of a search, one hypothesis for each sentence."""
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
         written = targets != self.decoder.special.pad
         rows = zip(score(self.decoder, sources, targets), targets, written, strict=True)

@@ -18,6 +18,8 @@ else:  # fairseq's names for flags with choices; their values are texts
 
 @dataclass
 class UnifiedLMTaskConfig(FairseqDataclass):
+    """Options of ``--task unified_lm``."""
+
     data: str = field(default=MISSING, metadata={"help": "folder of `unified prepare` or fairseq-preprocess"})
     objectives: Optional[str] = field(
         default=None,

@@ -94,7 +94,8 @@ class TaskLengths:
         return trained.source_limit(self._positions, length, self.max_source)
 
     def check_source(self, longest: int) -> None:
-        """
+        """Refuse sources that are too long to write anything.
+
         Raises:
             UnifiedError: the longest source, of so many tokens, leaves no position to write at.
         """
@@ -106,7 +107,8 @@ class TaskLengths:
             )
 
     def check_pairs(self, sources: np.ndarray, targets: np.ndarray) -> None:
-        """
+        """Refuse pairs of which only a part of the target could be scored.
+
         Args:
             sources, targets: tokens of each text with the separator at its end, int64 (n,).
 

@@ -53,6 +53,8 @@ class GroupedOptimizer(FairseqOptimizer):
 
 @dataclass
 class UnifiedAdamConfig(GroupsConfig):
+    """Options of ``--optimizer unified_adam``."""
+
     adam_betas: str = field(default="(0.9, 0.999)", metadata={"help": "decay of both moments"})
     adam_eps: float = field(default=1e-8, metadata={"help": "added to the root of the second moment"})
 
@@ -67,6 +69,8 @@ class UnifiedAdam(GroupedOptimizer, FairseqAdam):
 
 @dataclass
 class UnifiedAdamaxConfig(GroupsConfig):
+    """Options of ``--optimizer unified_adamax``."""
+
     adamax_betas: str = field(default="(0.9, 0.999)", metadata={"help": "decay of the moment and of the maximum"})
     adamax_eps: float = field(default=1e-8, metadata={"help": "added to the maximum"})
 

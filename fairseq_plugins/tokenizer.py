@@ -22,9 +22,11 @@ class FolderTokenizer:
         return cls(load_tokenizer(folder)) if tokenizer_files(folder) else None
 
     def encode(self, text: str) -> str:
+        """Pieces of ``text``, separated by spaces."""
         return " ".join(self.tokenizer.encode(text))
 
     def decode(self, pieces: str) -> str:
+        """The text of pieces that spaces separate."""
         return self.tokenizer.decode(pieces.split())
 
     def word_starts(self, vocabulary: Vocabulary) -> np.ndarray:

@@ -44,6 +44,13 @@ class Predictions:
         self._scores: Mapping[str, float] = {}
 
     def add(self, split: str, head: str, found: Mapping[int, Any]) -> None:
+        """Keep the predictions of a batch.
+
+        Args:
+            split: that the batch is of.
+            head: that predicted.
+            found: predictions by the numbers of their items.
+        """
         if split != self.split:
             self.clear()
         self.split = split

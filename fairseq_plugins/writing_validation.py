@@ -68,7 +68,8 @@ class OfficialScores:
         self.items = read_items(Path(items), text_of)
 
     def require(self, count: int) -> None:
-        """
+        """Refuse items that are not those of the validation split.
+
         Raises:
             UnifiedError: the validation split has another number of pairs than there are items.
         """

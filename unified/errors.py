@@ -99,7 +99,8 @@ class Problems:
         return "; ".join(named) + (f"; and {rest:,} more" if rest else "")
 
     def check(self, before: str = "") -> None:
-        """
+        """Raise one error that names all problems, if there are any.
+
         Args:
             before: what the message begins with.
 

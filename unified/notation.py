@@ -64,6 +64,7 @@ class Entry:
         return f"{self.type}({self.inside})" if self.inside else self.type
 
     def refusal(self, problem: str) -> UnifiedError:
+        """The error that names this entry and says what is wrong with it."""
         return UnifiedError(f"{self.what} {self.text!r}: {problem}")
 
 

@@ -1,0 +1,1 @@
+"""Criterions for fairseq, imported when its options are read."""

@@ -25,6 +25,8 @@ else:  # fairseq's name for a flag with choices; the value is a text
 
 @dataclass
 class UnifiedLMCriterionConfig(FairseqDataclass):
+    """Options of ``--criterion unified_lm``."""
+
     label_smoothing: float = field(
         default=0.0, metadata={"help": "share of probability spread over all other symbols, at predicted tokens"}
     )

@@ -23,6 +23,8 @@ MASKED = "masked"
 
 @dataclass
 class UnifiedUnderstandingCriterionConfig(FairseqDataclass):
+    """Options of ``--criterion unified_understanding``."""
+
     pass
 
 

@@ -1,0 +1,1 @@
+"""Models for fairseq, imported when its options are read."""

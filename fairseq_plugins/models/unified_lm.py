@@ -100,6 +100,7 @@ class UnifiedLMModel(BaseFairseqModel):
         return None
 
     def max_decoder_positions(self) -> int:
+        """Tokens of the longest row that the model has positions for."""
         return self.core.config.position_limit
 
     @refusing()

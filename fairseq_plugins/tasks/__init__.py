@@ -1,0 +1,1 @@
+"""Tasks for fairseq, imported when its options are read."""

@@ -90,6 +90,7 @@ class UnifiedLMTask(DictionaryTask):
     # Data
 
     def has_sharded_data(self, split: str) -> bool:
+        """Whether training goes through several data folders, one in each epoch."""
         return len(self.folders) > 1
 
     @refusing()
@@ -188,8 +189,10 @@ class UnifiedLMTask(DictionaryTask):
     def build_dataset_for_inference(
         self, src_tokens: list[torch.Tensor], src_lengths: object, **kwargs: Any
     ) -> PairFairseqDataset:
-        """What fairseq-interactive reads: int64 tensors that end with the separator; longer ones are cut, which is said
-        once."""
+        """What fairseq-interactive reads: int64 tensors that end with the separator.
+
+        Longer ones are cut, which is said once.
+        """
         limit, sources = self._source_limit(), [tokens.numpy() for tokens in src_tokens]
         if limit and any(len(source) > limit + 1 for source in sources):
             if not self._said_what_is_cut:
@@ -275,6 +278,7 @@ class UnifiedLMTask(DictionaryTask):
         return {type(self).__name__: {"memory": self.stream_memory.state()}}
 
     def set_checkpoint_dict(self, state: dict[str, Any]) -> None:
+        """Take from a checkpoint what this task keeps there: the memory of streams."""
         if self.stream_memory is not None and "memory" in state:
             self.stream_memory.load(state["memory"])
 
@@ -286,6 +290,7 @@ class UnifiedLMTask(DictionaryTask):
     def valid_step(
         self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion
     ) -> tuple[torch.Tensor, Any, dict[str, Any]]:
+        """The losses of a validation batch, and what is logged of the texts written for it."""
         loss, sample_size, log = super().valid_step(sample, model, criterion)
         if sample.get("target") is not None:
             for scores in self.generated:

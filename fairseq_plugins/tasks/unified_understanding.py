@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class UnifiedUnderstandingTaskConfig(FairseqDataclass):
+    """Options of ``--task unified_understanding``."""
+
     data: str = field(
         default=MISSING,
         metadata={
@@ -197,6 +199,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
     def valid_step(
         self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion
     ) -> tuple[torch.Tensor, int, dict[str, Any]]:
+        """The loss of a validation batch; its predictions are kept until the whole split is scored."""
         model.eval()
         with torch.no_grad():
             loss, size, log, scores = criterion.judged(model, sample)

@@ -23,8 +23,11 @@ def make_parser(name: str | None = None) -> argparse.ArgumentParser:
 
 
 def command_modules() -> dict[str, str]:
-    """Subcommand -> module. A command is a module of :mod:`unified.cli.commands`, its underscores written as hyphens,
-    that has HELP, ``add_arguments(parser)`` and ``run(options)``, which returns an exit status or None. Packages are no
-    commands: they hold what a command needs."""
+    """The module of each subcommand, by its name.
+
+    A command is a module of :mod:`unified.cli.commands`, its underscores written as hyphens, that has HELP,
+    ``add_arguments(parser)`` and ``run(options)``, which returns an exit status or None. Packages are no commands: they
+    hold what a command needs.
+    """
     names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg)
     return {name.replace("_", "-"): f"{commands.__name__}.{name}" for name in names}

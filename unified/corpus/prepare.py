@@ -106,6 +106,7 @@ class Settings:
 
     @property
     def is_pairs(self) -> bool:
+        """Whether the training text is pairs of source and target and not documents."""
         return not isinstance(self.train, DocumentCorpus)
 
     def chunks(self, corpus: Corpus) -> Iterator[DocumentChunk | PairChunk | JsonPairChunk]:

@@ -53,7 +53,8 @@ class RawTextReader(LineReader):
 
 
 def require_text_name(path: str | Path) -> None:
-    """
+    """Refuse a file that is no plain text, by its name.
+
     Raises:
         UnifiedError: the name is that of a table, or of no text.
     """
@@ -65,7 +66,8 @@ def require_text_name(path: str | Path) -> None:
 
 
 def require_text(path: str | Path, data: bytes) -> None:
-    """
+    """Refuse a file that is no plain text, by its first bytes.
+
     Args:
         data: the file's beginning, without compression.
 

@@ -86,6 +86,7 @@ class JsonChunk:
 
     @property
     def size(self) -> int:
+        """Bytes of the lines in this chunk."""
         return self.raw.size
 
 
@@ -108,6 +109,7 @@ class PairChunk:
 
     @property
     def size(self) -> int:
+        """Bytes of both sides of this chunk."""
         return self.source.size + self.target.size
 
 
@@ -150,6 +152,7 @@ class JsonPairChunk:
 
     @property
     def size(self) -> int:
+        """Bytes of the lines in this chunk."""
         return self.raw.size
 
 
@@ -191,10 +194,12 @@ class ParallelCorpus:
 
     @property
     def paths(self) -> tuple[str, ...]:
+        """All files, those of the sources first."""
         return self.sources + self.targets
 
     def chunks(self) -> Iterator[PairChunk]:
-        """
+        """Chunks of pairs, line by line of both sides.
+
         Raises:
             UnifiedError: the files of a pair differ in their number of lines.
         """
@@ -229,6 +234,7 @@ class JsonPairCorpus:
     target_field: str
 
     def chunks(self) -> Iterator[JsonPairChunk]:
+        """Chunks of consecutive lines, file after file; each knows the number of its first pair."""
         pair = 0
         for path in self.paths:
             for chunk in LineReader(path).chunks():

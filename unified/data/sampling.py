@@ -53,6 +53,12 @@ class TextSample:
         return -self._heap[0][0] if self._characters >= self._limit else 1 << 64
 
     def add(self, key: int, line: str) -> None:
+        """Offer a line to the sample, which keeps the lines of the lowest keys.
+
+        Args:
+            key: a random number that was drawn for the line.
+            line: the text.
+        """
         heapq.heappush(self._heap, (-key, line))
         self._characters += len(line)
         while self._characters - len(self._heap[0][1]) >= self._limit:

@@ -182,6 +182,8 @@ class Targets:
         return {own.name: getattr(self, own.name) for own in fields(self)}
 
     def to(self, device: torch.device | str) -> Targets:
+        """The targets with every tensor on ``device``."""
+
         def moved(tensor: torch.Tensor) -> torch.Tensor:
             return tensor.to(device, non_blocking=True)
 

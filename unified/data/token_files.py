@@ -1,6 +1,6 @@
-"""fairseq's memory-mapped token files (``PREFIX.bin`` and ``PREFIX.idx``), read and written without fairseq.
+r"""fairseq's memory-mapped token files (``PREFIX.bin`` and ``PREFIX.idx``), read and written without fairseq.
 
-``.bin`` holds the tokens of all items one after another. ``.idx`` holds, little-endian: the 9 bytes ``MMIDIDX\\0\\0``,
+``.bin`` holds the tokens of all items one after another. ``.idx`` holds, little-endian: the 9 bytes ``MMIDIDX\0\0``,
 version 1 (8 bytes), a code for the type of a token (1 byte), the number of items n (8 bytes), n sizes in tokens (int32)
 and n offsets in bytes (int64).
 """

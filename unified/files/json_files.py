@@ -129,7 +129,8 @@ class Entries:
             self.wrong(location, otherwise)
 
     def check(self) -> None:
-        """
+        """Refuse the file if something was wrong in it.
+
         Raises:
             UnifiedError: something was wrong; names the first ten kinds of problems and how many more there are.
         """

@@ -106,6 +106,7 @@ class RecordingAttention:
     def with_weights(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Attend with weights, (B, H, T, S), and keep keys and values for later."""
         self.key, self.value = key, value
         return self.inner.with_weights(query, key, value, dropout)
 
@@ -138,6 +139,7 @@ class CachedAttention:
     def with_weights(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Attend to the cache with weights, one row for each beam of a sentence."""
         weights, read = self._attend(query, key, value, None)
         return split_rows(weights, self.state.beam), read
 

@@ -24,10 +24,12 @@ class EnsembleSource:
 
     @property
     def visible(self) -> torch.Tensor:
+        """Which tokens of the sources may be attended to, bool (N, S); alike for all members."""
         return self.members[0].visible
 
     @property
     def longest(self) -> int:
+        """Tokens of the longest source."""
         return self.members[0].longest
 
     def select(self, keep: torch.Tensor) -> EnsembleSource:
@@ -43,10 +45,12 @@ class EnsembleState:
 
     @property
     def source(self) -> EnsembleSource:
+        """The sources of all members."""
         return EnsembleSource(tuple(state.source for state in self.members))
 
     @source.setter
     def source(self, source: EnsembleSource) -> None:
+        """The sources of all members."""
         for state, own in zip(self.members, source.members, strict=True):
             state.source = own
 
@@ -80,9 +84,11 @@ class EnsembleDecoder:
         return torch.stack([member.left_out for member in self.members]).all(0)
 
     def encode(self, source_tokens: torch.Tensor) -> EnsembleSource:
+        """Run every member on the sources, int64 (N, S)."""
         return EnsembleSource(tuple(member.encode(source_tokens) for member in self.members))
 
     def begin(self, source: EnsembleSource, beam: int) -> EnsembleState:
+        """The state of every member before the first token, for ``beam`` rows of each source."""
         pairs = zip(self.members, source.members, strict=True)
         return EnsembleState(tuple(member.begin(own, beam) for member, own in pairs))
 
@@ -92,5 +98,6 @@ class EnsembleDecoder:
         return log_mean([torch.log_softmax(member.step(last_tokens, own).float(), -1) for member, own in pairs])
 
     def check_positions(self, needed: int) -> None:
+        """Refuse to write more tokens than a member has positions for."""
         for member in self.members:
             member.check_positions(needed)

@@ -83,6 +83,7 @@ class TrainedModel:
 
     @property
     def device(self) -> torch.device:
+        """Where the parameters are."""
         return self.model.transformer.embeddings.tokens.weight.device
 
     def eval(self) -> Self:

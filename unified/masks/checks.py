@@ -15,12 +15,14 @@ STRUCTURES = ("full", "causal", "mixed")
 
 
 def check_length(name: str, value: int) -> int:
+    """The value as an int; raises a ValueError unless it is an integer of at least 0."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
         raise ValueError(f"{name} must be an integer of at least 0, got {value!r}")
     return int(value)
 
 
 def check_size(name: str, value: int) -> int:
+    """The value as an int; raises a ValueError unless it is an integer of at least 1."""
     if check_length(name, value) < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
     return int(value)

@@ -292,7 +292,7 @@ def _count_until(values: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
 
 
 def structure_of(query_step: np.ndarray, key_start: np.ndarray, key_stop: np.ndarray) -> str:
-    """ "full", "causal" or "mixed" for rows.
+    """What rows are: "full", "causal" or "mixed".
 
     Args:
         query_step, key_start, key_stop: (T,) or (B, T), (S,) or (B, S), numpy arrays.

@@ -47,8 +47,9 @@ def text(mask: MaskVectors) -> str:
 
 
 def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = None) -> None:
-    """Draw a mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only); the rows of a batch below
-    each other.
+    """Draw a mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only).
+
+    The rows of a batch are drawn below each other.
 
     Args:
         tokens: S labels of the keys; default: their indices.

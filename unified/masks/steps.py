@@ -101,7 +101,7 @@ def right_to_left(lengths: Integers) -> Steps:
 
 
 def seq2seq(sources: Integers, targets: Integers) -> Steps:
-    """The source is given, target tokens appear at 1, 2, …"""
+    """The source is given; target tokens appear at 1, 2 and so on."""
     lengths = sources + targets
     return _lasting(np.maximum(1 + _within(lengths) - sources.repeat(lengths), GIVEN), lengths, targets + 1)
 

@@ -67,6 +67,7 @@ class MaskVectors:
 
     @property
     def device(self) -> torch.device:
+        """Where the vectors are."""
         return self.key_start.device
 
     @property

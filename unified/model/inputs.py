@@ -64,7 +64,8 @@ def check_inputs(
 
 
 def require_config(config: TransformerConfig) -> None:
-    """
+    """Refuse what is no configuration.
+
     Raises:
         UnifiedError: a model is to be made of something else.
     """

@@ -151,7 +151,8 @@ class MayExtract(Objective):
     sentence_limit: int
 
     def require_extractive(self) -> None:
-        """
+        """Refuse wrong settings of the extractive loss.
+
         Raises:
             UnifiedError: the two settings are of the wrong kind, or the second is set without the first.
         """
@@ -189,6 +190,11 @@ class MayExtract(Objective):
 
 
 def both_segments(text: Text, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens of both segments, int64 (n,) and (m,).
+
+    Raises:
+        UnifiedError: the text has one; begins with ``name``, that of the objective.
+    """
     if text.second is None:
         raise _lacks_second(name)
     return text.tokens, text.second

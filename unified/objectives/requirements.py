@@ -12,17 +12,20 @@ class Named(Protocol):
     """Anything with a name to refuse it by, such as an objective."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Under which losses are logged."""
 
 
 class Replacing(Named, Protocol):
     """An objective that replaces what it hides: by [MASK], by random tokens, or not at all."""
 
     @property
-    def mask_replace_share(self) -> float: ...
+    def mask_replace_share(self) -> float:
+        """Share of the hidden tokens that become the mask symbol."""
 
     @property
-    def random_replace_share(self) -> float: ...
+    def random_replace_share(self) -> float:
+        """Share of the hidden tokens that become a random symbol."""
 
 
 def require_share(objective: Named, *names: str, zero: bool = True) -> None:

@@ -77,10 +77,12 @@ class DocumentTexts:
 
     @property
     def annotation_kinds(self) -> frozenset[str]:
+        """Kinds of annotations that lie beside the texts."""
         return self.annotations.kinds if self.annotations else frozenset()
 
     @property
     def document_count(self) -> int:
+        """Number of documents."""
         return len(self.document_starts) - 1
 
     def sentence_at(self, index: int) -> int:

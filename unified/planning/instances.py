@@ -110,6 +110,7 @@ class PlannedInstances:
 
     @property
     def lengths(self) -> np.ndarray:
+        """Tokens of each text, both segments together, int64 (texts,)."""
         return self.segment_lengths.sum(0)
 
     def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:

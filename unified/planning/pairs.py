@@ -69,6 +69,7 @@ class PairTexts:
 
     @property
     def annotation_kinds(self) -> frozenset[str]:
+        """Kinds of annotations that lie beside the texts."""
         return self.annotations.kinds if self.annotations else frozenset()
 
     def cut(self) -> dict[str, str]:

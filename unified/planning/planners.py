@@ -93,6 +93,7 @@ class PlannedBlocks:
     rows: tuple[np.ndarray, np.ndarray] | None
 
     def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
+        """The texts of some of these blocks, see :meth:`unified.planning.documents.DocumentTexts.texts`."""
         return self.source.texts(self.starts[indices], self.lengths[indices], objective, draws)
 
 

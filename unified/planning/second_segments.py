@@ -52,6 +52,7 @@ class Shapes:
         return cls(lengths, joins, _kinds(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)
 
     def take(self, members: np.ndarray) -> Shapes:
+        """The shapes of some of the texts; ``members`` are their numbers, int64 (n,)."""
         one = self.lengths[members], self.joins[members], self.ends[members]
         return Shapes(*one, self.backward[members], self.inside[members])
 

@@ -43,6 +43,7 @@ class BlocksToCut:
 
     @classmethod
     def of(cls, texts: Sentences, starts: np.ndarray, lengths: np.ndarray, backward: np.ndarray) -> BlocksToCut:
+        """The blocks of ``lengths`` tokens from ``starts`` on, int64 (n,) each, with the ends of their sentences."""
         first = texts.bounds.searchsorted(starts, side="right")
         inner = Extents(texts.bounds.searchsorted(starts + lengths) - first)
         ends = texts.bounds[ranges(first, inner.lengths)] - starts.repeat(inner.lengths)

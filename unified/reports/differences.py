@@ -16,6 +16,7 @@ class Digest(str):
 
     @property
     def short(self) -> str:
+        """Its first characters, enough to tell files apart in a table."""
         return self[:_HASH]
 
 

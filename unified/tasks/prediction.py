@@ -73,8 +73,10 @@ class Predictor:
         return self.task.official(items, predictions)
 
     def predict(self, items: Iterable[Any]) -> Iterator[dict[str, Any]]:
-        """One JSON object for each item, see :meth:`unified.tasks.heads.base.Understanding.predict`; ``cut``, how many
-        of its tokens were not read, where some were not."""
+        """One JSON object for each item, see :meth:`unified.tasks.heads.base.Understanding.predict`.
+
+        ``cut`` says how many of its tokens were not read, where some were not.
+        """
         some: list[Any] = []
         for item in items:
             group = self.task.group_of(item)

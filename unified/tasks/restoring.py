@@ -18,8 +18,9 @@ from unified.tasks.heads import TASK_HEADS, Understanding
 def restore_tasks(
     path: Path, content: dict[str, Any], folder: Path
 ) -> tuple[UnifiedModel, dict[str, Understanding[Any]], Vocabulary]:
-    """The model of a loaded checkpoint of ``--task unified_understanding``, its tasks by the names of their heads, and
-    the vocabulary in ``folder``.
+    """The model, its tasks by the names of their heads, and the vocabulary in ``folder``.
+
+    ``content`` is a loaded checkpoint of ``--task unified_understanding``.
 
     Raises:
         UnifiedError: as :func:`read`; or a head is unknown, or the parameters do not fit.

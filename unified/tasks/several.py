@@ -54,6 +54,7 @@ class SeveralTasks:
 
     @property
     def name(self) -> str:
+        """The names of all tasks, separated by commas."""
         return ", ".join(member.task.name for member in self.members)
 
     @property

@@ -48,7 +48,8 @@ class Words:
 
     @classmethod
     def of(cls, text: str, counter: TokenCounter) -> Words:
-        """
+        """The words of a text, and how many tokens stand before each.
+
         Raises:
             UnifiedError: the text has no word.
         """

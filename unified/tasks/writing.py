@@ -129,7 +129,8 @@ class WritingTask:
     submit: Callable[[Path, Path], list[Path]] | None = None
 
     def as_in(self, system: str) -> WritingTask:
-        """
+        """The task with the settings of another paper, of which there are none.
+
         Raises:
             UnifiedError: only the settings of one system are known.
         """

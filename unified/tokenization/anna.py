@@ -111,14 +111,17 @@ class AnnaTokenizer:
         return cls(content["pieces"], content["words"], content["candidates"], name=os.fspath(path))
 
     def save(self, folder: str | Path) -> None:
+        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         content = {field: getattr(self, field) for field in _FIELDS}
         text = json.dumps(content, ensure_ascii=False, indent=0)
         (Path(folder) / FILE_NAME).write_text(text + "\n", encoding="utf-8")
 
     def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
         return [self._symbols[i] for i in self.encode_ids([text])[0]]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         chunks_of = [text.split() for text in texts]
         chunks = list(itertools.chain.from_iterable(chunks_of))
         self._remember(chunks)
@@ -128,6 +131,7 @@ class AnnaTokenizer:
         return ids, np.diff(ends[_ends(chunks_of)])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         chunks_of = [text.split() for text in texts]
         chunks = list(itertools.chain.from_iterable(chunks_of))
         within = self._offsets_within(set(chunks))
@@ -158,12 +162,15 @@ class AnnaTokenizer:
         return None
 
     def decode(self, pieces: list[str]) -> str:
+        """The text that ``pieces`` stand for."""
         return self._wordpiece.decode(pieces)
 
     def native_symbols(self) -> list[str]:
+        """The symbol of each native id, special ones under the names of the vocabulary."""
         return list(self._symbols)
 
     def word_start(self, symbol: str) -> bool:
+        """Whether ``symbol`` can only stand at the beginning of a word."""
         return self._wordpiece.word_start(symbol)
 
     def _offsets_within(self, chunks: set[str]) -> dict[str, list[tuple[int, int]]]:
@@ -261,6 +268,7 @@ def _frequent_words(chunks: Counter[str], pieces: set[str]) -> list[str]:
 
 
 def can_be_word(word: str) -> bool:
+    """Whether a word can become an entry of the vocabulary of its own."""
     is_text = word.isprintable() and " " not in word and any(map(str.isalnum, word))
     is_special = word in SPECIAL_SYMBOLS or word in SPECIAL_ENTRIES or word.startswith(CONTINUATION)
     return is_text and not is_special and len(word) <= _LONGEST_WORD

@@ -52,17 +52,21 @@ class SentencePieceTokenizer:
         return cls(Path(path).read_bytes(), name=os.fspath(path))
 
     def save(self, folder: str | Path) -> None:
+        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         (Path(folder) / FILE_NAME).write_bytes(self._model)
 
     def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
         return self.processor.encode(single_spaced(text), out_type=str)
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         encoded = self.processor.encode(_single_spaced(texts), return_type="numpy", num_threads=1)
         sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         return np.concatenate([np.zeros(0, dtype=np.int32), *encoded]), sizes
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Native ids, sizes and the characters of each token, see :class:`unified.tokenization.Tokenizer`."""
         encoded = self.processor.encode(_single_spaced(texts), out_type="offset_mapping", num_threads=1)
         flat, sizes = concatenated([text["ids"] for text in encoded])
         offsets = pairs_of_integers([text["offsets"] for text in encoded])
@@ -71,9 +75,11 @@ class SentencePieceTokenizer:
         return flat, sizes, offsets
 
     def decode(self, pieces: list[str]) -> str:
+        """The text that ``pieces`` stand for."""
         return self.processor.decode(pieces)
 
     def native_symbols(self) -> list[str]:
+        """The symbol of each native id, special ones under the names of the vocabulary."""
         processor = self.processor
         names = {processor.bos_id(): BEGIN, processor.pad_id(): PAD, processor.eos_id(): SEPARATOR}
         names[processor.unk_id()] = UNKNOWN
@@ -82,6 +88,7 @@ class SentencePieceTokenizer:
         return [UNKNOWN if processor.is_control(i) and i not in names else s for i, s in enumerate(symbols)]
 
     def word_start(self, symbol: str) -> bool:
+        """Whether ``symbol`` can only stand at the beginning of a word."""
         return symbol.startswith(_SPACE)
 
 

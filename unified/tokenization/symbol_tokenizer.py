@@ -26,23 +26,29 @@ class SymbolTokenizer:
         self._ids = {symbol: i for i, symbol in enumerate(self._symbols)}
 
     def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
         return text.split()
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         unknown = self._ids[UNKNOWN]
         return concatenated([[self._ids.get(symbol, unknown) for symbol in text.split()] for text in texts])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         spans = [[match.span() for match in _SYMBOL.finditer(single_spaced(text))] for text in texts]
         return *self.encode_ids(texts), pairs_of_integers(spans)
 
     def decode(self, pieces: list[str]) -> str:
+        """The text that ``pieces`` stand for."""
         return " ".join(pieces)
 
     def native_symbols(self) -> list[str]:
+        """The symbol of each native id, special ones under the names of the vocabulary."""
         return list(self._symbols)
 
     def word_start(self, symbol: str) -> bool:
+        """Whether ``symbol`` can only stand at the beginning of a word."""
         return True
 
     def save(self, folder: str | Path) -> None:

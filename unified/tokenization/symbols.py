@@ -16,7 +16,8 @@ def symbol_pieces(tokenizer: Tokenizer, vocabulary: Vocabulary, mark: str) -> li
 
 
 def require_symbol(tokenizer: Tokenizer, vocabulary: Vocabulary, separator: str) -> None:
-    """
+    """Refuse a tokenizer that cuts the separator of sentences.
+
     Raises:
         UnifiedError: the tokenizer does not keep the separator as one piece of its own.
     """

@@ -88,6 +88,7 @@ class WordPieceTokenizer:
         return cls(entries, name=os.fspath(path), **settings)
 
     def save(self, folder: str | Path) -> None:
+        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         text = "".join(f"{entry}\n" for entry in self.entries)
         (Path(folder) / VOCABULARY_NAME).write_text(text, encoding="utf-8")
         write_settings(Path(folder) / SETTINGS_NAME, self._settings)
@@ -110,19 +111,23 @@ class WordPieceTokenizer:
         }
 
     def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
         pieces = self._tokenizer.encode(single_spaced(text)).tokens
         return [SPECIAL_ENTRIES.get(piece, piece) for piece in pieces]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         encoded = self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])
         return concatenated([encoding.ids for encoding in encoded])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         encoded = self._tokenizer.encode_batch([single_spaced(text) for text in texts])
         offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
         return *concatenated([encoding.ids for encoding in encoded]), offsets
 
     def decode(self, pieces: list[str]) -> str:
+        """The text that ``pieces`` stand for."""
         return " ".join(pieces).replace(" " + CONTINUATION, "")
 
     def has_capitals(self) -> bool:
@@ -131,9 +136,11 @@ class WordPieceTokenizer:
         return any(word != word.lower() for word in words)
 
     def native_symbols(self) -> list[str]:
+        """The symbol of each native id, special ones under the names of the vocabulary."""
         return [SPECIAL_ENTRIES.get(entry, entry) for entry in self.entries]
 
     def word_start(self, symbol: str) -> bool:
+        """Whether ``symbol`` can only stand at the beginning of a word."""
         return not symbol.startswith(CONTINUATION)
 
 

@@ -41,19 +41,24 @@ class XLNetTokenizer(SentencePieceTokenizer):
         self._ends_in_comma = frozenset(i for i, piece in enumerate(self._pieces) if _comma_behind_digit(piece))
 
     def save(self, folder: str | Path) -> None:
+        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         (Path(folder) / FILE_NAME).write_bytes(self._model)
 
     def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
         return [self._pieces[i] for i in self._ids(text)]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         return concatenated([self._ids(text) for text in texts])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         found = [self._ids_and_spans(single_spaced(text)) for text in texts]
         return *concatenated([ids for ids, _ in found]), pairs_of_integers([spans for _, spans in found])
 
     def native_symbols(self) -> list[str]:
+        """The symbol of each native id, special ones under the names of the vocabulary."""
         return [_NAMES.get(piece, piece) for piece in self._pieces]
 
     def _ids(self, text: str) -> list[int]:
@@ -97,8 +102,10 @@ def prepared(text: str) -> str:
 
 
 def prepared_characters(text: str) -> tuple[str, list[int], list[int]]:
-    """``prepared(text)`` of a single-spaced text; for each of its characters the first of ``text`` that it stands for,
-    and the one behind the last, marks that go with it included."""
+    """``prepared(text)`` of a single-spaced text, and which characters of ``text`` each of its own stands for.
+
+    These are the first and the one behind the last, marks that go with it included.
+    """
     shown: list[str] = []
     begins: list[int] = []
     ends: list[int] = []

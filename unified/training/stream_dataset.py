@@ -151,6 +151,7 @@ class StreamDataset:
         self.streams, self.regions, self.steps = streams, regions, steps
 
     def set_epoch(self, epoch: int) -> None:
+        """Choose where the streams of ``epoch`` begin; nothing happens at the current one."""
         if epoch != self.epoch:
             self.epoch = epoch
             rng = randomness.generator(self.seed, epoch, randomness.PLAN)
@@ -209,6 +210,7 @@ class StreamDataset:
         return np.full(len(self), self.row_length)
 
     def row_tokens(self, row: int) -> int:
+        """Tokens of a row: all rows are of one length."""
         return self.row_length
 
     def order(self) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""The subcommands of ``unified``, one module each."""

@@ -24,6 +24,7 @@ _ROLES = ("answer_model", "question_model", "reader_model")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT", help="corpus of documents, in the formats that `unified prepare` reads"
     )
@@ -162,6 +163,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     # Imported here, so that --help does not wait for torch.
     import torch
 

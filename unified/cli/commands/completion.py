@@ -15,10 +15,12 @@ _PATHS = re.compile(r"FILE|FOLDER|PATH|DATA|CHECKPOINT|DIRECTORY|MODEL|OUTPUT")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="the shell to complete in")
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     import shtab
 
     parser = make_parser()

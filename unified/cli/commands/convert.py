@@ -19,6 +19,7 @@ EXPORTS = {"bert": export_bert, "xlnet": export_xlnet}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     direction = parser.add_mutually_exclusive_group(required=True)
     direction.add_argument(
         "--from",
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     if args.writes is not None and not args.source_format:
         raise UnifiedError("--writes says how an imported model writes; without --from leave it out")
     if args.seed is not None and not args.vocabulary:

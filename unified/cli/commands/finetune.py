@@ -32,6 +32,7 @@ HELP = "fine-tune a model for a task with fairseq-train, and score it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "task",
         metavar="TASK",
@@ -154,6 +155,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     from unified.cli.commands.finetuning.grid import finetune_grid
     from unified.cli.commands.finetuning.groups import finetune_each
     from unified.tasks.catalogue import GROUPS

@@ -15,6 +15,7 @@ HELP = "generate texts from a trained model, in several processes, resuming afte
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "data",
         nargs="?",
@@ -91,6 +92,7 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     # Imported here, so that --help does not wait for torch.
     import torch
 

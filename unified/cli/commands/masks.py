@@ -41,6 +41,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = "\n".join(f"  {name}{_signature(builder)}" for name, builder in BUILDERS.items())
     for verb, what in (
@@ -83,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with parsed options; returns the exit status."""
     try:
         mask = _changed(_build(args.mask, args.arguments), args)
         if args.verb == "show":

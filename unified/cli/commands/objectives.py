@@ -22,6 +22,7 @@ HELP = "list the training objectives, or show one example of an objective"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
     actions = parser.add_subparsers(dest="action", metavar="show")
     show = actions.add_parser("show", help="print one example of an objective with its mask")
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     if args.action == "show":
         print(_shown(args))
     elif args.json:

@@ -12,6 +12,7 @@ HELP = "turn a data set of summaries, as it is distributed, into JSON lines for 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     forms = "; ".join(f"{name}: {form.known}" for name, form in FORMATS.items())
     parser.add_argument("data_set", choices=tuple(FORMATS), metavar="DATASET", help=f"data set to read: {forms}")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders of one split, such as train")
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with parsed options; returns the exit status."""
     from unified.runtime.parallel import available_cores
     from unified.tasks.datasets.summaries.inputs import Inputs
     from unified.tasks.datasets.summaries.pairs import PairConverter, write_pairs

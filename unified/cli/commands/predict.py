@@ -31,6 +31,7 @@ HELP = "predict with a fine-tuned model: reads JSON lines and writes JSON lines 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "task", metavar="TASK", help="head that answers, or name of the task that the model was fine-tuned for"
     )
@@ -84,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     for name in ("ahead", "max_tokens"):
         value = getattr(args, name)
         if value is not None and value < 1:
@@ -242,8 +244,9 @@ def _called(source: str) -> str:
 def _destination(
     args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer, items: Iterator[Any]
 ) -> Iterator[TextIO]:
-    """Where to write; the file gets its name when complete. Takes the items whose predictions an earlier run has left
-    there.
+    """Where to write; the file gets its name when complete.
+
+    Takes the items whose predictions an earlier run has left there.
 
     Raises:
         UnifiedError: what is left there is not of this model, these settings and these items, or another command is at

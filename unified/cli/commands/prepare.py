@@ -16,6 +16,7 @@ HELP = "turn text, or pairs of source and target, into a folder for training"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     files = parser.add_argument_group(
         "text",
         "Raw text (a sentence or paragraph a line, a blank line between documents) or JSON lines (*.jsonl, a document "
@@ -146,6 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with parsed options; returns the exit status."""
     # Imported here: `unified --help` imports this module and should not wait for the tokenizers' libraries.
     from unified.corpus.cleaning import Cleaning
     from unified.corpus.prepare import Settings, prepare

@@ -15,6 +15,7 @@ HELP = "print tables of results.json files, one line for each run over its seeds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="results.json, a file of `make bench`, or a folder with such files"
     )
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     files = measurement_files(args.paths)
     if not files:
         if args.output:

@@ -12,6 +12,7 @@ HELP = "score generated text or predictions by the rules of the published progra
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for family in (texts, answers, coreference, labels):
         family.add_kinds(kinds)
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     scores = args.score(args)
     document = json.dumps(scores, indent=2)
     if args.output:

@@ -16,6 +16,7 @@ _EXPONENTS = [i / 5 for i in range(11)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
     add_inputs(parser)
     lengths = parser.add_argument_group(
         "lengths", "What to try; FILE holds several hypotheses a sentence (fairseq-generate --nbest)."
@@ -60,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
     from unified.tasks.metrics.length_tuning import NBest, tuned
     from unified.tasks.metrics.outputs import read_n_best
 

@@ -43,8 +43,11 @@ def strip_paths(sentence: str) -> str:
 
 
 def strip_noise(sentence: str) -> str:
-    """Without markup: tags, entities (resolved), references like [12], empty brackets, runs of one symbol, invisible
-    characters; empty where no letter or digit is left."""
+    """The text without markup; empty where no letter or digit is left.
+
+    Markup is tags, entities (resolved), references like [12], empty brackets, repeats of one symbol and invisible
+    characters.
+    """
     for _ in range(_DEEPEST):
         previous = sentence
         sentence = _ENTITY.sub(lambda entity: html.unescape(entity[0]), sentence)

@@ -33,6 +33,7 @@ class DocumentTile(Tile):
 
     @property
     def key_count(self) -> int:
+        """Number of keys."""
         return self.keys.stop - self.keys.start
 
     @property

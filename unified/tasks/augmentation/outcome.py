@@ -57,8 +57,10 @@ def _article(rows: tuple[Row, ...]) -> Row | None:
 
 
 def counted(rows: Iterable[tuple[Row, ...]]) -> dict[str, int]:
-    """How many passages there are, candidate answers, questions to them, different ones, those that were kept, and
-    those without an answer by the way they were made.
+    """What was made, in numbers.
+
+    They are passages, candidate answers, questions to them, different ones, those that were kept, and those without an
+    answer by the way they were made.
 
     Args:
         rows: of each passage those of the stages answers, questions, kept and unanswerable.

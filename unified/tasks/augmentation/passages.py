@@ -26,6 +26,7 @@ class Passage:
 
     @property
     def id(self) -> str:
+        """The numbers of its document and paragraph."""
         return f"{self.document}.{self.paragraph}"
 
 

@@ -39,7 +39,8 @@ class TwoStages:
     seed: int
 
     def check(self) -> None:
-        """
+        """Refuse what is not there, before hours of work.
+
         Raises:
             UnifiedError: there is no such SQuAD 2.0, or no such checkpoint.
         """

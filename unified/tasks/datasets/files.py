@@ -23,7 +23,8 @@ class HasId(Protocol):
     """An item that predictions name by its ``id``."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """What predictions are named by."""
 
 
 def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, list[Path]]:

@@ -92,8 +92,10 @@ def _question(fields: dict[str, Any], context: str, location: str, entries: Entr
 
 
 def _detected(fields: dict[str, Any], context: str, location: str, entries: Entries) -> list[tuple[str, int, int]]:
-    """Text, first character and the one behind the last wherever an answer was detected; a span's second number is that
-    of its last character."""
+    """Text, first character and the one behind the last wherever an answer was detected.
+
+    In the file a span's second number is that of its last character.
+    """
     text, spans = entries.text(fields, "text", location), fields.get("char_spans")
     if not isinstance(spans, list) or not spans or not all(_is_span(span) for span in spans):
         entries.wrong(location, "a detected answer has no 'char_spans', pairs of its first and last characters")

@@ -33,6 +33,7 @@ class SquadAnswer:
 
     @property
     def end(self) -> int:
+        """The character behind its last one."""
         return self.start + len(self.text)
 
 

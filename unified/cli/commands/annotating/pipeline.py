@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_pipeline_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the spaCy pipeline that finds named entities."""
     parser.add_argument(
         "--spacy",
         metavar="PIPELINE",
@@ -37,7 +38,8 @@ def entity_source(args: argparse.Namespace) -> AnnotationSource | None:
 
 
 def require_pipeline(args: argparse.Namespace) -> None:
-    """
+    """Refuse options of a pipeline without a pipeline.
+
     Raises:
         UnifiedError: --spacy-code stands without --spacy.
     """

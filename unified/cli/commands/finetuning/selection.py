@@ -18,6 +18,7 @@ _NEEDED = {"best": ("--disable-validation", "--no-save"), "last": ("--no-last-ch
 
 
 def add_grid_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a search over settings."""
     parser.add_argument(
         "--grid",
         nargs="*",
@@ -34,6 +35,7 @@ def add_grid_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say which checkpoint is scored."""
     parser.add_argument(
         "--select",
         choices=("last", "best"),

@@ -11,6 +11,7 @@ from unified.errors import UnifiedError
 
 
 def add_kinds(kinds: Kinds) -> None:
+    """Declare the kinds of score that this module computes."""
     squad = kinds.add_parser("squad", help="exact match and F1 of SQuAD 1.1 and 2.0")
     _add_files(squad, "file of SQuAD, JSON", "JSON object: question id to answer, '' for none")
     squad.add_argument(

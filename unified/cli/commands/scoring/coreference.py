@@ -9,6 +9,7 @@ from unified.cli.commands.scoring import Kinds, naming
 
 
 def add_kinds(kinds: Kinds) -> None:
+    """Declare the kinds of score that this module computes."""
     coref = kinds.add_parser("coref", help="MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
     coref.add_argument("key", metavar="KEY", help="file with the gold chains, in the format of CoNLL-2012")
     coref.add_argument(

@@ -12,6 +12,7 @@ _LABELS = "one label a line, 'id<tab>label', or JSON lines with 'label' (*.jsonl
 
 
 def add_kinds(kinds: Kinds) -> None:
+    """Declare the kinds of score that this module computes."""
     classification = kinds.add_parser(
         "classification", help="accuracy, macro F1, Matthews correlation, F1 of one class"
     )

@@ -17,6 +17,7 @@ two plain files, hypotheses and references, one sentence a line"""
 
 
 def add_kinds(kinds: Kinds) -> None:
+    """Declare the kinds of score that this module computes."""
     generation = kinds.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
     _add_options(generation)
     generation.set_defaults(score=_generation)

@@ -54,14 +54,17 @@ class Inputs:
 
     @property
     def form(self) -> Format:
+        """How the files of this data set are read."""
         return FORMATS[self.name]
 
     @property
     def are_folders(self) -> bool:
+        """Whether every path is a folder."""
         return all(Path(path).is_dir() for path in self.paths)
 
     def chunks(self) -> Iterator[InputChunk]:
-        """
+        """The files in portions: names of files, lines of JSON, or lines of both sides.
+
         Raises:
             UnifiedError: two text files differ in their number of lines, or files of the list are not there.
         """

@@ -37,6 +37,7 @@ class Counts:
     limited: int = 0
 
     def add(self, other: Counts) -> None:
+        """Add what was counted elsewhere."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
