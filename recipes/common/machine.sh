@@ -9,7 +9,8 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-[ -d "$ROOT/.venv/bin" ] && PATH="$ROOT/.venv/bin:$PATH"
+# The checkout's own environment, where no other that has the library is active.
+command -v unified > /dev/null || PATH="$ROOT/.venv/bin:$PATH"
 PLUGINS=$ROOT/fairseq_plugins
 export PYTHONUNBUFFERED=1 PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.recipes.test_recipes import RECIPES, run
+from tests.support.prepared_python import interpreter
 from unified.reports.results import read_results
 from unified.tasks.datasets.squad import misaligned_reasons, read_squad_file
 
@@ -22,7 +23,7 @@ from augment_sizes import DEBUG, SMALL  # noqa: E402
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recipe") / "out"
-    run(sys.executable, FOLDER / "run.py", folder, "--size", "debug")
+    run("python", FOLDER / "run.py", folder, "--size", "debug")
     return folder
 
 
@@ -62,10 +63,10 @@ def test_the_baseline_has_as_many_updates(done):
 
 def test_what_is_done_is_not_repeated(done):
     before = {path: path.stat().st_mtime_ns for path in done.rglob("*.pt")}
-    again = run(sys.executable, FOLDER / "run.py", done, "--size", "debug")
+    again = run("python", FOLDER / "run.py", done, "--size", "debug")
     assert again.stdout.count("done before") == 5
     assert {path: path.stat().st_mtime_ns for path in done.rglob("*.pt")} == before
-    words = [sys.executable, str(FOLDER / "run.py"), str(done), "--size", "debug", "--seed", "2"]
+    words = [interpreter(), str(FOLDER / "run.py"), str(done), "--size", "debug", "--seed", "2"]
     refused = subprocess.run(words, capture_output=True, text=True)
     assert refused.returncode == 1 and "begun with --seed 1, now 2; name another folder" in refused.stderr
 

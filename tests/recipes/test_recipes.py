@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.prepared_python import programs
+
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 SCRIPTS = sorted(RECIPES.rglob("*.sh"))
 #: Read by other scripts, never run.
@@ -27,11 +29,10 @@ def load(path: Path) -> ModuleType:
 
 
 def run(*words, **environment: str) -> subprocess.CompletedProcess:
-    result = subprocess.run(
-        [*map(str, words)], capture_output=True, text=True,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
-             "CARDS": "0", **environment},
-    )  # fmt: skip
+    """A command of a recipe as a shell runs it; it must succeed."""
+    path = f"{programs()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    own = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "CARDS": "0", **environment}
+    result = subprocess.run([*map(str, words)], capture_output=True, text=True, env=own)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     return result
 

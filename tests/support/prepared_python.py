@@ -3,7 +3,8 @@
 A fresh interpreter imports them for six seconds. One process for each process of pytest imports them once, waits, and
 forks itself for every command. A command so still has a process of its own: its own arguments, environment, folder and
 streams, its own exit status, and its own import of the plug-ins that ``--user-dir`` names. `interpreter()` is a program
-that is called as Python is; what is no command of ours, such as ``-c``, it leaves to a fresh Python.
+that is called as Python is; what is neither a command nor a script of ours, such as ``-c``, it leaves to a fresh
+Python. `programs()` is a folder for PATH in which `python`, `unified` and fairseq's commands are such programs.
 
 Tests of what a command imports, of the memory it takes, of variables that are read at import, and of signals other
 than a kill use a fresh Python: `sys.executable`.
@@ -29,6 +30,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training")  # what their names begin with
+SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
 LIMIT = 300  # seconds that a command may take
 
@@ -48,6 +50,22 @@ def interpreter() -> str:
     depends on the order of a set would give the same result each time.
     """
     return _program(next(_calls) % 2) if sys.platform == "linux" else sys.executable
+
+
+@cache
+def programs() -> Path:
+    """A folder with the commands that an installation has."""
+    if sys.platform != "linux":
+        return Path(sys.executable).parent
+    folder = tempfile.TemporaryDirectory(prefix="programs")
+    atexit.register(folder.cleanup)
+    calls = {"python": "", "python3": "", "unified": "-m unified.cli "}
+    calls.update({f"fairseq-{name}": f"-m fairseq_cli.{name} " for name in ("train", "generate", "preprocess")})
+    for name, module in calls.items():
+        program = Path(folder.name, name)
+        program.write_text(f'#!/bin/sh\nexec {interpreter()} {module}"$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+    return Path(folder.name)
 
 
 @cache
@@ -83,10 +101,14 @@ def call(python: str, address: str, program: str, *words: str) -> None:
     """Be the program: have the prepared process run a command, and end as the command ends."""
     guarded = words[:1] == ("-P",)
     rest = words[guarded:]
-    if rest[:1] != ("-m",) or not rest[1].startswith(COMMANDS):
+    guarded = guarded or bool(os.environ.get("PYTHONSAFEPATH"))
+    if rest[:1] == ("-m",) and rest[1].startswith(COMMANDS):
+        what, rest, path = {"module": rest[1]}, rest[2:], [os.getcwd()]
+    elif rest[:1] and rest[0].endswith(".py") and SCRIPTS in Path(rest[0]).resolve().parents:
+        what, rest, path = {"script": rest[0]}, rest[1:], [str(Path(rest[0]).resolve().parent)]
+    else:
         os.execv(python, [python, *words])
-    path = [] if guarded or os.environ.get("PYTHONSAFEPATH") else [os.getcwd()]
-    request = {"module": rest[1], "words": rest[2:], "path": path, "folder": os.getcwd(),
+    request = {**what, "words": rest, "path": [] if guarded else path, "folder": os.getcwd(),
                "environment": dict(os.environ), "program": program}  # fmt: skip
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(LIMIT)  # when this process ends, so does the command
@@ -181,15 +203,19 @@ def main(listener: socket.socket) -> None:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.path[:0] = request["path"]
-    sys.argv = [request["module"], *request["words"]]
     sys.executable = request["program"]  # commands that commands start are prepared too
-    end(run(request["module"]))
+    end(run(request))
 
 
-def run(module: str) -> int:
-    """The exit status of a module that is run as a program."""
+def run(request: dict) -> int:
+    """The exit status of a module or script that is run as a program."""
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if "script" in request:
+            sys.argv = [request["script"], *request["words"]]
+            runpy.run_path(request["script"], run_name="__main__")
+        else:
+            sys.argv = [request["module"], *request["words"]]
+            runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         if isinstance(ended.code, str):
             print(ended.code, file=sys.stderr)

@@ -4,7 +4,6 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 import unicodedata
 
 import numpy as np
@@ -16,6 +15,7 @@ from transformers import XLNetConfig, XLNetLMHeadModel
 
 from tests.support import fairseq_runs as fairseq
 from tests.support import tensorflow_files
+from tests.support.prepared_python import interpreter
 from unified import UnifiedLM, masks
 from unified.errors import UnifiedError
 from unified.huggingface.xlnet import export_xlnet, import_xlnet, xlnet_config
@@ -252,7 +252,7 @@ def test_training_goes_on_and_writes(folder, tmp_path):
     text = tmp_path / "text"
     text.write_text("\n".join(f"{SENTENCES[i % 4]}\n" + "\n" * (i % 3 == 0) for i in range(120)))
     words = ["prepare", text, "--valid-share", "0.1", "--tokenizer", tmp_path / "ours", "--workers", 1]
-    command = [sys.executable, "-m", "unified.cli", *words, "--output", tmp_path / "data"]
+    command = [interpreter(), "-m", "unified.cli", *words, "--output", tmp_path / "data"]
     subprocess.run(list(map(str, command)), check=True, cwd=fairseq.ROOT)
     shape = ("--arch", "xlnet_tiny", "--layers", 2, "--width", 32, "--heads", 4, "--feed-forward", 48)
     result = fairseq.train(

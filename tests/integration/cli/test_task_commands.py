@@ -5,13 +5,13 @@ import json
 import shlex
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
 from tests.support import fairseq_runs as fairseq
+from tests.support.prepared_python import interpreter
 from tests.support.task_folders import WORDS, language_model
 from unified import TaskModel, UnifiedLM, load
 from unified.checkpoints.trained import find_checkpoint, find_data
@@ -62,7 +62,7 @@ def finetuning(folder, output) -> tuple:
 
 
 def finetune(*arguments) -> subprocess.CompletedProcess:
-    words = [sys.executable, "-m", "unified.cli", *map(str, arguments)]
+    words = [interpreter(), "-m", "unified.cli", *map(str, arguments)]
     return subprocess.run(words, cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True, text=True)
 
 

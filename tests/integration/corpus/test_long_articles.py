@@ -9,7 +9,6 @@ import random
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.support import fairseq_runs as fairseq
 from tests.support.corpora import jsonl
+from tests.support.prepared_python import interpreter
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint, save
 from unified.cli import main
@@ -60,7 +60,7 @@ def run(words: list[str], folder: Path) -> tuple[str, str]:
         more = shlex.split(TINY) if words[0] == "fairseq-train" else ["--cpu", "--num-workers", "0"]
         start = ["-m", fairseq.MODULES[words[0].removeprefix("fairseq-")], *words[1:], *more]
     result = subprocess.run(
-        [sys.executable, *start], cwd=folder, env=fairseq.environment(), capture_output=True, text=True
+        [interpreter(), *start], cwd=folder, env=fairseq.environment(), capture_output=True, text=True
     )
     assert result.returncode == 0, (words, result.stderr[-3000:])
     if output:

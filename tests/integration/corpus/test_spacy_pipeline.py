@@ -16,6 +16,7 @@ spacy = pytest.importorskip("spacy", reason="spaCy is not installed (pip install
 from tests.support import spacy_pipelines  # noqa: E402
 from tests.support.annotators import tokens_of_spans  # noqa: E402
 from tests.support.corpora import random_documents, raw_text, run, tree, write  # noqa: E402
+from tests.support.prepared_python import interpreter  # noqa: E402
 from unified.corpus import spacy_pipeline  # noqa: E402
 from unified.corpus.cleaning import Cleaning  # noqa: E402
 from unified.corpus.spacy_pipeline import SpacyAnnotator  # noqa: E402
@@ -153,7 +154,7 @@ def test_what_cannot_be_loaded_is_refused(tmp_path, pipeline, monkeypatch):
 def test_own_components_need_their_module(pipeline, tmp_path):
     """In a process that has not imported it: one line, and with --spacy-code a folder."""
     text = write(tmp_path / "a.txt", "The tiny house is in Paris.\n" * 5)
-    words = [sys.executable, "-m", "unified.cli", "prepare", text, "--tokenizer", "char", "--annotate", "noun_phrases"]
+    words = [interpreter(), "-m", "unified.cli", "prepare", text, "--tokenizer", "char", "--annotate", "noun_phrases"]
     words += ["--spacy", pipeline, "--output", str(tmp_path / "data"), "--workers", "2"]
     root = Path(__file__).parents[3]
     refused = subprocess.run(words, cwd=root, capture_output=True, text=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 
 from tests.integration.cli.test_task_commands import broken_run
 from tests.support import fairseq_runs as fairseq
+from tests.support.prepared_python import interpreter
 from tests.support.task_folders import language_model, tokenizer, vocabulary
 from unified import UnifiedLM
 from unified.cli import main
@@ -73,7 +73,7 @@ def asker(tmp_path_factory):
         "--epochs", 2, "--batch-size", 16, "--lr", 3e-3, "--max-length", 96,
         "--fairseq", "--log-format json",
     ]  # fmt: skip
-    command = [sys.executable, "-m", "unified.cli", *map(str, words)]
+    command = [interpreter(), "-m", "unified.cli", *map(str, words)]
     result = subprocess.run(command, cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-3000:]
     return folder, result
