@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training")  # what their names begin with
 SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
-LIMIT = 300  # seconds that a command may take
+LIMIT = 600  # seconds that a command may take, as a test may
 
 # The program that a test calls. It is read by a Python without its site packages, which starts in 20 milliseconds.
 CLIENT = """#!/bin/sh
