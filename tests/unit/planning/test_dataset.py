@@ -98,7 +98,7 @@ def equal_tensors(one, other):
 @pytest.mark.parametrize("packed", [True, False])
 def test_the_stream_is_the_same_for_any_number_of_workers(kind, mixture, packed, request):
     texts = request.getfixturevalue(kind)
-    streams = [stream(RowDataset(texts, mixture, ROW, seed=7, packed=packed), workers) for workers in (0, 1, 4)]
+    streams = [stream(RowDataset(texts, mixture, ROW, seed=7, packed=packed), workers) for workers in (0, 3)]
     assert len(streams[0][0]) > 5
     for other in streams[1:]:
         assert all(equal_batches(a, b) for a, b in zip(streams[0], other, strict=True))
