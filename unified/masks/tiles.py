@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
+from unified.masks.constants import NO_DOCUMENT, NOWHERE
 from unified.masks.vectors import MaskVectors
 
 if TYPE_CHECKING:
@@ -157,13 +157,16 @@ class _Side(NamedTuple):
         starts[:, ::tile_size] = True
         span = starts.cumsum(-1).sub_(1)
         span_count = min(length, -(-length // tile_size) + 2 * documents)
-        # Any token of a span tells its document and tile, so it does not matter which one is written last.
-        indices = torch.arange(length, device=document.device).expand_as(span)
+        heads = _Heads.of(starts, span) if span.is_cpu else None
         token_index = torch.zeros((len(document), span_count), dtype=torch.int64, device=document.device)
-        token_index.scatter_(1, span, indices)
+        if heads is not None:
+            token_index.numpy()[heads.span] = heads.flat_index % length
+        else:
+            # Any token of a span tells its document and tile, so it does not matter which one is written last.
+            token_index.scatter_(1, span, torch.arange(length, device=document.device).expand_as(span))
         return cls(
             span,
-            _Heads.of(starts, span) if span.is_cpu else None,
+            heads,
             span_count,
             document.gather(1, token_index),
             token_index // tile_size,
@@ -276,12 +279,12 @@ def _full_tiles(
 
 def _own_tiles(query_key: torch.Tensor, queries: _Side, keys: _Side) -> torch.Tensor:
     """bool (B, query tiles, key tiles): some query's own key lies there."""
-    cells = queries.tiles * keys.tiles
-    tile = torch.arange(query_key.shape[1], device=query_key.device) // queries.tile_size
-    cell = tile * keys.tiles + query_key // keys.tile_size
-    found = torch.zeros((len(query_key), cells + 1), dtype=torch.bool, device=query_key.device)
-    found.scatter_(1, torch.where(query_key == NO_KEY, cells, cell), True)
-    return found[:, :cells].unflatten(1, (queries.tiles, keys.tiles))
+    columns = keys.tiles + 1  # the first collects queries without a key of their own, NO_KEY // tile size being -1
+    first = torch.arange(1, queries.tiles * columns + 1, columns, device=query_key.device)
+    first_of_query = first.unsqueeze(1).expand(-1, queries.tile_size).flatten()[: query_key.shape[1]]
+    found = torch.zeros((len(query_key), queries.tiles * columns), dtype=torch.bool, device=query_key.device)
+    found.scatter_(1, (query_key // keys.tile_size).add_(first_of_query), True)
+    return found.unflatten(1, (queries.tiles, columns))[..., 1:]
 
 
 def _ordered(tiles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
