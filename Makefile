@@ -17,12 +17,13 @@ ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install test lint docs quickstart quickstart-long bench bench-full bench-gpu
+.PHONY: help install test check lint docs quickstart quickstart-long bench bench-full bench-gpu
 
 help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
 	@echo "make quickstart-long  the same with the summarization part that otherwise wants a GPU"
 	@echo "make test             all tests; ARGS='-k masks' passes arguments to pytest, PROCESSES=8 runs more at once"
+	@echo "make check            the unit tests that take less than a second each: no training, no other program"
 	@echo "make lint             ruff: rules and format; mypy: types; import-linter: the order of packages"
 	@echo "make docs             the documentation as a site in site/, every link checked; open site/index.html"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
@@ -39,6 +40,9 @@ $(INSTALLED): setup.py tools/install.py
 
 test: $(INSTALLED)
 	$(VENV) -m pytest tests --numprocesses $(PROCESSES) --dist loadfile $(ARGS)
+
+check: $(INSTALLED)
+	$(VENV) -m pytest tests/unit -m "not slow" --numprocesses $(PROCESSES) --dist loadfile $(ARGS)
 
 lint: $(INSTALLED)
 	$(VENV) -m ruff check .

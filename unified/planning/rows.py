@@ -45,8 +45,8 @@ class RowLimits:
     Attributes:
         row_length: tokens per row, padding included.
         longest: tokens of the longest text that every objective of the kind can put into a row.
-        overhead: an example takes at most ``slope`` tokens of its row for each token of its text and so many more; None
-            where texts of one length make examples of different ones.
+        overhead: with ``slope``: an example of a text of n tokens takes at most ``slope * n + overhead`` tokens of a
+            row. None where texts of one length make examples of different lengths.
         packed: False where every text has a row of its own.
     """
 

@@ -115,6 +115,7 @@ def gradients(out: torch.Tensor, inputs: list[torch.Tensor]) -> tuple[torch.Tens
     return torch.autograd.grad((out * inputs[3]).sum(), inputs[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ROWS)
 def test_backends_equal_the_definition_in_values_and_gradients(name, backend):
@@ -129,6 +130,7 @@ def test_backends_equal_the_definition_in_values_and_gradients(name, backend):
         torch.testing.assert_close(mine, reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ROWS)
 def test_a_bias_is_added_to_the_scores_in_values_and_gradients(name, backend):
@@ -167,6 +169,7 @@ def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, biased, back
     assert (query.transpose(1, 2)[empty] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ["full", "causal", "seq2seq", "packed with padding", "without self"])
 def test_dropout_keeps_the_mean(name, backend):
@@ -304,6 +307,7 @@ def test_for_shapes_that_differ_backends_of_any_shape_are_taken():
         assert type(BackendChoice(backend)(*given, needs="weights", shapes_differ=True)) is DenseAttention
 
 
+@pytest.mark.slow
 def test_flex_asks_for_its_kernels(monkeypatch):
     """FlexAttention's definition without a compiler, which runs on a CPU, and what it is told about kernels."""
     asked = []

@@ -154,6 +154,7 @@ def test_a_failed_save_leaves_the_old_file_alone(path):
     assert os.listdir(path.parent) == ["model.pt"]
 
 
+@pytest.mark.slow
 def test_a_kill_in_mid_write_leaves_the_old_file(path):
     program = textwrap.dedent(
         f"""

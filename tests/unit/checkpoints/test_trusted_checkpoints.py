@@ -80,6 +80,7 @@ def name_own_backend(content: dict) -> None:
     content["cfg"]["model"]["attention_backend"] = "own_objectives:Own"
 
 
+@pytest.mark.slow
 def test_no_attention_backend_of_a_checkpoint_is_imported(trained, own, tmp_path):
     checkpoint = changed(trained, tmp_path / "hostile.pt", name_own_backend)
     refused = "the attention backend own_objectives:Own of another library, and no checkpoint chooses what is imported"
@@ -97,6 +98,7 @@ def test_the_command_line_names_own_backends(trained, tmp_path):
     validate(trained, checkpoint, "--model-overrides", repr(named))
 
 
+@pytest.mark.slow
 def test_generation_import_and_training_read_no_objectives(trained, own, tmp_path, capsys):
     checkpoint = changed(trained, tmp_path / "hostile.pt", name_own_objective)
     fairseq.in_this_process(
@@ -133,6 +135,7 @@ def evaluate_in_older_settings(content: dict, code: str) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [evaluate_in_model, evaluate_in_task, evaluate_in_criterion, evaluate_in_older_settings]
 )
@@ -154,6 +157,7 @@ def test_generation_builds_no_model_of_fairseq(trained, tmp_path):
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_modules_in_a_checkpoint_is_not_imported(trained, own, tmp_path):
     def change(content):
         content["cfg"]["common"]["user_dir"] = str(tmp_path / "modules")

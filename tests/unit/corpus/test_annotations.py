@@ -168,6 +168,7 @@ def test_files_hold_the_spans_of_each_item(tmp_path, monkeypatch, tokenizer):
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
     text = write(tmp_path / "a.txt", raw_text(random_documents(200)))
@@ -184,6 +185,7 @@ def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, mo
     assert json.loads(trees["plain"]["manifest.json"])["annotations"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys, workers):
     monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
@@ -428,6 +430,7 @@ def hidden_runs(example):
     return [tuple(restored[group].tolist()) for group in groups]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme, kind", [("noun_phrase", "noun_phrases"), ("entity", "entities")])
 def test_hidden_spans_are_spans_of_the_text(annotated_folder, scheme, kind):
     # Quotas of spans alone: what is hidden beyond them are single tokens where no span fits any more.
@@ -440,6 +443,7 @@ def test_hidden_spans_are_spans_of_the_text(annotated_folder, scheme, kind):
     assert whole > 0.6 * total > 1000
 
 
+@pytest.mark.slow
 def test_a_mixture_reads_the_annotations_it_needs(annotated_folder):
     rows = rows_of(annotated_folder, "anna:1,spanbert(scheme='noun_phrase'):1")
     names = [example.group for row in range(len(rows)) for example in rows[row]]

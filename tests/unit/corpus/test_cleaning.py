@@ -90,6 +90,7 @@ def naive_sentences(line):
     return [" ".join(sentence) for sentence in sentences if sentence]
 
 
+@pytest.mark.slow
 def test_sentences_are_those_of_the_naive_splitter_and_lose_nothing(real_documents):
     lines = [line for _, lines in real_documents for line in lines] + random_lines(5000, seed=0)
     several = 0
@@ -156,6 +157,7 @@ def test_noise(text, left):
     assert strip_noise(text) == left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strip", [strip_urls, strip_paths, strip_noise])
 def test_stripping_again_strips_nothing_and_clean_text_stays(strip, real_documents):
     changed = 0
@@ -173,6 +175,7 @@ def test_stripping_again_strips_nothing_and_clean_text_stays(strip, real_documen
     assert changed > 4000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -235,6 +238,7 @@ def amount(texts):
 RULES = {"urls": True, "paths": True, "noise": True, "short_sentences": 4, "short_documents": 12, "chunks": 15}
 
 
+@pytest.mark.slow
 def test_every_set_of_rules_is_its_naive_definition_and_its_report_adds_up():
     lines = iter(random_lines(100_000, seed=2))
     rng = np.random.default_rng(3)
@@ -287,6 +291,7 @@ def test_overlapping_chunks_repeat_the_last_sentences_that_fit(seed):
     assert [sentence for chunk in plain for sentence in chunk] == sentences
 
 
+@pytest.mark.slow
 def test_chunks_keep_every_sentence_in_order_and_are_as_full_as_they_can_be(real_documents):
     cleaned, report = Cleaning(chunks=300).clean(real_documents)
     assert report.chunks == len(cleaned) > 1500 and not report.removed
@@ -297,6 +302,7 @@ def test_chunks_keep_every_sentence_in_order_and_are_as_full_as_they_can_be(real
         assert number != following or words(chunk) + words(behind[:1]) > 300
 
 
+@pytest.mark.slow
 def test_cleaning_clean_text_again_changes_nothing(real_documents):
     rules = Cleaning(noise=True, short_sentences=10, short_documents=100)
     once, _ = rules.clean(real_documents)
@@ -331,6 +337,7 @@ def cleaned_by(rules, documents):
     return [sentences for _, sentences in Cleaning.parse(rules).clean(list(enumerate(documents)))[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, monkeypatch, as_json):
     monkeypatch.setattr(text_files, "CHUNK_BYTES", 900)

@@ -63,6 +63,7 @@ def random_case(rng, vocabulary, most):
     return [sentence(8) for _ in range(rng.randint(0, most))], [sentence(9) for _ in range(rng.randint(0, 4))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [2, 5, 14])
 def test_it_is_its_definition(words):
     rng, sizes = random.Random(words), Counter()
@@ -75,6 +76,7 @@ def test_it_is_its_definition(words):
     assert sizes[0] > 10 and sizes[1] > 10 and sizes[2] > 10 and sum(sizes[n] for n in (3, 4, 5)) > 0
 
 
+@pytest.mark.slow
 def test_no_combination_is_better_than_the_search_says():
     """No combination of a size that is tried is better; in most cases none at all is."""
     rng, best_of_all, cases = random.Random(9), 0, 0
@@ -164,6 +166,7 @@ def test_the_recipe_learns_its_choice(tmp_path):
     assert "extractive=True" in job.training.objective and "sentence_limit" not in job.training.objective
 
 
+@pytest.mark.slow
 def test_real_abstracts(unified_data, tmp_path):
     path = str(unified_data / "scitldr" / "dev.jsonl.xz")
     assert main(["pairs", "scitldr", path, "--oracle", "--output", str(tmp_path / "out.jsonl"), "--workers", "1"]) == 0

@@ -102,6 +102,7 @@ def placed(rows, width):
     return grids | {"document_ends": ends}, lists
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_against_the_definition(seed, streams):

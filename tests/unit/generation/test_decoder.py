@@ -25,6 +25,7 @@ def steps(cached: CachedDecoder, rows: torch.Tensor, written: torch.Tensor, beam
     return torch.stack([cached.step(last, state) for last in inputs], dim=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -40,6 +41,7 @@ def test_cached_logits_equal_full_recomputation(scheme, left, norm):
             torch.testing.assert_close(logits[row, t], expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sublayers",
     ["self,neighbor,feed_forward", "neighbor,neighbor,feed_forward", "relative_key,relative_value,feed_forward"],
@@ -59,6 +61,7 @@ def test_caches_of_other_attentions_equal_full_recomputation(scheme, sublayers):
     torch.testing.assert_close(forced, steps(cached, rows, targets)[:, :-1], atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"attn_type": "uni"}, {"clamp_len": 3}, {"attn_type": "uni", "clamp_len": 6}])
 @torch.no_grad()
 def test_caches_of_one_way_and_clamped_attention_equal_full_recomputation(setting):
@@ -178,6 +181,7 @@ def test_the_position_table_is_used_to_its_last_row_and_no_further():
             cached.encode(sources([20]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
 def test_relative_positions_go_beyond_any_table_and_equal_full_recomputation(scheme):

@@ -35,6 +35,7 @@ def texts(hypotheses: list[Hypothesis]) -> list[tuple[int, ...]]:
     return [tuple(h.tokens.tolist()) for h in hypotheses]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(("penalty", "exponent"), [("fairseq", 0.0), ("fairseq", 1.3), ("unilm", 0.8)])
 @torch.no_grad()
@@ -55,6 +56,7 @@ def test_a_wide_beam_finds_every_text_in_the_right_order(scheme, penalty, expone
         assert texts(hypotheses)[0] == max(expected, key=expected.get)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
 def test_greedy_search_is_a_loop_of_argmax(scheme):
@@ -79,6 +81,7 @@ def test_greedy_search_is_a_loop_of_argmax(scheme):
     assert lengths != {0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 2, 4])
 @pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0])
 @torch.no_grad()
@@ -137,6 +140,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_batch_is_each_sentence_alone_on_either_side_of_padding(scheme, name):
@@ -154,6 +158,7 @@ def test_a_batch_is_each_sentence_alone_on_either_side_of_padding(scheme, name):
     assert len({text for hypotheses in together for text in texts(hypotheses)}) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_log_probs_are_those_of_forced_decoding(scheme, name):
@@ -198,6 +203,7 @@ def test_sentences_that_are_done_leave_and_the_search_stops_early(monkeypatch):
     assert 0 < sizes[-1][0] < 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
 def test_prefixes_of_different_lengths_are_forced_and_the_rest_is_searched(scheme):

@@ -32,6 +32,7 @@ def share_that_stays(how: str) -> float:
     return float(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_large_block_stays_when_it_is_freed():
     assert share_that_stays("kept") > 0.95
     assert share_that_stays("given back") < 0.05

@@ -58,6 +58,7 @@ def block_kinds(mask: BlockMask, side: str = "kv") -> tuple[torch.Tensor, torch.
     return kinds[0] | kinds[1], kinds[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lasting", [True, False])
 @pytest.mark.parametrize("exclude_self", [False, True])
 @pytest.mark.parametrize("seed", range(20))
@@ -73,6 +74,7 @@ def test_random_rows(seed, exclude_self, lasting):
         assert_same(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lasting", [True, False])
 @pytest.mark.parametrize("exclude_self", [False, True])
 @pytest.mark.parametrize("seed", range(20))
@@ -129,6 +131,7 @@ KEPT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
 def test_blocks_that_are_kept_for_nothing(name):
     mask, most = KEPT[name]

@@ -57,6 +57,7 @@ def require_canonical(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     return step, start, stop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queries", range(5))
 def test_every_small_matrix(queries):
     """All up to 4 x 4. Order and repetition of keys matter little (see below), so each set of columns comes once."""
@@ -66,6 +67,7 @@ def test_every_small_matrix(queries):
             require_right_answer(np.array(chosen, dtype=bool).reshape(keys, queries).T)
 
 
+@pytest.mark.slow
 def test_random_matrices():
     rng = np.random.default_rng(0)
     possible = 0

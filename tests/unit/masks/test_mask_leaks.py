@@ -80,6 +80,7 @@ def ways(shown: np.ndarray, own: np.ndarray) -> np.ndarray:
     return sees
 
 
+@pytest.mark.slow
 def test_transitivity_is_exact():
     rng = np.random.default_rng(0)
     clean = 0
@@ -109,6 +110,7 @@ def chain_length(shown: np.ndarray, own: np.ndarray, query: int, label: int) -> 
     return None
 
 
+@pytest.mark.slow
 def test_leaks_are_exact_and_their_chains_shortest():
     rng = np.random.default_rng(1)
     found = {length: 0 for length in (None, 0, 1, 2, 3)}
@@ -234,6 +236,7 @@ def test_leaks_read_as_sentences():
     )
 
 
+@pytest.mark.slow
 def test_many_tokens():
     """2,000 predictions of a window in a moment; the closure of the window is computed once."""
     length = 2000

@@ -274,6 +274,7 @@ def test_incomplete_commands_say_what_is_missing(arguments, capsys):
     assert "unified masks" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_runs_as_a_program():
     command = [sys.executable, "-m", "unified.cli", "masks", "show", "left_to_right", "2"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")

@@ -135,6 +135,7 @@ BUILDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 @pytest.mark.parametrize("name", BUILDERS)
@@ -348,6 +349,7 @@ def test_losses_are_summed_by_group():
 # Shape
 
 
+@pytest.mark.slow
 def test_presets_have_the_published_sizes():
     def count(name: str, vocabulary: int) -> int:
         with torch.device("meta"):
@@ -383,6 +385,7 @@ def test_presets_have_the_published_sizes():
     assert 330e6 < count("unified_lm_large", 28996) < 345e6
 
 
+@pytest.mark.slow
 def test_parameters_of_anna_are_those_that_the_documentation_gives():
     """With the paper's vocabulary of 127,490, part by part; docs/background/decisions.md quotes each number."""
     page = (Path(__file__).parents[3] / "docs" / "background" / "decisions.md").read_text(encoding="utf-8")

@@ -36,6 +36,7 @@ def model_of(kind: str, backend: str) -> UnifiedModel:
     return UnifiedModel.for_language(config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sdpa", "dense"])
 @pytest.mark.parametrize("kind", MIXTURES)
 def test_a_step_looks_at_no_value(tmp_path, kind, backend):

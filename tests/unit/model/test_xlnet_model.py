@@ -91,6 +91,7 @@ def test_content_stream_is_that_of_transformers(backend):
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 @pytest.mark.parametrize("both_directions", [False, True])
 @pytest.mark.parametrize("length, taken", [(11, 6), (4, 7), (35, 15)], ids=["cut", "short", "longer than the text"])
@@ -169,6 +170,7 @@ def expected_of(case, model, mems):
     return torch.cat([one.logits for one in found]), mems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 @pytest.mark.parametrize("both_directions", [False, True])
 @pytest.mark.parametrize("setting", DIRECTIONS)

@@ -75,6 +75,7 @@ def literal(objective, text, draws):
     return *by_kind, {rest[number] for number in order[: count - len(hidden)]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"span_share": 0.6, "word_share": 0.4}, {"mask_share": 0.5}])
 @pytest.mark.parametrize("scheme", ["noun_phrase", "entity"])
 def test_three_steps_are_those_of_a_literal_reading(scheme, settings):
@@ -122,6 +123,7 @@ def test_each_kind_has_its_share_of_the_budget(count, length):
     assert max(1, round(0.15 * length)) == count
 
 
+@pytest.mark.slow
 def test_one_hidden_token_is_a_span_a_word_or_a_token_equally_often():
     """Seven tokens, one of them hidden: index 0 is a span and a word, index 1 a word, the rest a word too long."""
     text = text_of(7, [(0, 1), (3, 6)], [1, 1, 1, 0, 0, 0, 0])
@@ -136,6 +138,7 @@ def test_one_hidden_token_is_a_span_a_word_or_a_token_equally_often():
     assert_chi_square(counts, single + by_word + by_span)
 
 
+@pytest.mark.slow
 def test_spans_words_and_tokens_are_drawn_evenly():
     spans = [(3 * i, 3 * i + 2) for i in range(20)]
     starts = np.arange(60) % 3 == 0
@@ -178,6 +181,7 @@ def test_the_budget_is_met_and_spans_are_whole_where_they_may_overlap():
         assert first and other or 10 in hidden
 
 
+@pytest.mark.slow
 def test_token_scheme_is_the_plain_masked_language_model():
     text = Text(np.arange(100) + SPECIAL.ordinary_start, SPECIAL)  # no spans, no word starts
     objective, rng = Anna(scheme="token"), np.random.default_rng(4)

@@ -51,6 +51,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*ALL, "a mixture"])
 def test_a_row_is_the_same_in_every_batch(tmp_path, name):
     """What is made of all rows at once, in any order, is what is made of each row alone."""
@@ -74,6 +75,7 @@ def test_a_row_is_the_same_in_every_batch(tmp_path, name):
     assert again.groups == examples.groups and same([again.split()], [together])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_row_of_pairs_is_the_same_in_every_batch(tmp_path, packed):
     plain = write_pairs(tmp_path, random_pairs(200), max_source=60)

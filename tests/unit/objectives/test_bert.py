@@ -52,6 +52,7 @@ def test_an_example(settings):
         assert is_next(example) == (int(text.is_next) if second else -1)
 
 
+@pytest.mark.slow
 def test_every_token_is_hidden_equally_often_and_replaced_80_10_10():
     rng, hidden, became = np.random.default_rng(2), Counter(), Counter()
     text = text_of(rng, 7, 6)

@@ -96,6 +96,7 @@ def literal_cover(starts, lengths, candidates, count, word_starts):
     return sorted(hidden)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_cover_follows_the_rules_literally(whole_words):
     rng = np.random.default_rng(1)
@@ -112,6 +113,7 @@ def test_cover_follows_the_rules_literally(whole_words):
             assert len(got) == min(count, candidates.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole_words", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_a_batch_is_its_sequences_one_by_one(whole_words, seed):
@@ -174,6 +176,7 @@ def test_draws_have_the_published_rates():
     assert_uniform(np.bincount(longer, minlength=7)[2:])
 
 
+@pytest.mark.slow
 def test_every_draw_order_is_equally_likely():
     rng = np.random.default_rng(4)
     candidates = np.array([True, False, True, True])

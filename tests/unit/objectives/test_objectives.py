@@ -181,6 +181,7 @@ def test_other_seeds_hide_other_indices(name):
 # ---------------------------------------------------------------- rates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PRETRAINING)
 def test_pretraining_rates(kind):
     """15 per cent of 100,000 tokens, 80/10/10 of them replaced; special symbols never."""
@@ -207,6 +208,7 @@ def test_pretraining_rates(kind):
         assert_rate(hidden[:151].sum(), count, 0.5)  # source and target, or both parts, alike
 
 
+@pytest.mark.slow
 def test_target_cloze_rates():
     """0.7 of 100,000 target tokens; the final SEP is hidden as often as any other index; the source never."""
     rng = np.random.default_rng(8)
@@ -235,6 +237,7 @@ def test_target_cloze_counts(settings, m, expected):
     assert (example.targets["token"].output_indices >= 6).all()
 
 
+@pytest.mark.slow
 def test_source_tokens_are_hidden_on_request():
     rng = np.random.default_rng(10)
     objective = TargetCloze(mask_source=0.25)

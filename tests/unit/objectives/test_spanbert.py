@@ -61,6 +61,7 @@ def literal_cover(candidates, word_starts, count, anchors, lengths):
     return sorted(hidden)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_spans_are_those_of_the_published_loop(seed):
     rng = np.random.default_rng(seed)
@@ -297,6 +298,7 @@ def literal_annotated(candidates, word_starts, spans, count, rounds):
     return sorted(hidden)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     rng = np.random.default_rng(seed)
@@ -320,6 +322,7 @@ def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     assert hidden.sum() == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme, kind", [("named_entity", "entities"), ("noun_phrase", "noun_phrases")])
 def test_half_of_the_rounds_hide_an_annotated_span(scheme, kind):
     """Six tokens, one of them hidden: the first of one of two spans, or the first of the word of a random token."""

@@ -254,6 +254,7 @@ def test_orders_are_uniform():
     assert statistic < 25 + 4.5 * np.sqrt(50), statistic
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("denoising", [False, True])
 def test_the_shortest_texts_have_a_target_and_symbols_never_are(denoising):
     """Any division into halves and runs; separators between documents within the text are symbols too."""

@@ -91,6 +91,7 @@ def equal_tensors(one, other):
     return one is other if one is None else torch.equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than this machine has cores
 @pytest.mark.parametrize(
     "kind, mixture", [("documents", UNILM), ("documents", GROWING), ("documents", MIXED), ("pairs", PAIRED)]
@@ -106,6 +107,7 @@ def test_the_stream_is_the_same_for_any_number_of_workers(kind, mixture, packed,
     assert not equal_batches(first, second) and not equal_batches(second, third)
 
 
+@pytest.mark.slow
 def test_two_processes_see_what_one_sees(documents):
     alone = RowDataset(documents, UNILM, ROW, seed=7)
     alone.set_epoch(2)
@@ -131,6 +133,7 @@ def test_packed_rows_give_two_processes_as_many_real_tokens(documents):
     assert np.abs(first / second - 1).max() < 0.2
 
 
+@pytest.mark.slow
 def test_a_restart_in_mid_epoch_goes_on_where_it_stopped(pairs, documents):
     for texts, mixture in ((pairs, PAIRED), (documents, UNILM), (documents, GROWING), (documents, MIXED)):
         whole = stream(RowDataset(texts, mixture, ROW, seed=3), 0, epochs=(2,))[0]
@@ -144,6 +147,7 @@ def test_a_restart_in_mid_epoch_goes_on_where_it_stopped(pairs, documents):
         assert equal_batches(whole[2:], batches)
 
 
+@pytest.mark.slow
 def test_a_row_depends_on_nothing_that_was_asked_before(documents):
     dataset = RowDataset(documents, UNILM, ROW, seed=1)
     forward = [dataset[row] for row in range(len(dataset))]
@@ -155,6 +159,7 @@ def test_a_row_depends_on_nothing_that_was_asked_before(documents):
     assert not same(forward, (other_seed[row] for row in range(len(other_seed))))
 
 
+@pytest.mark.slow
 def test_a_pickled_copy_gives_the_same_rows(documents, pairs):
     for texts, mixture in ((documents, UNILM), (documents, GROWING), (pairs, PAIRED)):
         dataset = RowDataset(texts, mixture, ROW, seed=1)

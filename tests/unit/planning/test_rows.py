@@ -58,6 +58,7 @@ def check(plan, bounds, document_starts, row_length, special_tokens):
     assert (sizes[sentence_of_cut[within]] > budget).all()  # only sentences longer than a row are cut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_every_sentence_once_within_its_document(seed):
     rng = np.random.default_rng(seed)
@@ -96,6 +97,7 @@ def log_normal_corpus(mean_sentences, documents, seed):
     return corpus([np.maximum(1, rng.lognormal(np.log(25) - 0.18, 0.6, n)).astype(int).tolist() for n in counts])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row_length", [128, 160, 256, 384, 512, 1024])
 @pytest.mark.parametrize("mean_sentences", [1, 4, 20, 150])
 def test_padding_is_at_most_three_percent(row_length, mean_sentences):
@@ -104,6 +106,7 @@ def test_padding_is_at_most_three_percent(row_length, mean_sentences):
     assert tokens_taken(plan, 3).sum() >= 0.97 * row_length * len(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row_length", [128, 256, 512])
 def test_one_document_is_packed_as_well(row_length):
     bounds, _ = log_normal_corpus(20, 600, seed=9)
@@ -120,6 +123,7 @@ def test_blocks_fill_most_of_a_row_and_are_seldom_single_sentences():
     assert (plan.lengths**2).sum() / plan.lengths.sum() > 256  # length of the block around the average token
 
 
+@pytest.mark.slow
 def test_real_text_has_at_most_three_percent_of_padding(unified_data):
     sizes = []
     with lzma.open(unified_data / "pretrain_wiki" / "valid.jsonl.xz", "rt", encoding="utf-8") as lines:

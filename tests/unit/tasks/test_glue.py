@@ -185,6 +185,7 @@ def test_labelled_test_sets_are_scored_beside_those_for_the_server(tmp_path, nam
     assert task.read(tmp_path) == {split: splits[split] for split in ("train", "valid", kind)}
 
 
+@pytest.mark.slow
 def test_real_files_have_their_rows(unified_data):
     folder = unified_data / "glue"
     expected = {

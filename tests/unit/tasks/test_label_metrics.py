@@ -31,6 +31,7 @@ def labels(rng: random.Random, known: list, count: int) -> tuple[list, list]:
 # ----------------------------------------------------------- classification
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_classification_is_scikit_learns():
     rng = random.Random(1)
@@ -75,6 +76,7 @@ def test_unusable_labels_are_refused(gold, predicted, options, message):
         score_classification(gold, predicted, **options)
 
 
+@pytest.mark.slow
 def test_regression_is_scipys():
     rng = random.Random(2)
     for _ in range(800):
@@ -279,6 +281,7 @@ def perturbed_tags(rng: random.Random, tags: list[str], known: list[str]) -> lis
     return tags
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iob1", [False, True], ids=["BIO", "IOB1"])
 def test_tagging_is_conllevals(iob1):
     """1,500 sets of sentences in each scheme, by conlleval 0.2 from PyPI."""

@@ -120,6 +120,7 @@ def test_predictions_by_the_best_threshold_have_the_best_score_of_the_official_s
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_questions_of_equal_probability_are_decided_alike(seed):
     """The official search may stop amid them, and then promises a score that no threshold gives."""

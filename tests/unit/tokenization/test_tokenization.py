@@ -258,6 +258,7 @@ print(hashlib.sha256("\\n".join(tokenizer.native_symbols()).encode()).hexdigest(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["unigram", "anna"])
 def test_training_is_the_same_in_every_process(kind):
     # The library `tokenizers` orders some entries by a hash that differs from process to process.
