@@ -55,6 +55,7 @@ class DenseAttention(Backend):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        # (B, H, Q, K) @ (B, H, K, S) -> (B, H, Q, S)
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
         if bias is not None:
             scores = scores + bias.dense()

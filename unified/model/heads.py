@@ -290,7 +290,7 @@ def sum_of_means(losses: Mapping[str, LossSum], divisors: Mapping[str, torch.Ten
 def cross_entropy(
     logits: torch.Tensor, labels: torch.Tensor, smoothing: float, unsmoothed: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss and the negative log-likelihood of each prediction, in float32.
+    """Loss and negative log-likelihood of N predictions, float32 (N,) each, from (N, C) logits and int64 (N,) labels.
 
     Label smoothing puts 1 - smoothing on the label and spreads the rest evenly over all other classes but the
     ``unsmoothed`` ones, bool (C,). UniLM excludes padding; its Kullback-Leibler form is this cross-entropy less the

@@ -1,10 +1,13 @@
 """Documents cut into blocks that fill rows to the last token, in many lanes side by side.
 
-The documents are dealt to lanes, and each lane fills rows of its own. It reads one document from its front and holds
-the next sentences of several others. The main document fills a row as far as it goes; the end of the row is chosen
-among all pairs of (one of the last sentence ends that fit, one of the next runs of the other documents): the pair that
-leaves fewest tokens empty, where 1 % of a row is as good as none; among equals the one with the longest main block, a
-lone sentence counting as a quarter of a row less, because such a block has no sentence boundary inside.
+The documents are dealt to lanes, and each lane fills rows of its own. It reads one document, the main one, from its
+front and holds the next sentences of several others. It fills a row in four steps:
+
+1. Fill the row from the main document as far as it goes.
+2. Try each of the last sentence ends that fit together with each of the next spans of the other documents.
+3. Take the pair that leaves fewest tokens empty; 1 % of a row is as good as none.
+4. Among equals take the longest main block. A lone sentence counts as a quarter of a row less, because such a block has
+   no sentence boundary inside.
 
 One step of all lanes is a few array operations, so a corpus of 100 million tokens is planned in seconds. Units, blocks
 and indices are explained in :mod:`unified.planning.rows`.

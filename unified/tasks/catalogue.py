@@ -36,7 +36,8 @@ from unified.tasks.heads.registry import TASK_HEADS, parse_head
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
-#: One module for each data set. Its ``TASKS`` say how the files are read, and the published settings and figures.
+#: Add your data set here: one module each, whose ``TASKS`` say how the files are read, and the published settings and
+#: figures. docs/how-to/extending.md, "A new data set", shows a complete one.
 _DATA_SETS = (
     squad,
     mrqa,

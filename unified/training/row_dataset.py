@@ -172,11 +172,12 @@ class RowDataset:
             raise IndexError(f"row {outside[0]} of {len(self)}")
         starts, stops = self._offsets[numbers], self._offsets[numbers + 1]
         per_row = stops - starts
-        indices = self._members[ranges(starts, per_row)]
+        indices = self._members[ranges(starts, per_row)]  # the texts of these rows, row after row
         drawn = self._objectives[indices]
-        owners = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
-        parts = [self._named(indices[own]) for own in owners]
-        examples = parts[0] if len(parts) == 1 else Examples.joined(parts, np.argsort(np.concatenate(owners)))
+        # Each objective makes all its examples at once; then they are put back in the order of the rows.
+        of_objective = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
+        made = [self._named(indices[own]) for own in of_objective]
+        examples = made[0] if len(made) == 1 else Examples.joined(made, np.argsort(np.concatenate(of_objective)))
         return examples, per_row
 
     def _members_of(self, row: int) -> np.ndarray:
