@@ -167,7 +167,7 @@ def in_process(readme, capsys, caplog):
         capsys.readouterr()
         caplog.clear()
         data, model = readme[0] / "data" / "summaries", readme[0] / "models" / "summaries" / "checkpoint_best.pt"
-        chosen = () if "--model" in arguments else ("--model", model)
+        chosen = () if "--path" in arguments else ("--path", model)
         with caplog.at_level(logging.INFO):
             fairseq.in_this_process(command, data, *fairseq.PLUGINS, *chosen, *arguments)
         return capsys.readouterr().out, caplog.text
@@ -263,8 +263,8 @@ def test_models_of_an_ensemble_agree_or_are_told(readme, in_process, tmp_path):
     content = load_checkpoint(first)
     content["task_state"]["pair_lengths"]["max_source"] = 0
     save(content, tmp_path / "whole.pt")
-    both = ("--model", f"{first}:{tmp_path / 'whole.pt'}", "--beam", 1)
-    with pytest.raises(SystemExit, match="--model: the models were trained with --max-source 0, .*choose one"):
+    both = ("--path", f"{first}:{tmp_path / 'whole.pt'}", "--beam", 1)
+    with pytest.raises(SystemExit, match="--path: the models were trained with --max-source 0, .*choose one"):
         in_process("generate", *both)
     out, _ = in_process("generate", *both, "--max-source", 30)
     alone, _ = in_process("generate", "--beam", 1, "--max-source", 30)
