@@ -63,6 +63,7 @@ def name_own_objective(content: dict) -> None:
     content["cfg"]["task"]["objectives"] = "own_objectives:Own"
 
 
+@pytest.mark.slow
 def test_validation_imports_no_objective_of_a_checkpoint(trained, own, tmp_path):
     checkpoint = changed(trained, tmp_path / "hostile.pt", name_own_objective)
     with pytest.raises(SystemExit, match="no checkpoint chooses what is imported"):

@@ -132,6 +132,7 @@ def started(data, tmp_path_factory):
     return save / "checkpoint_last.pt"
 
 
+@pytest.mark.slow
 def test_the_oracles_choice_is_learnt(data, started, tmp_path):
     result = fairseq.train(
         data, tmp_path / "model", "--objectives", "target_cloze(extractive=True)", "--finetune-from-model", started,

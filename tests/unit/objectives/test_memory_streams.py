@@ -129,6 +129,7 @@ def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, stre
     assert len(begins) == 3
 
 
+@pytest.mark.slow
 def test_second_segments_stand_as_the_text_does_and_rows_have_draws_of_their_own(tmp_path):
     """In both directions segments part where sentences do, as they are read, whether the second follows or not."""
     rng = np.random.default_rng(1)
@@ -203,6 +204,7 @@ def _bits_at_the_end(streams, remembers):
     return np.mean(bits[-40:])
 
 
+@pytest.mark.slow
 def test_a_model_learns_what_only_its_memory_tells(tmp_path):
     """Text that repeats every 20 tokens, of 16 kinds, in both directions: half of a row's source is in the row before.
 

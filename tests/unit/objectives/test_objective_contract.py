@@ -123,11 +123,13 @@ def data(tmp_path_factory):
 SUFFIX = ("--objectives", "docs.examples.suffix_objective:Suffix", "--max-update", 1, "--batch-size", 4)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_needs_its_token_types(data, tmp_path):
     result = fairseq.train(data, tmp_path, "--arch", "bert_tiny", *SUFFIX, check=False)
     fairseq.assert_refused(result, "objective suffix takes 6 token types, the model has 2; pass --token-types 6")
 
 
+@pytest.mark.slow
 def test_a_model_trained_with_it_does_not_generate_by_a_scheme_that_it_never_saw(data, tmp_path):
     """Losses are logged under the names of a mixture, of two objectives of one kind too."""
     objectives = f"x={SUFFIX[1]}:1,a=random_spans:1,b=random_spans(noise_density=0.5):1"

@@ -186,6 +186,7 @@ def test_rates_of_independent_noise():
     assert_rate(random, 100 * trials, 0.15 * 0.1 * 0.999)
 
 
+@pytest.mark.slow
 def test_prefixes_of_every_length_are_equally_likely():
     rng = np.random.default_rng(7)
     cuts = np.bincount([len(PrefixLM().rewrite(words(9), SPECIAL, rng)[0]) for _ in range(40_000)], minlength=10)

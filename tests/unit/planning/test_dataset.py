@@ -255,6 +255,7 @@ def test_random_streams_do_not_meet():
     assert np.array_equal(drawn[3], randomness.generator(*keys[3]).random(500))
 
 
+@pytest.mark.slow
 def test_objectives_are_drawn_by_weight_and_anew_in_every_epoch(tmp_path):
     sizes = [[4, 4]] * 1500
     texts = DocumentTexts(write_documents(tmp_path / "train", numbered_documents(sizes)), SPECIAL)

@@ -56,6 +56,7 @@ def test_every_run_of_tokens_is_read_as_written(tmp_path):
         index += len(flat)
 
 
+@pytest.mark.slow
 def test_two_segments_are_cut_at_every_sentence_end_equally_often(tmp_path):
     sizes = [4, 1, 7, 3, 5]
     texts = texts_of(tmp_path, numbered_documents([[2], sizes, [3]]))
@@ -93,6 +94,7 @@ def test_a_single_token_has_an_empty_second_segment_that_is_never_replaced(tmp_p
         assert text.tokens.tolist() == [10] and text.second.tolist() == [] and text.is_next is True
 
 
+@pytest.mark.slow
 def test_half_of_the_second_segments_come_from_another_document(tmp_path):
     documents = numbered_documents(random_sizes(np.random.default_rng(4), 15, 15, 12))
     texts = texts_of(tmp_path, documents)

@@ -131,6 +131,7 @@ def test_which_segment_is_used_changes_nothing_else(tmp_path, monkeypatch, seed,
     assert ends_of_documents < 0.05 * len(found[0.0])  # of 60 documents one ends as it should nearly always
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("both", [False, True])
 def test_among_few_documents_as_little_as_possible_is_cut_off(tmp_path, both):
     """Every other sentence is tried, so a run of the same shape is found where one exists, else the longest cut."""
@@ -206,6 +207,7 @@ def test_a_part_of_a_sentence_is_replaced_by_a_part_of_a_sentence(tmp_path):
     assert set(starts) == {1, 3} and min(starts.values()) > 50
 
 
+@pytest.mark.slow
 def test_where_nothing_fits_the_length_is_random(tmp_path):
     """The other document has 5 tokens, 2 of them in its last sentence, and the second segment 10."""
     corpus = Corpus(tmp_path, [[10, 10], [3, 2]])

@@ -56,6 +56,7 @@ def test_points_of_a_measurement_are_one_curve(folder):
     }
 
 
+@pytest.mark.slow
 def test_measurements_of_other_files_machines_and_versions_are_told_apart(tmp_path):
     """In tables, in bars and in curves; nothing of one takes the place of another's, and each machine is by itself."""
     made = {
@@ -106,6 +107,7 @@ def test_the_page_draws_bars_and_curves(folder, capsys):
     assert drawn.count("<svg") == 2 and '<td class="holds">at least 2</td>' in drawn
 
 
+@pytest.mark.slow
 def test_the_page_is_readable_on_a_phone(folder):
     """Nothing but tables is wider than the screen, and every chart has a size."""
     with chromium() as browser:

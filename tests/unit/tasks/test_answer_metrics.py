@@ -131,6 +131,7 @@ def test_rules_of_squad_2():
         assert ("best_f1" in scores) == (na_probs is not None)
 
 
+@pytest.mark.slow
 def test_the_best_threshold_is_the_best_of_all():
     rng = random.Random(4)
     for _ in range(200):
@@ -192,6 +193,7 @@ def test_every_question_needs_a_probability():
         score_squad_v2({"a": ["x"]}, {"a": "x"}, na_probs={})
 
 
+@pytest.mark.slow
 def test_published_systems_have_their_published_scores(unified_data):
     expected = json.loads((unified_data / "squad_eval" / "expected_scores.json").read_text())
     assert len(expected) == 8

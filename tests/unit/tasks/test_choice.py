@@ -203,6 +203,7 @@ def published_names(model):
     return state
 
 
+@pytest.mark.slow
 def test_a_synthetic_choice_is_learnt(tmp_path):
     """The context says which of two endings is right; an item has up to two more of them."""
     rng, items = np.random.default_rng(4), []

@@ -19,6 +19,7 @@ from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.segments import segment_starts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{}, {"depth": 1}, {"depth": 3, "max_spans": 4}, {"spans_per_word": 2.0, "antecedents": 50}]
 )
@@ -157,6 +158,7 @@ def test_rankings_are_the_same_in_any_batch_and_in_any_portions():
         torch.testing.assert_close(small.scores, whole.scores, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_runs_of_segments_keep_their_mentions():
     """What training reads of a document: spans are matched with the chains of the whole document."""
     found = 0
@@ -191,6 +193,7 @@ def test_runs_are_drawn_evenly():
     assert np.bincount(begins).min() > 150 and max(begins) == 2
 
 
+@pytest.mark.slow
 def test_the_gradient_is_that_of_the_loss():
     """Finite differences: spans are chosen without gradients, and scored again with them."""
     case = Case(1, documents=2)

@@ -86,6 +86,7 @@ def random_ids(rng: random.Random) -> tuple[list[str], bool]:
     return rng.sample(["a", "b 1", "01", "1", "2.0", "é", "null", "dev-3"], count), False
 
 
+@pytest.mark.slow
 def test_files_of_all_forms_and_types_are_paired_by_the_texts_of_their_ids(tmp_path):
     """Against dictionaries of texts: 400 pairs of files of labels and of numbers, 200 of tags, each in its own form."""
     rng = random.Random(1)

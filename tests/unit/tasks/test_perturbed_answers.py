@@ -86,6 +86,7 @@ def in_squads_format(answers: dict[str, list[str]]) -> list[dict]:
     return squad_file("", *answers.items())["data"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_perturbed_answers_are_scored_by_definition(version):
     """Question by question, 6,000 of each version."""
@@ -108,6 +109,7 @@ def test_perturbed_answers_are_scored_by_definition(version):
     assert min(seen[1, False], seen[0, True], seen[0, False]) > 200  # right, nearly right and wrong ones
 
 
+@pytest.mark.slow
 def test_perturbed_answers_are_scored_as_by_squad_1s_program():
     program = official("evaluate_v11")
     answers, predictions = perturbed_predictions(random.Random(12), "1.1", 6000)
@@ -119,6 +121,7 @@ def test_perturbed_answers_are_scored_as_by_squad_1s_program():
         assert score_squad_v1(answers, predictions)[name] == pytest.approx(value, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_perturbed_answers_are_scored_as_by_squad_2s_program():
     program, rng = official("evaluate_v20"), random.Random(13)
     answers, predictions = perturbed_predictions(rng, "2.0", 6000)

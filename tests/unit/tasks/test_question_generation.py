@@ -141,6 +141,7 @@ def test_splits_of_squad():
         divide(train, dev, "zhao")
 
 
+@pytest.mark.slow
 def test_all_answers_of_the_dev_set_are_in_their_windows(unified_data):
     paragraphs = read_squad_file(unified_data / "squad" / "dev-v1.1.json.xz")
     tokenizer = train_wordpiece([paragraph.context for paragraph in paragraphs[::10]], 3000)

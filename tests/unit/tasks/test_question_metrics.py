@@ -67,6 +67,7 @@ def pooled(hypotheses: list[str], groups: list[list[str]]) -> QuestionScores:
     return score_question_generation(*map(list, zip(*rows, strict=True)))
 
 
+@pytest.mark.slow
 def test_bleu_of_perturbed_questions_is_sacrebleus():
     """2,000 sets, with as many references as each question has; BLEU-n from sacrebleu's precisions."""
     rng = random.Random(14)
@@ -84,6 +85,7 @@ def test_bleu_of_perturbed_questions_is_sacrebleus():
     assert compared > 7000
 
 
+@pytest.mark.slow
 def test_rouge_of_perturbed_questions_is_rouge_scores():
     """4,000 pairs with one reference, of whose precision and recall this ROUGE-L has another mean than F1."""
     rng, scorer = random.Random(15), RougeScorer(["rougeL"])

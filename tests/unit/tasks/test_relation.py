@@ -196,6 +196,7 @@ def test_refusals():
     assert entry.task_of([]).types == ("SUBJ=P", "OBJ=Q")
 
 
+@pytest.mark.slow
 def test_a_synthetic_relation_is_learnt(tmp_path):
     """The words of subject and object say it, wherever they stand; designs by types: see the recipes' tests."""
     rng, items = np.random.default_rng(6), []

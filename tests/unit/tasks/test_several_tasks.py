@@ -104,6 +104,7 @@ def write(path, head, count, rng):
     write_items(path, items)
 
 
+@pytest.mark.slow
 def test_several_tasks_are_learnt_by_one_model(folders, tmp_path):
     """Every batch is of one task, by the weights; each is scored by its own measures, and masked tokens are learnt."""
     data, model = folders
@@ -131,6 +132,7 @@ def test_several_tasks_are_learnt_by_one_model(folders, tmp_path):
         handle.predictor(head="none")
 
 
+@pytest.mark.slow
 def test_two_processes_train_and_score_several_tasks(folders, tmp_path):
     """Whatever task a process is at, losses, gradients and scores are those of one process with as many batches."""
     data, model = folders

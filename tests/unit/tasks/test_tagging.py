@@ -233,6 +233,7 @@ def test_features_that_a_model_lacks_are_refused():
 # Learning
 
 
+@pytest.mark.slow
 def test_tags_in_another_sentence_are_learnt(tmp_path):
     """The first sentence of a document says how the words of the others are to be tagged."""
     rng, items = np.random.default_rng(5), []
@@ -251,6 +252,7 @@ def test_tags_in_another_sentence_are_learnt(tmp_path):
     runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:120], logged)
 
 
+@pytest.mark.slow
 def test_tags_are_learnt_from_features(tmp_path):
     """A tag is that of the word before it: the recurrent network sees it, and the model's weights stay."""
     rng, items = np.random.default_rng(6), []

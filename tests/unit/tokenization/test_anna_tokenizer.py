@@ -86,6 +86,7 @@ def assert_follows_the_rule(tokenizer, texts):
     return expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remembered", [0, 1 << 22])
 def test_random_strings_follow_the_rule(remembered):
     chunks = random_chunks(30_000, seed=0)
@@ -111,6 +112,7 @@ def real_lines(unified_data):
         return [line for document in stream for line in json.loads(document)["text"].split("\n") if line.strip()]
 
 
+@pytest.mark.slow
 def test_real_text_follows_the_rule_and_comes_back(real_lines):
     tokenizer = train_anna(real_lines[:2000], 5000)
     texts = real_lines[2000:3500]
