@@ -12,11 +12,13 @@ import difflib
 import importlib
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, TypeVar
 
 from unified.errors import UnifiedError
+
+ClassT = TypeVar("ClassT")
 
 #: Makes the refusal of an entry from what is wrong with it.
 Refusal = Callable[[str], UnifiedError]
@@ -191,11 +193,18 @@ def read_settings(text: str, refusal: Refusal) -> dict[str, Any]:
 def check_settings(
     own_class: type[Any], name: str, settings: Iterable[str], refusal: Refusal, given: Iterable[str] = ()
 ) -> None:
-    """Refuse what is no field of the dataclass ``own_class``, and that a field without a default is left out.
+    """Refuse a class that is no dataclass, settings that are none of its fields, and fields without a value.
 
     Args:
         given: fields that are no settings, because they come from elsewhere.
+
+    Raises:
+        UnifiedError: names the class or the setting.
     """
+    if not is_dataclass(own_class):
+        raise refusal(
+            f"{own_class.__name__} is not a dataclass; its settings are fields: write @dataclass(frozen=True)"
+        )
     given = set(given)
     known = {field.name: field for field in fields(own_class) if field.init and field.name not in given}
     for setting in settings:
@@ -212,24 +221,69 @@ def is_import_path(text: str) -> bool:
     return _IMPORT_PATH.fullmatch(text) is not None
 
 
-def imported(path: str, refusal: Refusal, hint: str = "") -> Any:
-    """What a module has under a name; None where it has nothing of that name. The module is imported for it.
+def imported(
+    path: str, what: str, known: Collection[str], refusal: Refusal, form: str = "package.module:Class"
+) -> object:
+    """Imports a module and returns what it has under a name.
 
     Only what a user wrote may come here, nothing that was read from a checkpoint.
 
     Args:
         path: ``package.module:Name``.
-        hint: what is added where there is no such module.
+        what: what the user names, for messages: "objective", "head", "task".
+        known: names that need no import, for messages.
+        form: how the message shows an import path.
 
     Raises:
-        UnifiedError: the module cannot be imported.
+        UnifiedError: ``path`` is no import path, the module cannot be imported, or has nothing of that name.
     """
+    if not is_import_path(path):
+        raise refusal(f"no such {what}{nearest(path, known)}; known are {', '.join(known)}, and any {form}")
     module_name, _, name = path.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
+        hint = nearest(module_name, known)
         raise refusal(f"module {module_name} cannot be imported ({error}){hint}") from None
-    return vars(module).get(name)
+    if name not in vars(module):
+        raise refusal(f"module {module_name} has no {name!r}")
+    return vars(module)[name]
+
+
+def named_class(
+    name: str,
+    what: str,
+    known: Mapping[str, type[ClassT]],
+    base: type[Any],
+    refusal: Refusal,
+    also_known: Sequence[str] = (),
+    if_trusted: str | None = None,
+) -> type[ClassT]:
+    """The class that a name stands for: one of the library's, or one that is imported.
+
+    Args:
+        name: a key of ``known``, or ``package.module:Class``.
+        what: what the class is, for messages: "objective", "head", "attention backend".
+        known: the library's classes by name.
+        base: the class that an imported one must derive from.
+        also_known: further names for messages, which the caller serves itself.
+        if_trusted: None where a user wrote the name. Where it comes from a checkpoint nothing is imported, and this is
+            what a user who trusts the checkpoint can write.
+
+    Raises:
+        UnifiedError: there is no such class, or it is not of ``base``.
+    """
+    if name in known:
+        return known[name]
+    if if_trusted is not None and is_import_path(name):
+        raise refusal(
+            "the checkpoint names a class of another library, and no checkpoint chooses what is imported; where you "
+            f"trust it, name it yourself: {if_trusted}"
+        )
+    own = imported(name, what, (*also_known, *known), refusal)
+    if not isinstance(own, type) or not issubclass(own, base):
+        raise refusal(f"{name.rpartition(':')[2]} is not a subclass of {base.__module__}.{base.__qualname__}")
+    return own
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

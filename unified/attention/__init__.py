@@ -23,7 +23,7 @@ from unified.attention.flex import FlashFlexAttention, FlexAttention
 from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
-from unified.notation import imported, is_import_path
+from unified.notation import named_class
 from unified.runtime.announcements import log_once
 
 __all__ = [
@@ -82,42 +82,39 @@ def choose(
     Raises:
         UnifiedError: the backend is unknown, or says it cannot serve the mask; or "auto" finds none that can.
     """
-    if backend == "auto":
-        order = [name for name in automatic if BACKENDS[name].pays(mask, device, dtype, dropout, needs)]
-        reasons = {name: BACKENDS[name].unsupported(mask, device, dropout, needs) for name in order}
-        chosen = next((name for name in order if reasons[name] is None), None)
-        refused = "; ".join(f"{name}: {reasons[name]}" for name in order[: order.index(chosen) if chosen else None])
-        if chosen is None:
-            raise UnifiedError(
-                f"no attention backend of {', '.join(automatic)} can serve this on {device.type}"
-                + (f" ({refused})" if refused else "")
-                + "; name another, such as 'dense'"
-            )
-        note = f"attention backend {chosen!r} on {device.type}" + (f" ({refused})" if refused else "")
-        log_once(logger, note)
-        return BACKENDS[chosen]
-    named = _named(backend)
-    reason = named.unsupported(mask, device, dropout, needs)
-    if reason:
-        raise UnifiedError(f"attention backend {backend!r} cannot serve this: {reason}")
-    return named
+    if backend != "auto":
+        named = _named(backend)
+        reason = named.unsupported(mask, device, dropout, needs)
+        if reason:
+            raise UnifiedError(f"attention backend {backend!r} cannot serve this: {reason}")
+        return named
+    refused: list[str] = []
+    for name in automatic:
+        candidate = BACKENDS[name]
+        if not candidate.pays(mask, device, dtype, dropout, needs):
+            continue
+        reason = candidate.unsupported(mask, device, dropout, needs)
+        if reason is None:
+            log_once(logger, f"attention backend {name!r} on {device.type}{_in_parentheses(refused)}")
+            return candidate
+        refused.append(f"{name}: {reason}")
+    raise UnifiedError(
+        f"no attention backend of {', '.join(automatic)} can serve this on {device.type}{_in_parentheses(refused)}; "
+        "name another, such as 'dense'"
+    )
+
+
+def _in_parentheses(reasons: Sequence[str]) -> str:
+    return f" ({'; '.join(reasons)})" if reasons else ""
 
 
 def _named(backend: str) -> type[Backend]:
-    if backend in BACKENDS:
-        return BACKENDS[backend]
-    if not is_import_path(backend):
-        known = f"'auto' or one of {sorted(BACKENDS)}, or package.module:Class"
-        raise UnifiedError(f"attention backend must be {known}, got {backend!r}")
-
     def refusal(problem: str) -> UnifiedError:
         return UnifiedError(f"attention backend {backend!r}: {problem}")
 
-    own = imported(backend, refusal)
-    if not isinstance(own, type) or not issubclass(own, Backend):
-        raise refusal("the module has no subclass of unified.attention.Backend of that name")
-    register(own)
-    return own
+    named = named_class(backend, "attention backend", BACKENDS, Backend, refusal, also_known=("auto",))
+    register(named)
+    return named
 
 
 def prepare(

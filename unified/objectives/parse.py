@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
-
 from unified.errors import UnifiedError
-from unified.notation import Entry, check_settings, imported, is_import_path, nearest, parse_entries
+from unified.notation import Entry, check_settings, named_class, parse_entries
 from unified.objectives.catalogue import OBJECTIVES
 from unified.objectives.contract import Objective, require_declared
 from unified.objectives.mixture import Mixture
@@ -32,29 +30,9 @@ def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
 
 
 def _build(entry: Entry, own_classes: bool) -> Objective:
-    objective_class, settings = _class(entry, own_classes), entry.settings
+    if_trusted = None if own_classes else "--task unified_lm --objectives '...'"
+    objective_class = named_class(entry.type, "objective", OBJECTIVES, Objective, entry.refusal, if_trusted=if_trusted)
+    require_declared(objective_class)
+    settings = entry.settings
     check_settings(objective_class, entry.type, settings, entry.refusal)
     return objective_class(**settings)
-
-
-def _class(entry: Entry, own_classes: bool) -> type[Objective]:
-    if entry.type in OBJECTIVES:
-        return OBJECTIVES[entry.type]
-    name = entry.type
-    if not is_import_path(name):
-        listed = ", ".join(OBJECTIVES)
-        hint = nearest(name, OBJECTIVES)
-        raise entry.refusal(f"no objective {name!r}{hint}; known are {listed}, and any package.module:Class")
-    if not own_classes:
-        raise entry.refusal(
-            "the checkpoint names a class of another library, and no checkpoint chooses what is imported; where you "
-            "trust it, name it yourself: --task unified_lm --objectives '...'",
-        )
-    module_name, _, class_name = name.partition(":")
-    objective_class = imported(name, entry.refusal, nearest(module_name, OBJECTIVES))
-    if not isinstance(objective_class, type) or not is_dataclass(objective_class):
-        raise entry.refusal(f"module {module_name} has no dataclass {class_name!r}")
-    if not issubclass(objective_class, Objective):
-        raise entry.refusal(f"{class_name} is not an objective; make it a subclass of unified.objectives.Objective")
-    require_declared(objective_class)
-    return objective_class

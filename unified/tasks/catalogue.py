@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
-from unified.notation import imported, is_import_path, nearest
+from unified.notation import imported
 from unified.tasks.datasets import (
     codah,
     conll2003,
@@ -85,11 +85,7 @@ def task_named(name: str) -> Task | WritingTask:
     head = name.partition("(")[0]
     if head in TASK_HEADS:
         return Task(name=head, head=name, read=partial(_read_items, head))
-    if is_import_path(head):
-        return _own_task(name, head)
-    known = [*TASKS, *GROUPS, *TASK_HEADS]
-    listed = f"{', '.join(known)}, and any package.module:NAME"
-    raise UnifiedError(f"no task {name!r}{nearest(name, known)}; known are {listed}")
+    return _own_task(name, head)
 
 
 def with_head(task: Task, head: str) -> Task:
@@ -111,14 +107,14 @@ def with_changes(training: Training, **changes: Any) -> Training:
 
 def _own_task(name: str, path: str) -> Task | WritingTask:
     def refusal(problem: str) -> UnifiedError:
-        return UnifiedError(f"task {path}: {problem}")
+        return UnifiedError(f"task {path!r}: {problem}")
 
-    own = imported(path, refusal)
+    own = imported(path, "task", [*TASKS, *GROUPS, *TASK_HEADS], refusal, form="package.module:NAME")
     if isinstance(own, type) and issubclass(own, Understanding):
         head = parse_head(name).head_class.name
         return Task(name=head, head=name, read=partial(_read_items, head))
     if name != path or not isinstance(own, Task | WritingTask):
-        raise refusal("the module has no Task, WritingTask or head of that name")
+        raise refusal(f"{path.rpartition(':')[2]} is no Task, WritingTask or head")
     if isinstance(own, Task):
         parse_head(own.head)
     return own

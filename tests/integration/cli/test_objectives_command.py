@@ -88,7 +88,7 @@ def test_command_takes_spans_in_brackets(capsys):
         (["show", "left_to_right", "--text", "a", "--second", "b"], "left_to_right reads one segment"),
         (["show", "left_to_right", "--text", " "], "--text is empty"),
         (["show", "left_to_right", "--text", "a", "--seed", "-1"], "--seed must be at least 0, got -1"),
-        (["show", "nothing", "--text", "a"], "no objective 'nothing'"),
+        (["show", "nothing", "--text", "a"], "objective 'nothing': no such objective"),
     ],
 )
 def test_command_refusals(capsys, arguments, message):

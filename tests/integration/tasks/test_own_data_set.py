@@ -42,7 +42,7 @@ def test_a_data_set_of_ones_own_is_learnt_and_answered(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("docs.examples.opinions:LABELS", "the module has no Task, WritingTask or head of that name"),
+        ("docs.examples.opinions:LABELS", "LABELS is no Task, WritingTask or head"),
         ("docs.examples.opinion:TASK", "module docs.examples.opinion cannot be imported (No module named"),
         ("opinons", "known are squad1.1"),
     ],

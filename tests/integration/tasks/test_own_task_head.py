@@ -85,10 +85,7 @@ def test_names_settings_and_weights_go_with_an_import_path():
     ("text", "says"),
     [
         ("no.such.module:Head", "head 'no.such.module:Head': module no.such.module cannot be imported"),
-        (
-            "docs.examples.focal_classification:TwoLayerHead",
-            "has no dataclass of that name that is an Under",
-        ),
+        ("docs.examples.focal_classification:TwoLayerHead", "TwoLayerHead is not a subclass of unified.tasks.heads"),
         (f"{NAME}(gama=1.0)", "no setting 'gama'"),
         (f"{__name__}:SameName", "SameName: another head is called 'classification'; change its name"),
     ],

@@ -228,7 +228,7 @@ def test_backends_say_what_they_cannot_do():
     assert "need the package flash_attn.cute" in BACKENDS["flex_flash"].unsupported(mask, gpu, 0.0, needs=None)
     with pytest.raises(UnifiedError, match="'flex' cannot serve this: FlexAttention has no backward on cpu"):
         prepare(mask, torch.float32, cpu, backend="flex")
-    with pytest.raises(UnifiedError, match=r"must be 'auto' or one of .*'blocked', .*, got 'fast'"):
+    with pytest.raises(UnifiedError, match="'fast': no such attention backend; known are auto, .*blocked.*, and any"):
         prepare(mask, torch.float32, cpu, backend="fast")
 
 
@@ -238,7 +238,9 @@ def test_a_backend_of_ones_own_is_chosen_by_its_name_and_never_by_itself(monkeyp
         any_shape = False
 
     monkeypatch.setattr("unified.attention.BACKENDS", dict(BACKENDS))
-    with pytest.raises(UnifiedError, match="got 'mine'"):
+    with pytest.raises(
+        UnifiedError, match="attention backend 'mine': no such attention backend; known are auto, dense, sdpa"
+    ):
         BackendChoice("mine")
     register(Mine)
     given = batch("seq2seq"), torch.float32, torch.device("cpu")
@@ -264,8 +266,8 @@ def test_a_backend_is_named_by_its_import_path(monkeypatch):
     ("backend", "says"),
     [
         ("no.such.module:Mine", "attention backend 'no.such.module:Mine': module no.such.module cannot be imported"),
-        ("docs.examples.precise_attention:Mine", "the module has no subclass of unified.attention.Backend of that"),
-        ("docs.examples.precise_attention:functional", "the module has no subclass of unified.attention.Backend"),
+        ("docs.examples.precise_attention:Mine", "module docs.examples.precise_attention has no 'Mine'"),
+        ("docs.examples.precise_attention:functional", "functional is not a subclass of unified.attention.backend"),
     ],
 )
 def test_what_is_no_backend_is_refused(backend, says):

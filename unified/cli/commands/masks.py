@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from unified import masks
 from unified.errors import UnifiedError
-from unified.notation import imported, is_import_path, nearest
+from unified.notation import imported
 
 HELP = "show or plot an attention mask"
 
@@ -125,13 +125,13 @@ def _document(text: str) -> masks.AttentionMask:
 def _builder(name: str) -> Builder:
     if name in BUILDERS:
         return BUILDERS[name]
-    if not is_import_path(name):
-        raise UnifiedError(f"no mask {name!r}{nearest(name, BUILDERS)}; known are {', '.join(BUILDERS)}, pack, and any "
-                           "package.module:function")  # fmt: skip
-    builder: Builder | None = imported(name, lambda problem: UnifiedError(f"{name}: {problem}"))
+
+    def refusal(problem: str) -> UnifiedError:
+        return UnifiedError(f"mask {name!r}: {problem}")
+
+    builder = imported(name, "mask", (*BUILDERS, "pack"), refusal, form="package.module:function")
     if not callable(builder):
-        module_name, _, function = name.partition(":")
-        raise UnifiedError(f"{name}: module {module_name} has no function {function!r}")
+        raise refusal(f"{name.rpartition(':')[2]} is not a function")
     return builder
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from unified.data.targets import PREDICTION_HEADS
 from unified.errors import UnifiedError
-from unified.notation import Entry, check_settings, imported, is_import_path, nearest, parse_entries, require_distinct
+from unified.notation import Entry, check_settings, named_class, parse_entries, require_distinct
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
@@ -98,21 +98,10 @@ def _head(entry: Entry, own_classes: bool) -> HeadEntry:
 
 
 def _class(entry: Entry, own_classes: bool) -> type[Understanding[Any]]:
-    if entry.type in TASK_HEADS:
-        return TASK_HEADS[entry.type]
-    if not is_import_path(entry.type):
-        known = f"{', '.join(TASK_HEADS)}, and any package.module:Class"
-        raise entry.refusal(f"no head {entry.type!r}{nearest(entry.type, TASK_HEADS)}; known are {known}")
-    if not own_classes:
-        raise entry.refusal(
-            "the checkpoint names a class of another library, and no checkpoint chooses what is imported; where you "
-            "trust it, name it yourself: --task unified_understanding --head '...'",
-        )
-    own = imported(entry.type, entry.refusal)
-    if not isinstance(own, type) or not issubclass(own, Understanding) or not is_dataclass(own):
-        raise entry.refusal("the module has no dataclass of that name that is an Understanding of unified.tasks.heads")
-    register(own)
-    return own
+    if_trusted = None if own_classes else "--task unified_understanding --head '...'"
+    named = named_class(entry.type, "head", TASK_HEADS, Understanding, entry.refusal, if_trusted=if_trusted)
+    register(named)
+    return named
 
 
 def _task(head_class: type[Understanding[Any]], settings: dict[str, Any], items: Sequence[Item]) -> Understanding[Any]:
