@@ -6,6 +6,7 @@ gradient. fairseq's adds epsilon to the root of the second moment before its bia
 unified_adamax makes the steps of fairseq's Adamax.
 """
 
+from abc import ABC, abstractmethod
 from ast import literal_eval
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ class OnePassAdamW(torch.optim.AdamW):
     supports_memory_efficient_fp16 = False
 
 
-class GroupedOptimizer(FairseqOptimizer):
+class GroupedOptimizer(FairseqOptimizer, ABC):
     """An optimizer with groups of parameters; the scheduler sets the rate of the first, others keep their ratios."""
 
     @refusing()
@@ -42,9 +43,9 @@ class GroupedOptimizer(FairseqOptimizer):
         self._optimizer = self.build(settings)
         self.set_lr(cfg.lr[0])
 
+    @abstractmethod
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimizer of these groups in torch's form; each subclass makes its own."""
-        raise NotImplementedError
 
     def set_lr(self, lr: float) -> None:
         for group, ratio in zip(self.param_groups, self.ratios, strict=True):

@@ -14,7 +14,7 @@ from unified.data.example import Batch
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
-from unified.tasks.heads.base import Reading, Understanding
+from unified.tasks.heads.base import EnsembleUnderstanding, Reading, Understanding
 from unified.tasks.heads.batches import assembled, batches_of, packed_length, units_of
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
 
@@ -117,6 +117,7 @@ class Predictor:
         scores = self.model.scores(batch, reading, self.head)
         if not self.others:
             return scores
+        assert isinstance(self.task, EnsembleUnderstanding)  # TaskModel.together refuses others
         return self.task.averaged(
             [scores, *(model.scores(batch, reading, head) for model, head in self.others)], reading
         )

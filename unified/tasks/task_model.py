@@ -21,6 +21,7 @@ from unified.inference.trained_model import CheckpointFiles, TrainedModel, requi
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tasks.found_thresholds import found_thresholds
+from unified.tasks.heads.base import EnsembleUnderstanding
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.prediction import Predictor
 from unified.tasks.restoring import restore_tasks
@@ -129,10 +130,10 @@ class TaskModel(TrainedModel):
         if not others:
             return first
         for head, predictor in first.predictors.items():
-            if not predictor.task.ensembles:
+            if not isinstance(predictor.task, EnsembleUnderstanding):
                 raise UnifiedError(
-                    f"{', '.join(names)}: models of {head} cannot answer together, because each keeps candidates of "
-                    "its own; give one model"
+                    f"{', '.join(names)}: models of {head} cannot answer together, because they have no common scores "
+                    "to average; give one model"
                 )
         rows = zip(*(model.predictors.values() for model in models), strict=True)
         predictors = {name: _joined(row) for name, row in zip(first.predictors, rows, strict=True)}

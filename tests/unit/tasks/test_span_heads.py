@@ -17,6 +17,7 @@ from unified.model.span_heads import BEAMS, XlnetSpanHead, log_sum_exp, segments
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.heads.span_designs import DESIGNS
 
 CONFIG = TransformerConfig(vocabulary_size=200, layers=1, width=16, heads=2, initializer_range=0.5, norm_epsilon=1e-12)
 SIZES = (7, 3, 12, 1)
@@ -228,7 +229,15 @@ def test_windows_that_lack_the_span_are_not_asked_for_a_kind_where_none_says_so(
     asked = reading_of([0] * 4, [[0, 0]] * 4, [1, 2, 0, -1])
     scores = head(STATES, asked)
     kinds = scores.answer_types.detach()
-    loss = task.model_design.answer_type_losses(kinds, asked["answer_types"])
+    loss = task.model_design.answer_types.losses(kinds, asked["answer_types"])
     assert float(loss[3]) == 0 and [float(loss[i]) for i in range(3)] == pytest.approx(
         [nll(kinds[i], kind) for i, kind in enumerate((1, 2, 0))]
     )
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("labels", [(), ("",)])
+def test_a_design_learns_types_of_answers_where_its_head_scores_them(design, labels):
+    task = SpanAnswers(labels, design=design)
+    scores = head_of(task)(STATES, reading_of([0] * 4, [[0, 0]] * 4, [0] * 4))
+    assert (task.model_design.answer_types is None) == (scores.answer_types is None)

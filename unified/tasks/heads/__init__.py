@@ -1,6 +1,6 @@
 """Fine-tuning for understanding: what an item of a task is, what a head learns from it, and what it answers."""
 
-from unified.tasks.heads.base import Encoded, Understanding
+from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
 from unified.tasks.heads.coreference import Coreference
@@ -14,6 +14,7 @@ __all__ = [
     "Classification",
     "Coreference",
     "Encoded",
+    "EnsembleUnderstanding",
     "HeadEntry",
     "Regression",
     "Relation",

@@ -78,7 +78,6 @@ class Understanding(ABC, Generic[ItemT]):
         name: as ``--head`` takes it.
         together: whether a loss needs all examples of an item in one batch.
         numeric: whether the loss is of numbers; it is in nats otherwise.
-        ensembles: whether several models can answer together, see :meth:`averaged`.
         marks_entities: whether items can say where named entities are, see :mod:`unified.tasks.heads.named_entities`.
         averages_subsets: whether the mean of subsets' scores is one, as benchmarks of several data sets have it.
     """
@@ -86,7 +85,6 @@ class Understanding(ABC, Generic[ItemT]):
     name: ClassVar[str]
     together: ClassVar[bool] = False
     numeric: ClassVar[bool] = False
-    ensembles: ClassVar[bool] = True
     marks_entities: ClassVar[bool] = False
     averages_subsets: ClassVar[bool] = False
 
@@ -169,13 +167,6 @@ class Understanding(ABC, Generic[ItemT]):
             scores, reading: of the batch.
         """
 
-    def averaged(self, scores: Sequence[Any], reading: Reading) -> Any:
-        """Scores of an ensemble, as :meth:`predict` reads them, from those of its models for one batch.
-
-        Only where :attr:`ensembles` is True.
-        """
-        raise NotImplementedError(f"models with a head {self.name} cannot answer together")
-
     @abstractmethod
     def score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
@@ -196,6 +187,15 @@ class Understanding(ABC, Generic[ItemT]):
     def official(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
         return {}
+
+
+@dataclass(frozen=True)
+class EnsembleUnderstanding(Understanding[ItemT]):
+    """A form of fine-tuning in which several models can answer together, by one prediction from all of their scores."""
+
+    @abstractmethod
+    def averaged(self, scores: Sequence[Any], reading: Reading) -> Any:
+        """Scores of an ensemble, as :meth:`predict` reads them, from those of its models for one batch."""
 
 
 def require_markable(head_class: type[Understanding[Any]]) -> None:

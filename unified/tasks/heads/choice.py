@@ -16,7 +16,7 @@ from unified.inference.sequences import Codec, sequence
 from unified.model.averaging import log_mean
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead, TaskHead
-from unified.tasks.heads.base import Encoded, Reading, Understanding
+from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
 from unified.tasks.heads.items import item_subset, stated
 from unified.tasks.metrics import score_classification
 
@@ -59,7 +59,7 @@ class ChoiceItem:
 
 
 @dataclass(frozen=True)
-class Choice(Understanding[ChoiceItem]):
+class Choice(EnsembleUnderstanding[ChoiceItem]):
     """Which of an item's choices is right; the loss is the cross-entropy among them.
 
     Attributes:

@@ -18,8 +18,8 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead, TaskHead, class_loss
 from unified.tasks.heads.base import (
     Encoded,
+    EnsembleUnderstanding,
     Reading,
-    Understanding,
     by_label,
     classes,
     probabilities,
@@ -31,7 +31,7 @@ from unified.tasks.metrics import score_classification, score_regression
 
 
 @dataclass(frozen=True)
-class Classification(Understanding[TextItem]):
+class Classification(EnsembleUnderstanding[TextItem]):
     """One of several classes.
 
     Attributes:
@@ -107,7 +107,7 @@ class Classification(Understanding[TextItem]):
 
 
 @dataclass(frozen=True)
-class Regression(Understanding[TextItem]):
+class Regression(EnsembleUnderstanding[TextItem]):
     """A number; the loss is the squared error.
 
     Attributes:

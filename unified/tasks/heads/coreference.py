@@ -26,13 +26,12 @@ from unified.tasks.metrics.conll import Mention
 class Coreference(SpanRanking, Understanding[DocumentItem]):
     """Chains of mentions, found by a span ranking model whose settings are those of :class:`SpanRanking`.
 
-    Chains of one mention are not predicted: the model links spans.
+    Chains of one mention are not predicted: the model links spans. Several models cannot answer together: each keeps
+    candidates of its own, so that there are no common scores.
     """
 
     name: ClassVar[str] = "coreference"
     together: ClassVar[bool] = True
-    #: Each model keeps candidates of its own, so that there are no common scores.
-    ensembles: ClassVar[bool] = False
     measures: ClassVar[tuple[str, ...]] = ("average_f1", "muc_f1", "bcub_f1", "ceafe_f1", "mentions_recall")
     signature: ClassVar[str] = "rules:conll2012-8.01|average:muc,bcub,ceafe|singletons:yes"
 

@@ -17,8 +17,8 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PairHead, PooledHead, TaskHead, class_loss
 from unified.tasks.heads.base import (
     Encoded,
+    EnsembleUnderstanding,
     Reading,
-    Understanding,
     by_label,
     classes,
     probabilities,
@@ -51,7 +51,7 @@ class RelationItem:
 
 
 @dataclass(frozen=True)
-class Relation(Understanding[RelationItem]):
+class Relation(EnsembleUnderstanding[RelationItem]):
     """One of several relations, or none.
 
     Attributes:

@@ -16,7 +16,7 @@ from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, TaskHead
 from unified.model.span_heads import SpanScores, beams_of, firsts, log_sum_exp, segment_maxima, segments
-from unified.tasks.heads.base import Encoded, Reading, Understanding
+from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
 from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.heads.span_decoding import chosen_answer, decided, distinct
@@ -30,7 +30,7 @@ RULES = ("1.1", "2.0", "coqa")
 
 
 @dataclass(frozen=True)
-class SpanAnswers(Understanding[QuestionItem]):
+class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     """Answers that are parts of a passage, and whether there is one.
 
     Attributes:
@@ -198,8 +198,10 @@ class SpanAnswers(Understanding[QuestionItem]):
         for logits, right_index in zip((scores.start, scores.end), gold.unbind(1), strict=True):
             losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[right_index].float())
             right = right & (logits[right_index] >= segment_maxima(logits, example, count))
-        if scores.answer_types is not None:
-            losses = losses + 0.5 * self.model_design.answer_type_losses(scores.answer_types, reading["answer_types"])
+        answer_types = self.model_design.answer_types
+        if answer_types is not None:
+            assert scores.answer_types is not None  # as always where the design learns them
+            losses = losses + 0.5 * answer_types.losses(scores.answer_types, reading["answer_types"])
         total = losses[asked].sum()
         return LossSum(total, asked.sum(), right.sum(), total.detach())
 
@@ -250,8 +252,10 @@ class SpanAnswers(Understanding[QuestionItem]):
         numbers cannot be compared with another window's, and spans of all windows of a passage are.
         """
         start = mean_scores([one.start for one in scores])
-        of_answer_types = [one.answer_types for one in scores if one.answer_types is not None]
-        answer_types = self.model_design.averaged_answer_types(of_answer_types) if of_answer_types else None
+        answer_types = None
+        if self.model_design.answer_types is not None:
+            of_answer_types = [one.answer_types for one in scores if one.answer_types is not None]
+            answer_types = self.model_design.answer_types.averaged(of_answer_types)
         ends_behind = [one.ends_of for one in scores if one.ends_of is not None]
         if not ends_behind:
             return SpanScores(start, mean_scores([one.end for one in scores if one.end is not None]), answer_types)

@@ -60,6 +60,56 @@ class BatchScores:
         )
 
 
+class AnswerTypes(ABC):
+    """How a design learns the type of an answer: a span of the passage, or one of the labels, which stand in none."""
+
+    @abstractmethod
+    def losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
+        """(E,) losses of the types of answers.
+
+        Args:
+            logits: (E, K) of the head.
+            answer_types: int64 (E,): 0 a span, i the i-th label, -1 a span of another window.
+        """
+
+    @abstractmethod
+    def averaged(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Logits (E, K) of the mean probabilities that several models give to the types of answers."""
+
+
+class AnswerTypeClasses(AnswerTypes):
+    """One class for spans, one for each label.
+
+    Args:
+        nothing: index of the label that says that there is no answer, None where none does.
+    """
+
+    def __init__(self, nothing: int | None):
+        self.elsewhere = -1 if nothing is None else 1 + nothing
+
+    def losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy. Where the span is in another window there is no answer, if a label says that."""
+        answer_types = torch.where(answer_types < 0, self.elsewhere, answer_types)
+        return functional.cross_entropy(logits.float(), answer_types, reduction="none", ignore_index=-1)
+
+    def averaged(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        return mean_classes(logits)
+
+
+class NoAnswerLogit(AnswerTypes):
+    """One logit (E, 1): the window holds no answer."""
+
+    def losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
+        """Binary cross-entropy."""
+        logits = logits.squeeze(-1).float()
+        return functional.binary_cross_entropy_with_logits(logits, (answer_types != 0).to(logits), reduction="none")
+
+    def averaged(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Logits of the mean of the sigmoids, which are the same as softmaxes of the logit and 0."""
+        both = mean_classes([torch.cat([one.float(), torch.zeros_like(one.float())], dim=-1) for one in logits])
+        return both[:, :1] - both[:, 1:]
+
+
 class Design(ABC):
     """One of the ways.
 
@@ -69,6 +119,7 @@ class Design(ABC):
     Attributes:
         reads_question: whether softmaxes are over all tokens, or over the passage and CLS alone.
         nothing: which of the labels says that there is no answer, None where none does.
+        answer_types: how it learns the ``answer_types`` that its head scores; None where its head does not.
     """
 
     reads_question: ClassVar[bool] = True
@@ -76,23 +127,11 @@ class Design(ABC):
     def __init__(self, labels: tuple[str, ...]):
         self.labels = labels
         self.nothing = next((label for label in labels if label in NOTHINGS), None)
+        self.answer_types: AnswerTypes | None = None
 
     @abstractmethod
     def head(self, config: TransformerConfig) -> TaskHead:
         """The module, see :mod:`unified.model.span_heads`."""
-
-    def answer_type_losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
-        """(E,) losses of the types of answers.
-
-        Args:
-            logits: (E, K) of the head.
-            answer_types: int64 (E,): 0 a span, i the i-th label, -1 a span of another window.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no scores of answer types")
-
-    def averaged_answer_types(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Logits (E, K) of the mean probabilities that several models give to the types of answers."""
-        raise NotImplementedError(f"{type(self).__name__} has no scores of answer types")
 
     def spans(
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
@@ -144,17 +183,13 @@ class BertDesign(Design):
 class UnilmDesign(Design):
     """A classifier on CLS decides between a span and the answers outside the passage (Dong et al. 2019)."""
 
+    def __init__(self, labels: tuple[str, ...]):
+        super().__init__(labels)
+        if labels:
+            self.answer_types = AnswerTypeClasses(None if self.nothing is None else labels.index(self.nothing))
+
     def head(self, config: TransformerConfig) -> TaskHead:
         return UnilmSpanHead(config, 1 + len(self.labels)) if self.labels else BertSpanHead(config)
-
-    def answer_type_losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy. Where the span is in another window there is no answer, if a label says that."""
-        elsewhere = -1 if self.nothing is None else 1 + self.labels.index(self.nothing)
-        answer_types = torch.where(answer_types < 0, elsewhere, answer_types)
-        return functional.cross_entropy(logits.float(), answer_types, reduction="none", ignore_index=-1)
-
-    def averaged_answer_types(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
-        return mean_classes(logits)
 
     def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
         """Softmax in the window in which it is least probable that there is no answer."""
@@ -175,19 +210,10 @@ class XlnetDesign(Design):
     def __init__(self, labels: tuple[str, ...]):
         super().__init__(labels)
         self._require_spans_or_nothing()
+        self.answer_types = NoAnswerLogit()
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return XlnetSpanHead(config)
-
-    def answer_type_losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:
-        """Binary cross-entropy of the logit that the window holds no answer."""
-        logits = logits.squeeze(-1).float()
-        return functional.binary_cross_entropy_with_logits(logits, (answer_types != 0).to(logits), reduction="none")
-
-    def averaged_answer_types(self, logits: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Logits of the mean of the sigmoids, which are the same as softmaxes of the logit and 0."""
-        both = mean_classes([torch.cat([one.float(), torch.zeros_like(one.float())], dim=-1) for one in logits])
-        return both[:, :1] - both[:, 1:]
 
     def spans(
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int

@@ -16,7 +16,7 @@ from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
 from unified.model.heads import LinearHead, LossSum, TaskHead, class_loss
-from unified.tasks.heads.base import Encoded, Reading, Understanding, classes, require_labels
+from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, classes, require_labels
 from unified.tasks.heads.encoded_texts import encode_words
 from unified.tasks.heads.items import WordsItem, stated, words_item
 from unified.tasks.metrics import score_tagging
@@ -24,7 +24,7 @@ from unified.tasks.metrics.tagging import is_entity_tag
 
 
 @dataclass(frozen=True)
-class Tagging(Understanding[WordsItem]):
+class Tagging(EnsembleUnderstanding[WordsItem]):
     """Named entities, parts of speech and the like.
 
     Tags in BIO or IOB1 are scored as entities; of others only the accuracy is known.
