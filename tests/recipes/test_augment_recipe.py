@@ -11,7 +11,7 @@ import pytest
 from tests.recipes.test_recipes import RECIPES, run
 from tests.support.prepared_python import interpreter
 from unified.reports.results import read_results
-from unified.tasks.datasets.squad import misaligned_reasons, read_squad_file
+from unified.tasks.datasets.squad_json import misaligned_reasons, read_squad_file
 
 FOLDER = RECIPES / "unilm" / "augment"
 sys.path[:0] = [str(FOLDER), str(RECIPES / "common")]

@@ -25,7 +25,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import GROUPS, task_named
-from unified.tasks.datasets.glue_submission import SUBMISSIONS
+from unified.tasks.datasets.glue import SUBMISSIONS
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, WritingTask
 from unified.tokenization.wordpiece import WordPieceTokenizer

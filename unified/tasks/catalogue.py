@@ -15,7 +15,6 @@ from unified.tasks.datasets import (
     conll2003,
     conll2012,
     coqa,
-    coqa_free,
     dream,
     glue,
     imdb,
@@ -23,7 +22,6 @@ from unified.tasks.datasets import (
     race,
     semeval2010,
     squad,
-    squad_questions,
     summarization,
     swag,
     tacred,
@@ -54,8 +52,6 @@ _DATA_SETS = (
     semeval2010,
     conll2012,
     summarization,
-    squad_questions,
-    coqa_free,
     texts,
 )
 

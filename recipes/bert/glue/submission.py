@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.tasks.datasets.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.datasets.glue import SUBMISSIONS, write_submission
 
 
 def main(arguments: list[str] | None = None) -> None:

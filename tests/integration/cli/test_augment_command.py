@@ -23,7 +23,7 @@ from unified.tasks.augmentation.negatives import negated, swaps
 from unified.tasks.augmentation.two_stages import TwoStages
 from unified.tasks.catalogue import task_named
 from unified.tasks.composing import ask
-from unified.tasks.datasets.squad import misaligned_reasons, read_squad_file
+from unified.tasks.datasets.squad_json import misaligned_reasons, read_squad_file
 from unified.tasks.heads.questions import UNASKED
 
 TOP, LEAST, MAX_SOURCE, MAX_LENGTH = 12, 0.25, 24, 9

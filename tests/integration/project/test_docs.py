@@ -200,7 +200,7 @@ def test_fairseq_md_lists_every_architecture():
 UNILM_SECTIONS = {
     "unified/tasks/datasets/question_generation.py": "3.3",
     "unified/tasks/composing.py": "3.3",
-    "unified/tasks/datasets/conversation.py": "3.2.2",
+    "unified/tasks/datasets/coqa.py": "3.2.2",
     "docs/how-to/question_generation.md": "3.5",  # long texts
     "docs/how-to/summarization.md": "3.1",
 }

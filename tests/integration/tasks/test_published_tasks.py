@@ -16,8 +16,8 @@ from tests.unit.tasks.test_relation import TACRED, numbered_semeval
 from tests.unit.tasks.test_word_formats import CONLL
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import TASKS, task_named
-from unified.tasks.datasets.glue_files import GLUE
-from unified.tasks.datasets.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.datasets.glue import SUBMISSIONS, write_submission
+from unified.tasks.datasets.glue_tables import GLUE
 from unified.tasks.datasets.imdb import read_imdb
 from unified.tasks.heads import parse_head
 from unified.tasks.settings import Training

@@ -22,9 +22,9 @@ from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import TASKS, task_named
 from unified.tasks.composing import ask, summarize
-from unified.tasks.datasets.conversation import answer_pairs
+from unified.tasks.datasets.coqa import answer_pairs
 from unified.tasks.datasets.question_generation import question_pairs
-from unified.tasks.datasets.squad import read_squad_file
+from unified.tasks.datasets.squad_json import read_squad_file
 from unified.tasks.finetuning import Start
 from unified.tasks.jobs import job_of
 from unified.tasks.metrics import score_generation, score_question_generation
@@ -284,7 +284,7 @@ def test_questions_are_those_of_the_recipe(tmp_path):
 
 
 def test_turns_of_conversations(unified_data, tmp_path):
-    from unified.tasks.datasets.coqa import read_coqa_file
+    from unified.tasks.datasets.coqa_json import read_coqa_file
 
     source = unified_data / "coqa_abg"
     for name, file in (("train", "coqa_abg_val"), ("dev", "coqa_abg_test_part1")):

@@ -8,8 +8,8 @@ import string
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.datasets.conversation import answer_pairs, best_chunk, history_text, unusable
-from unified.tasks.datasets.coqa import CoqaAnswer, CoqaTurn, read_coqa_file
+from unified.tasks.datasets.coqa import answer_pairs, best_chunk, history_text, unusable
+from unified.tasks.datasets.coqa_json import CoqaAnswer, CoqaTurn, read_coqa_file
 from unified.tasks.windows import TokenCounter, Words, chunks
 
 COUNT = TokenCounter(str.split)

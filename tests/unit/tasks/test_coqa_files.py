@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.datasets.coqa import CoqaAnswer, CoqaTurn, misaligned_reasons, read_coqa_file
+from unified.tasks.datasets.coqa_json import CoqaAnswer, CoqaTurn, misaligned_reasons, read_coqa_file
 from unified.tasks.metrics.answer_files import read_coqa
 
 STORY = "Anna has a  red boat. She sails to Borneo."

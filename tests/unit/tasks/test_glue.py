@@ -10,8 +10,8 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import task_named
-from unified.tasks.datasets.glue_files import GLUE, glue_splits, read_glue
-from unified.tasks.datasets.glue_submission import SUBMISSIONS, write_submission
+from unified.tasks.datasets.glue import SUBMISSIONS, write_submission
+from unified.tasks.datasets.glue_tables import GLUE, glue_splits, read_glue
 from unified.tasks.datasets.sentiment_trees import read_sentiment_trees
 from unified.tasks.heads.items import TextItem
 from unified.tasks.heads.registry import parse_head

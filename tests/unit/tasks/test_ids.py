@@ -10,7 +10,7 @@ from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks import metrics
 from unified.tasks.datasets.dream import read_dream
-from unified.tasks.datasets.glue_submission import write_submission
+from unified.tasks.datasets.glue import write_submission
 from unified.tasks.datasets.squad import squad_items
 from unified.tasks.datasets.tacred import read_tacred
 from unified.tasks.heads.classification import Classification, Regression
@@ -209,7 +209,7 @@ def test_questions_with_numbers_for_ids_find_their_predictions(tmp_path, capsys)
         rows = [{"id": story, "turn_id": turn, "answer": "b"}]
         found = write(tmp_path / "c.json", json.dumps(rows))
         assert scored(capsys, "coqa", told, found)["overall"]["em"] == 50
-    from unified.tasks.datasets.squad import read_squad_file
+    from unified.tasks.datasets.squad_json import read_squad_file
 
     assert [item.id for item in squad_items(read_squad_file(data))] == ["3", "x"]
 

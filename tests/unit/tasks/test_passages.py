@@ -12,7 +12,7 @@ import pytest
 from tests.unit.corpus.test_annotations import ODD, TOKENIZERS, tokenizers  # noqa: F401
 from unified.data.vocabulary import Vocabulary
 from unified.inference.sequences import Codec
-from unified.tasks.datasets.squad import read_squad_file
+from unified.tasks.datasets.squad_json import read_squad_file
 from unified.tasks.heads.passages import INSIDE_TOKEN, NO_TOKEN, UNKNOWN_SPAN, align, central, windows
 from unified.tasks.heads.questions import Answer
 from unified.tasks.metrics.squad import normalize_answer

@@ -13,11 +13,11 @@ import pytest
 from tests.unit.tasks.test_coqa_files import OFFICIAL
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.tasks.datasets.coqa import coqa_items, most_similar_span, read_coqa, read_coqa_file
-from unified.tasks.datasets.coqa_free import read_coqa_answers
+from unified.tasks.datasets.coqa import coqa_items, most_similar_span, read_coqa, read_coqa_answers
+from unified.tasks.datasets.coqa_json import read_coqa_file
 from unified.tasks.datasets.mrqa import mrqa_items, read_mrqa_file, read_mrqa_together
-from unified.tasks.datasets.squad import read_squad, read_squad_file, squad_items
-from unified.tasks.datasets.squad_questions import read_squad_questions
+from unified.tasks.datasets.squad import read_squad, read_squad_questions, squad_items
+from unified.tasks.datasets.squad_json import read_squad_file
 from unified.tasks.heads.items import write_items
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers

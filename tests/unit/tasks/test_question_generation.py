@@ -23,7 +23,13 @@ from unified.tasks.datasets.question_generation import (
     question_source,
     sentence_around,
 )
-from unified.tasks.datasets.squad import MisalignedAnswer, SquadAnswer, SquadParagraph, SquadQuestion, read_squad_file
+from unified.tasks.datasets.squad_json import (
+    MisalignedAnswer,
+    SquadAnswer,
+    SquadParagraph,
+    SquadQuestion,
+    read_squad_file,
+)
 from unified.tasks.windows import TokenCounter, Words
 from unified.tokenization import load_tokenizer
 from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece

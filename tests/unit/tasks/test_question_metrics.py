@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from tests.unit.tasks.test_metrics import WORDS, lcs, sentences, systems
 from unified import __version__
-from unified.tasks.datasets.squad import read_squad_file
+from unified.tasks.datasets.squad_json import read_squad_file
 from unified.tasks.metrics import score_question_generation
 from unified.tasks.metrics.question_generation import QuestionScores, from_bert_words, group_by_source, penn_treebank
 

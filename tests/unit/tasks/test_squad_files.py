@@ -10,7 +10,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.alignment import misalignment
-from unified.tasks.datasets.squad import SquadAnswer, misaligned_reasons, read_squad_file
+from unified.tasks.datasets.squad_json import SquadAnswer, misaligned_reasons, read_squad_file
 from unified.tasks.metrics.answer_files import read_squad
 
 CONTEXT = "Warsaw lies on the Vistula. The Vistula  is long; warsaw is large."

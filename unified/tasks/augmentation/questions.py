@@ -10,7 +10,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.inference.language_model import UnifiedLM
 from unified.tasks.datasets.question_generation import question_source
-from unified.tasks.datasets.squad import SquadAnswer
+from unified.tasks.datasets.squad_json import SquadAnswer
 from unified.tasks.heads.questions import UNASKED, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.metrics.squad import normalize_answer, word_f1

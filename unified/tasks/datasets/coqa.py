@@ -1,173 +1,38 @@
-"""CoQA (Reddy et al. 2019): questions within conversations about a passage, with free answers and their rationales.
+"""CoQA (Reddy et al. 2019): questions within conversations about a passage, answered by parts of it or in free words.
 
-Two shapes are read: the official one, a story with all its turns, and that of Abg-CoQA (Guo et al. 2021), a story with
-one target turn and the turns before it. Both become a list of turns that know what was said before them.
+Free words are written from a source of two parts [UniLM, sec. 3.2.2]: what was said so far with the question behind it,
+and the chunk of the passage that shares most words with that. The target is the answer.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unified.errors import UnifiedError
-from unified.files.json_files import Entries, read_json
-from unified.tasks.datasets.files import (
-    split_questions,
-)
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import item_id
+from unified.runtime.progress import Progress
+from unified.tasks.datasets.coqa_json import NO_SPAN, CoqaTurn, read_coqa_file
+from unified.tasks.datasets.files import matching_files, read_together, split_questions
+from unified.tasks.heads.items import are_texts
 from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.metrics.official_answers import coqa_files
 from unified.tasks.metrics.squad import normalize_answer
 from unified.tasks.settings import Task, Training
+from unified.tasks.windows import TokenCounter, Words, chunks, fitting
+from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
+from unified.tasks.writing_scores import score_answers
+from unified.tokenization import single_spaced
 
-NO_SPAN = -1
-
-
-@dataclass(frozen=True)
-class CoqaAnswer:
-    """What one person answered.
-
-    Attributes:
-        text: the free answer; "unknown" where the passage does not say.
-        rationale: the text of the passage that it rests on, as the file has it.
-        start, end: characters of the passage that hold the rationale, ``end`` exclusive; both :data:`NO_SPAN` where
-            there is none, or where it does not stand at the characters the file names.
-        misaligned: why it does not, None where it does or where the file names no span.
-    """
-
-    text: str
-    rationale: str
-    start: int = NO_SPAN
-    end: int = NO_SPAN
-    misaligned: str | None = None
-
-
-@dataclass(frozen=True)
-class CoqaTurn:
-    """A question of a conversation.
-
-    Attributes:
-        story, number: what predictions are named by (``id`` and ``turn_id``).
-        source: where the story comes from, such as "mctest"; it tells the domain.
-        passage: the story.
-        history: question and answer of the earlier turns, in order.
-        question: what is asked now.
-        answers: the main one, then those of other people.
-    """
-
-    story: str
-    number: int
-    source: str
-    passage: str
-    history: tuple[tuple[str, str], ...]
-    question: str
-    answers: tuple[CoqaAnswer, ...]
-
-
-def read_coqa_file(path: str | Path) -> list[CoqaTurn]:
-    """The turns of a file of CoQA or Abg-CoQA, plain or compressed, in its order.
-
-    Of Abg-CoQA the target turn is read, ambiguous or not, and no clarification; its ``story`` is the entry's id.
-
-    Raises:
-        UnifiedError: the file cannot be read, holds no turn, or has wrong entries: missing fields, answers that do not
-            go with their questions, a story that occurs twice. The first ten are named by story and turn.
-    """
-    entries, turns = Entries(path), []
-    for number, fields in enumerate(entries.objects(read_json(path), "data", "the file"), 1):
-        identity = entries.identity(fields, "id", f"story {number}")
-        story = _Story(
-            location=f"story {number} ({identity})",
-            id=identity,
-            source=entries.text(fields, "source", f"story {number} ({identity})", blank=True),
-            passage=entries.text(fields, "story", f"story {number} ({identity})"),
-        )
-        turns += _target_turn(story, fields, entries) if "target_turn" in fields else _turns(story, fields, entries)
-    twice = [key for key, count in Counter((turn.story, turn.number) for turn in turns).items() if count > 1]
-    for identity, number in twice:
-        entries.wrong(f"story {identity!r}", f"turn {number} is in the file twice")
-    entries.check()
-    if not turns:
-        raise UnifiedError(f"{path}: holds no question")
-    return turns
-
-
-def misaligned_reasons(turns: Iterable[CoqaTurn]) -> Counter[str]:
-    """How many rationales do not stand where the file says, by reason."""
-    return Counter(answer.misaligned for turn in turns for answer in turn.answers if answer.misaligned)
-
-
-@dataclass(frozen=True)
-class _Story:
-    """What the turns of a story share; ``location`` names it in messages."""
-
-    location: str
-    id: str
-    source: str
-    passage: str
-
-
-def _turns(story: _Story, fields: dict[str, Any], entries: Entries) -> list[CoqaTurn]:
-    """All turns of a story in the official shape."""
-    questions = entries.objects(fields, "questions", story.location)
-    columns = [entries.objects(fields, "answers", story.location)]
-    additional = fields.get("additional_answers") or {}
-    if isinstance(additional, dict):
-        columns += [entries.objects(additional, name, f"{story.location}, additional answers") for name in additional]
-    else:
-        entries.wrong(story.location, "'additional_answers' is not an object")
-    numbers = [entries.integer(question, "turn_id", story.location) for question in questions]
-    for column in columns:
-        answered = [answer.get("turn_id") for answer in column]
-        if answered != numbers:
-            entries.wrong(story.location, f"answers of the turns {answered} do not go with questions of {numbers}")
-            return []
-    turns: list[CoqaTurn] = []
-    history: list[tuple[str, str]] = []
-    for i, (number, question) in enumerate(zip(numbers, questions, strict=True)):
-        location = f"{story.location}, turn {number}"
-        text = entries.text(question, "input_text", location, blank=True)
-        answers = tuple(
-            _answer(column[i], ("input_text", "span_text"), story.passage, location, entries) for column in columns
-        )
-        turns.append(CoqaTurn(story.id, number, story.source, story.passage, tuple(history), text, answers))
-        history.append((text, answers[0].text))
-    return turns
-
-
-def _target_turn(story: _Story, fields: dict[str, Any], entries: Entries) -> list[CoqaTurn]:
-    """The one turn of an entry in the shape of Abg-CoQA."""
-    target, location = fields["target_turn"], f"{story.location}, target turn"
-    if not isinstance(target, dict):
-        entries.wrong(story.location, "'target_turn' is not an object")
-        return []
-    history = tuple(
-        (entries.text(turn, "question", location, blank=True), entries.text(turn, "answer", location, blank=True))
-        for turn in entries.objects(fields, "history_turns", story.location)
-    )
-    number, text = entries.integer(target, "turn_id", location), entries.text(target, "question", location, blank=True)
-    answer = _answer(target, ("answer", "rationale"), story.passage, location, entries)
-    return [CoqaTurn(story.id, number, story.source, story.passage, history, text, (answer,))]
-
-
-def _answer(
-    fields: dict[str, Any], names: tuple[str, str], passage: str, location: str, entries: Entries
-) -> CoqaAnswer:
-    text, rationale = (entries.text(fields, name, location, blank=True) for name in names)
-    start, end = (entries.integer(fields, name, location) for name in ("span_start", "span_end"))
-    if start == end == NO_SPAN:
-        return CoqaAnswer(text, rationale)
-    if not 0 <= start < end <= len(passage):
-        return CoqaAnswer(text, rationale, misaligned="the rationale's characters lie outside the passage")
-    if passage[start:end].split() != rationale.split():
-        return CoqaAnswer(text, rationale, misaligned="the passage has another text at the rationale's characters")
-    return CoqaAnswer(text, rationale, start, end)
-
-
+#: Tokens of question and history, and of the whole source with the separator between its parts [UniLM, sec. 3.2.2].
+MAX_HISTORY, MAX_SOURCE = 96, 470
+_NO_LETTER = re.compile(r"\W+")
 #: Answers of CoQA that are no parts of a passage.
 CHOICES = ("yes", "no", "unknown")
 
@@ -255,6 +120,206 @@ def _without_marks(passage: str, start: int, end: int) -> tuple[int, int]:
     return end - (end - start) + len(text) - len(text.lstrip(_BEFORE)), start + len(text)
 
 
+def read_coqa_answers(folder: Path, budget: TokenBudget) -> dict[str, list[WritingItem]]:
+    """Splits of a folder with ``coqa-train-v1.0.json`` and ``coqa-dev-v1.0.json``."""
+    return {split: _answers(split, folder, budget) for split in ("train", "valid")}
+
+
+def _answers(split: str, folder: Path, budget: TokenBudget) -> list[WritingItem]:
+    part = {"train": "train", "valid": "dev"}[split]
+    paths = matching_files(folder, f"coqa-{part}*.json*")
+    turns = read_together(paths, read_coqa_file, lambda turn: (f"{turn.story} {turn.number}",))
+    for reason, count in Counter(filter(None, map(unusable, turns))).items():
+        Progress.say(f"{split}: {count:,} turns are left out, {reason}")
+    pairs = list(answer_pairs(turns, budget.counter, min(MAX_HISTORY, budget.tokens // 2), budget.tokens))
+    missed = sum(pair.rationale_shown is False for pair in pairs)
+    Progress.say(f"{split}: the chunk lacks the rationale of {missed:,} of {len(pairs):,} answers")
+    right: Mapping[tuple[str, int], CoqaTurn] = {(turn.story, turn.number): turn for turn in turns}
+    return [
+        WritingItem(
+            f"{pair.story} {pair.number}",
+            pair.source,
+            pair.target,
+            tuple(answer.text for answer in right[pair.story, pair.number].answers),
+            unread=pair.unread or None,
+        )
+        for pair in pairs
+    ]
+
+
+def answer_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
+    """Of a passage, ``context``, a ``question``, and ``history``, the turns before it as pairs of texts.
+
+    What the source has no room for is counted.
+
+    Raises:
+        UnifiedError: says which field is wrong.
+    """
+    require_fields(fields, "context", "question")
+    context, question, history = fields["context"], fields["question"], fields.get("history", [])
+    if not all(isinstance(text, str) and text.strip() for text in (context, question)):
+        raise UnifiedError("'context' and 'question' must be texts that are not empty")
+    if not isinstance(history, list) or not all(are_texts(turn) and len(turn) == 2 for turn in history):
+        raise UnifiedError("'history' must be a list of pairs, [question, answer]")
+    words, turns = Words.of(context, budget.counter), [tuple(turn) for turn in history]
+    source = answer_source(words, turns, question, min(MAX_HISTORY, budget.tokens // 2), budget.tokens, budget.counter)
+    return WritingItem(item_id(fields, number), source.parts(context), unread=source.unread or None)
+
+
+def _coqa_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return coqa_files([{"id": one["id"], "answer": one["text"]} for one in predictions])
+
+
+@dataclass(frozen=True)
+class AnswerPair:
+    """A turn as source and target.
+
+    Attributes:
+        story, number: what predictions are named by.
+        source: what was said with the question, and the chunk of the passage.
+        target: the main answer.
+        rationale_shown: whether the main answer's rationale lies in the chunk; None where it has no span.
+        unread: tokens of passage and history that are not in the source.
+    """
+
+    story: str
+    number: int
+    source: tuple[str, str]
+    target: str
+    rationale_shown: bool | None
+    unread: int = 0
+
+
+@dataclass(frozen=True)
+class AnswerSource:
+    """What an answer is written from.
+
+    Attributes:
+        said: the last words of the history, and the question.
+        start, end: characters of the passage's chunk.
+        unread: tokens of passage and history that are in neither.
+    """
+
+    said: str
+    start: int
+    end: int
+    unread: int
+
+    def parts(self, passage: str) -> tuple[str, str]:
+        """The source as two parts."""
+        return self.said, single_spaced(passage[self.start : self.end])
+
+
+def answer_pairs(
+    turns: Iterable[CoqaTurn], counter: TokenCounter, max_history: int = MAX_HISTORY, max_source: int = MAX_SOURCE
+) -> Iterator[AnswerPair]:
+    """A pair for each turn that has a question and an answer; others are left out (see :func:`unusable`).
+
+    Raises:
+        UnifiedError: a question, or a word of a passage, does not fit; names story and turn.
+    """
+    words = None
+    for turn in turns:
+        if unusable(turn):
+            continue
+        if words is None or words.text != turn.passage:
+            words = Words.of(turn.passage, counter)
+        try:
+            source = answer_source(words, turn.history, turn.question, max_history, max_source, counter)
+        except UnifiedError as error:
+            raise UnifiedError(f"story {turn.story!r}, turn {turn.number}: {error}") from None
+        main = turn.answers[0]
+        shown = None if main.start == NO_SPAN else source.start <= main.start and main.end <= source.end
+        parts, target = source.parts(turn.passage), single_spaced(main.text)
+        yield AnswerPair(turn.story, turn.number, parts, target, shown, source.unread)
+
+
+def unusable(turn: CoqaTurn) -> str | None:
+    """Why a turn makes no pair; None where it does."""
+    if not turn.question.strip():
+        return "the question is empty"
+    if not turn.answers[0].text.strip():
+        return "the answer is empty"
+    return None
+
+
+def answer_source(
+    words: Words,
+    history: Sequence[tuple[str, str]],
+    question: str,
+    max_history: int,
+    max_source: int,
+    counter: TokenCounter,
+) -> AnswerSource:
+    """The source for a question about the passage ``words``; pairs and what users ask are made by this function.
+
+    Args:
+        max_history: tokens of history and question.
+        max_source: tokens of the whole source with its separator.
+
+    Raises:
+        UnifiedError: the question, or a word of the passage, does not fit.
+    """
+    said = history_text(history, question, max_history, counter)
+    start, end = passage_chunk(words, said, max_source, counter)
+    earlier = _spoken(history)
+    left_out = earlier[: len(earlier) + len(question.split()) - len(said.split())]
+    shown = sum(map(counter, words.text[start:end].split()))
+    return AnswerSource(said, start, end, sum(map(counter, left_out)) + words.tokens(0, len(words)) - shown)
+
+
+def history_text(history: Sequence[tuple[str, str]], question: str, budget: int, counter: TokenCounter) -> str:
+    """Earlier questions and answers in order, then the question; of the former the last words that fit ``budget``.
+
+    Raises:
+        UnifiedError: the question alone has more tokens.
+    """
+    asked = question.split()
+    left = budget - sum(map(counter, asked))
+    if left < 0:
+        raise UnifiedError(
+            f"the question {question[:60]!r} has {budget - left} tokens; question and history have room for {budget}"
+        )
+    said = _spoken(history)
+    kept = len(said)
+    while kept and counter(said[kept - 1]) <= left:
+        kept -= 1
+        left -= counter(said[kept])
+    return " ".join([*said[kept:], *asked])
+
+
+def _spoken(history: Sequence[tuple[str, str]]) -> list[str]:
+    """The words of earlier turns in order."""
+    return [word for turn in history for text in turn for word in text.split()]
+
+
+def passage_chunk(words: Words, said: str, max_source: int, counter: TokenCounter) -> tuple[int, int]:
+    """Characters of the chunk that :func:`best_chunk` takes for a source of at most ``max_source`` tokens.
+
+    Raises:
+        UnifiedError: no chunk fits beside what was said.
+    """
+    budget = max_source - 1 - counter(said)
+    span = fitting(lambda tokens: best_chunk(words, said, tokens), words.text, budget, counter)
+    assert span is not None  # best_chunk raises where nothing fits
+    return span
+
+
+def best_chunk(words: Words, query: str, budget: int) -> tuple[int, int]:
+    """Characters of the chunk of ``budget`` tokens that has most different words of ``query``; of equals the first.
+
+    Capitals and punctuation do not count. For the chunks see :func:`unified.tasks.windows.chunks`.
+    """
+    wanted = _different_words(query)
+    spans = [words.characters(*chunk) for chunk in chunks(words, budget)]
+    shared = [len(wanted & _different_words(words.text[start:end])) for start, end in spans]
+    return spans[shared.index(max(shared))]
+
+
+def _different_words(text: str) -> set[str]:
+    return {_NO_LETTER.sub("", word) for word in text.lower().split()} - {""}
+
+
 TASKS = (
     Task(
         name="coqa",
@@ -263,5 +328,25 @@ TASKS = (
         training=Training(epochs=2, batch_size=16, max_length=512),
         published={"valid": {"BERT large": {"f1": 82.7}, "UniLM large": {"f1": 84.9}}},
         source="Dong et al. 2019",
+    ),
+    WritingTask(
+        name="coqa_free",
+        read=read_coqa_answers,
+        item=answer_item,
+        score=score_answers,
+        training=WritingTraining(
+            epochs=10,
+            batch_size=32,
+            lr=2e-5,
+            max_length=512,
+            max_source=470,
+            max_target=39,
+            objective="target_cloze(mask_probability=0.5)",
+        ),
+        decoding={"beam": 3, "max_length": 39},
+        published={"valid": {"UniLM large, generative": {"f1": 82.5}}},
+        source="Dong et al. 2019, section 3.2.2",
+        official=_coqa_files,
+        measures=("f1", "em"),
     ),
 )

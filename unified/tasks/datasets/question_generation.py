@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from unified.errors import Problems, UnifiedError
-from unified.tasks.datasets.squad import SquadAnswer, SquadParagraph
+from unified.tasks.datasets.squad_json import SquadAnswer, SquadParagraph
 from unified.tasks.windows import TokenCounter, Words, fitting, window_around
 from unified.tokenization import single_spaced
 

@@ -1,144 +1,30 @@
-"""SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): passages with questions and answers at characters of them.
+"""SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): answering its questions, and generating them from answers.
 
-What does not have the format is refused, all of it named together. An answer that does not stand where the file says
-is set apart with the reason (:attr:`SquadQuestion.misaligned`): nothing trains on it and everything can count it.
+Questions are generated from SQuAD 1.1 with UniLM's settings [UniLM, sec. 3.3].
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError
-from unified.files.json_files import Entries, read_json
-from unified.tasks.alignment import misalignment
-from unified.tasks.datasets.files import (
-    split_questions,
-)
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import item_id
+from unified.runtime.progress import Progress
+from unified.tasks.datasets.files import matching_files, read_together, split_questions
+from unified.tasks.datasets.question_generation import divide, find_answer, question_pairs, question_source
+from unified.tasks.datasets.squad_json import SquadParagraph, misaligned_reasons, read_squad_file
 from unified.tasks.grids import SPANBERT_GRID
 from unified.tasks.heads.questions import UNASKED, Answer, QuestionItem
+from unified.tasks.metrics.question_generation import penn_treebank
 from unified.tasks.settings import Task, Training
-
-
-@dataclass(frozen=True)
-class SquadAnswer:
-    """``text``, which stands at characters ``start`` to ``end`` (exclusive) of the passage."""
-
-    text: str
-    start: int
-
-    @property
-    def end(self) -> int:
-        """The character behind its last one."""
-        return self.start + len(self.text)
-
-
-@dataclass(frozen=True)
-class MisalignedAnswer:
-    """An answer that does not stand at character ``start`` of the passage, and why it cannot be used."""
-
-    text: str
-    start: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class SquadQuestion:
-    """A question about a passage.
-
-    Attributes:
-        id: what predictions are named by.
-        text: the question.
-        answers: those that stand in the passage, in the order of the file; several people may have answered.
-        is_impossible: SQuAD 2.0 says that the passage has no answer. An answerable question has no ``answers`` where
-            all of them are misaligned, or where the file holds none.
-        misaligned: answers that do not stand where the file says.
-    """
-
-    id: str
-    text: str
-    answers: tuple[SquadAnswer, ...]
-    is_impossible: bool = False
-    misaligned: tuple[MisalignedAnswer, ...] = ()
-
-
-@dataclass(frozen=True)
-class SquadParagraph:
-    """A passage with its questions; ``title`` is that of its article, "" where it has none."""
-
-    title: str
-    context: str
-    questions: tuple[SquadQuestion, ...]
-
-
-def read_squad_file(path: str | Path, labelled: bool = True) -> list[SquadParagraph]:
-    """The passages of a file of SQuAD's JSON, plain or compressed, in its order.
-
-    Args:
-        labelled: every question must have an answer, or be said to have none.
-
-    Raises:
-        UnifiedError: the file cannot be read, holds no question, or has wrong entries: missing fields, empty texts, an
-            id that occurs twice, answers that contradict ``is_impossible``. The first ten are named by article,
-            paragraph and question.
-    """
-    entries, paragraphs, ids = Entries(path), [], set()
-    document = read_json(path)
-    for a, article in enumerate(entries.objects(document, "data", "the file"), 1):
-        title = entries.text(article, "title", f"article {a}", blank=True) if "title" in article else ""
-        named = f"article {a} ({title})" if title else f"article {a}"
-        for p, paragraph in enumerate(entries.objects(article, "paragraphs", named), 1):
-            location = f"{named}, paragraph {p}"
-            context = entries.text(paragraph, "context", location)
-            questions = [
-                _question(question, context, f"{location}, question {q}", entries, labelled)
-                for q, question in enumerate(entries.objects(paragraph, "qas", location), 1)
-            ]
-            for question in questions:
-                if question.id in ids:
-                    entries.wrong(location, f"question id {question.id!r} was in the file before")
-                ids.add(question.id)
-            paragraphs.append(SquadParagraph(title, context, tuple(questions)))
-    entries.check()
-    if not ids:
-        raise UnifiedError(f"{path}: holds no question")
-    return paragraphs
-
-
-def misaligned_reasons(paragraphs: Iterable[SquadParagraph]) -> Counter[str]:
-    """How many answers cannot be used, by reason."""
-    return Counter(
-        answer.reason for paragraph in paragraphs for question in paragraph.questions for answer in question.misaligned
-    )
-
-
-def _question(fields: dict[str, Any], context: str, location: str, entries: Entries, labelled: bool) -> SquadQuestion:
-    identity = entries.identity(fields, "id", location)
-    location = f"{location} ({identity})"
-    text = entries.text(fields, "question", location)
-    is_impossible = fields.get("is_impossible", False)
-    if not isinstance(is_impossible, bool):
-        entries.wrong(location, f"'is_impossible' is neither true nor false: {is_impossible!r}")
-    listed = entries.objects(fields, "answers", location, optional=not labelled)
-    if is_impossible and listed:
-        entries.wrong(location, "has answers, but is_impossible")
-    if labelled and not is_impossible and not listed:
-        entries.wrong(location, "has no answer, but is not is_impossible")
-    answers: list[SquadAnswer] = []
-    misaligned: list[MisalignedAnswer] = []
-    for number, answer in enumerate(listed, 1):
-        where = f"{location}, answer {number}"
-        wanted, start = entries.text(answer, "text", where), entries.integer(answer, "answer_start", where)
-        reason = misalignment(context, wanted, start)
-        if reason is None:
-            answers.append(SquadAnswer(wanted, start))
-        else:
-            misaligned.append(MisalignedAnswer(wanted, start, reason))
-    return SquadQuestion(identity, text, tuple(answers), bool(is_impossible), tuple(misaligned))
+from unified.tasks.windows import Words
+from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
+from unified.tasks.writing_scores import score_questions
+from unified.tokenization import parts_of
 
 
 def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
@@ -181,6 +67,69 @@ def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
     ]
 
 
+def read_squad_questions(folder: Path, budget: TokenBudget, split: str) -> dict[str, list[WritingItem]]:
+    """Splits of SQuAD 1.1 for generating questions, from ``train-v1.1*.json`` and ``dev-v1.1*.json``.
+
+    Args:
+        split: see :func:`unified.tasks.datasets.question_generation.divide`; but for "paper" the folder also has
+            ``doclist-test.txt``, Du et al.'s titles.
+    """
+    train, dev = (_paragraphs(folder, f"{part}-v1.1*.json*") for part in ("train", "dev"))
+    held_out = frozenset() if split == "paper" else _titles(folder / "doclist-test.txt")
+    return {name: _questions(name, part, budget) for name, part in divide(train, dev, split, held_out).items()}
+
+
+def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
+    paths = matching_files(folder, pattern)
+    return read_together(paths, read_squad_file, lambda paragraph: (question.id for question in paragraph.questions))
+
+
+def _titles(path: Path) -> frozenset[str]:
+    if not path.is_file():
+        raise UnifiedError(f"{path}: no such file; it lists the articles of Du et al.'s test part (xinyadu/nqg)")
+    return frozenset(path.read_text(encoding="utf-8").split())
+
+
+def _questions(name: str, paragraphs: Sequence[SquadParagraph], budget: TokenBudget) -> list[WritingItem]:
+    for reason, count in misaligned_reasons(paragraphs).items():
+        Progress.say(f"{name}: {count:,} answers are left out, {reason}")
+    pairs = question_pairs(paragraphs, budget.counter, budget.tokens)
+    return [WritingItem(pair.id, pair.source, pair.target, group=pair.sentence) for pair in pairs]
+
+
+def question_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
+    """Of a passage, ``context``, and the ``answer`` in it that a question is wanted for, at character ``start``.
+
+    Raises:
+        UnifiedError: a field is wrong, or the answer does not stand there.
+    """
+    require_fields(fields, "context", "answer")
+    context, answer, start = fields["context"], fields["answer"], fields.get("start")
+    if not all(isinstance(text, str) and text.strip() for text in (context, answer)):
+        raise UnifiedError("'context' and 'answer' must be texts that are not empty")
+    if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
+        raise UnifiedError(f"'start' must be a number of characters, got {start!r}")
+    found = find_answer(context, answer, start)
+    source = question_source(Words.of(context, budget.counter), found, budget.tokens, budget.counter)
+    return WritingItem(item_id(fields, number), source)
+
+
+def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What ``unified score question-generation`` reads, one a line.
+
+    These are ``questions.txt``, and of the items
+    ``references.txt``, tokenized as Du's files are, ``sentences.txt``, by which Du's program pools questions, and
+    ``sources.txt``, window and answer, by which UniLM's seems to (its default file is called test.pa.txt).
+    """
+    columns = {
+        "questions": [one["text"] for one in predictions],
+        "references": [penn_treebank(item.target or "") for item in items],
+        "sentences": [item.group or item.id for item in items],
+        "sources": [" ".join(parts_of(item.source)) for item in items],
+    }
+    return {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}
+
+
 _BERT = "Devlin et al. 2019, appendix A.3"
 #: Heads and settings of other papers.
 _UNILM = ("span(design='unilm')", Training(epochs=3, batch_size=24, lr=3e-5, max_length=384))
@@ -193,7 +142,7 @@ def _xlnet(epochs: int) -> tuple[str, Training]:
     return "span(design='xlnet', max_answer=64, nbest=5)", training
 
 
-TASKS = (
+_ANSWERING = (
     Task(
         name="squad1.1",
         head="span",
@@ -238,4 +187,30 @@ TASKS = (
         training=Training(epochs=2, batch_size=32, lr=5e-5, max_length=384),
         source="Dong et al. 2019, appendix A, which gives no settings of it; these are of SQuAD 1.1, an epoch less",
     ),
+)
+
+_GENERATION = WritingTraining(epochs=10, lr=2e-5, max_length=512, max_source=456, max_target=48)
+
+
+def _generate(split: str, name: str, beam: int, published: dict[str, dict[str, float]], more: str = "") -> WritingTask:
+    """``published`` is of the test set; ``more`` is said of its sources."""
+    read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
+    source = f"Dong et al. 2019, section 3.3; rates and {split} split of the released code{more}"
+    return WritingTask(
+        name=name, read=read, item=question_item, score=score_questions, training=_GENERATION, decoding=decoding,
+        published={"test": published}, source=source, official=question_files, measures=("bleu4", "rougeL"),
+    )  # fmt: skip
+
+
+TASKS = (
+    *_ANSWERING,
+    _generate("paper", "squad_qg", 3, {"UniLM large": {"bleu4": 22.88, "meteor": 24.94, "rougeL": 51.80}}),
+    _generate(
+        "du",
+        "squad_qg_du",
+        1,
+        {"MiniLM, 22M": {"bleu4": 20.31}, "UniLM large": {"bleu4": 22.78, "meteor": 25.49, "rougeL": 51.57}},
+        "; MiniLM, 6 layers, of Wang et al. 2020",
+    ),
+    _generate("reversed", "squad_qg_reversed", 1, {"UniLM large": {"bleu4": 24.32, "meteor": 26.10, "rougeL": 52.69}}),
 )
