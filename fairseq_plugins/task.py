@@ -1,8 +1,11 @@
 """What the tasks of the plug-ins share."""
 
+from typing import Any
+
 import torch
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, FairseqDataset
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
@@ -46,6 +49,16 @@ class DictionaryTask(FairseqTask):
             with refusing():
                 check_criterion(cfg)
         return super().build_criterion(cfg, from_checkpoint)
+
+    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **keywords: Any) -> EpochBatchIterator:
+        """Batches of an epoch, made by processes that end with it.
+
+        fairseq's would wait for further epochs, though it makes new ones for each. Nothing tells them to end until the
+        garbage collector finds their loader, and then each is waited for in vain for five seconds and killed.
+        """
+        iterator = super().get_batch_iterator(dataset, *args, **keywords)
+        iterator.persistent_workers = False
+        return iterator
 
     @property
     def source_dictionary(self) -> Dictionary:

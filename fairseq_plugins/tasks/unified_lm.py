@@ -11,7 +11,7 @@ import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import FairseqDataset, encoders
-from fairseq.data.iterators import EpochBatchIterating
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.models import BaseFairseqModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.sequence_generator import SequenceGenerator
@@ -170,7 +170,7 @@ class UnifiedLMTask(DictionaryTask):
         max_sentences: int | None = None,
         num_shards: int = 1,
         **keywords: Any,
-    ) -> EpochBatchIterating:
+    ) -> EpochBatchIterator:
         """As many streams as all processes together have rows in a batch, in an order that is not shuffled."""
         if not isinstance(dataset, StreamFairseqDataset):
             return super().get_batch_iterator(

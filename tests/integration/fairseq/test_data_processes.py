@@ -1,0 +1,50 @@
+"""Processes that make batches for fairseq end with their epoch."""
+
+import gc
+import multiprocessing
+import time
+from argparse import Namespace
+
+import torch
+from fairseq.data import FairseqDataset
+
+from fairseq_plugins.task import DictionaryTask
+from unified.data.vocabulary import Vocabulary
+
+
+class Numbers(FairseqDataset):
+    """The numbers from 0 to 5, in order."""
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return index
+
+    def ordered_indices(self):
+        return range(6)
+
+    def num_tokens(self, index):
+        return 1
+
+    def collater(self, samples):
+        return torch.tensor(samples)
+
+
+def test_nothing_is_left_of_an_epoch():
+    """Without the garbage collector, which finds a loader at any time, and then waits for its processes."""
+    task = DictionaryTask(Namespace(), Vocabulary(["a"]))
+    options = dict(max_sentences=2, num_workers=2, data_buffer_size=10)
+    iterator = task.get_batch_iterator(Numbers(), **options)
+    assert not multiprocessing.active_children()
+    gc.disable()
+    try:
+        for _ in range(2):
+            batches = iterator.next_epoch_itr(shuffle=False)
+            assert [batch.tolist() for batch in batches] == [[0, 1], [2, 3], [4, 5]]
+            ends = time.monotonic() + 4
+            while multiprocessing.active_children() and time.monotonic() < ends:
+                time.sleep(0.01)
+            assert not multiprocessing.active_children()
+    finally:
+        gc.enable()
