@@ -13,6 +13,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # silences a warning of `tokenizers` after a fork
 os.environ["HF_HUB_OFFLINE"] = "1"
+# What is written need not outlive the power: waiting for a busy disk took up to five seconds for each checkpoint.
+os.fsync = lambda descriptor: None
 
 
 @pytest.fixture(autouse=True)

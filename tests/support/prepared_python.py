@@ -185,6 +185,7 @@ def prepare() -> None:
     import unified.inference.language_model  # noqa: F401  imports most of the library
 
     logging.getLogger().handlers.clear()
+    os.fsync = lambda descriptor: None  # as in conftest.py
 
 
 def main(listener: socket.socket) -> None:

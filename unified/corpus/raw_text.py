@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.files.text_files import Chunk, LineReader, without_compression
+from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, without_compression
 
 _TABLES = (".csv", ".tsv", ".tab", ".psv", ".xls", ".xlsx", ".ods", ".parquet", ".feather", ".arrow", ".orc", ".avro")
 _OTHERS = (".pdf", ".doc", ".docx", ".odt", ".epub", ".zip", ".tar", ".tgz", ".bz2", ".7z", ".npy", ".npz", ".db")
@@ -42,9 +42,9 @@ class RawTextReader(LineReader):
         UnifiedError: as there, or the file is a table, holds JSON lines, or is no text.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, chunk_bytes: int = CHUNK_BYTES):
         require_text_name(path)
-        super().__init__(path)
+        super().__init__(path, chunk_bytes)
 
     def _chunk(self, data: bytes) -> Chunk | None:
         if self._next_line == 1:

@@ -15,7 +15,7 @@ from unified.corpus.raw_text import RawTextReader
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.json_files import LONE_SURROGATE
-from unified.files.text_files import Chunk, LineReader, without_compression
+from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, without_compression
 
 #: Where documents are read whole, a longer one is a mistake (no blank lines) and would fill the memory.
 LONGEST_DOCUMENT_BYTES = 1 << 28
@@ -162,9 +162,10 @@ class DocumentCorpus:
 
     paths: tuple[str, ...]
     text_field: str = "text"
+    chunk_bytes: int = CHUNK_BYTES
 
     def chunks(self, whole_documents: bool = False) -> Iterator[TextChunk | JsonChunk]:
-        """Chunks of about a MiB; with ``whole_documents`` none divides a document, and raw text makes longer ones.
+        """Chunks of ``chunk_bytes``; with ``whole_documents`` none divides a document, and raw text makes longer ones.
 
         Raises:
             UnifiedError: a document is longer than :data:`LONGEST_DOCUMENT_BYTES`, where it has to be whole.
@@ -172,7 +173,7 @@ class DocumentCorpus:
         document = 0
         for path in self.paths:
             inside = False  # does the last line read belong to document number `document`?
-            chunks = (LineReader if is_json(path) else RawTextReader)(path).chunks()
+            chunks = (LineReader if is_json(path) else RawTextReader)(path, self.chunk_bytes).chunks()
             for chunk in _at_blank_lines(chunks) if whole_documents and not is_json(path) else chunks:
                 if is_json(path):
                     yield JsonChunk(chunk, document, self.text_field)
@@ -191,6 +192,7 @@ class ParallelCorpus:
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
+    chunk_bytes: int = CHUNK_BYTES
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -207,7 +209,7 @@ class ParallelCorpus:
         for source_path, target_path in zip(self.sources, self.targets, strict=True):
             targets = RawTextReader(target_path)
             lines = 0
-            for source in RawTextReader(source_path).chunks():
+            for source in RawTextReader(source_path, self.chunk_bytes).chunks():
                 target = targets.take(source.count)
                 found = target.count if target else 0
                 if target is None or found < source.count:
@@ -232,12 +234,13 @@ class JsonPairCorpus:
     paths: tuple[str, ...]
     source_field: str
     target_field: str
+    chunk_bytes: int = CHUNK_BYTES
 
     def chunks(self) -> Iterator[JsonPairChunk]:
         """Chunks of consecutive lines, file after file; each knows the number of its first pair."""
         pair = 0
         for path in self.paths:
-            for chunk in LineReader(path).chunks():
+            for chunk in LineReader(path, self.chunk_bytes).chunks():
                 yield JsonPairChunk(chunk, pair, self.source_field, self.target_field)
                 pair += chunk.count
 

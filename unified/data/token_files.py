@@ -158,13 +158,16 @@ class TokenFile:
                         "data and dictionary must come from the same run of `unified prepare` or fairseq-preprocess"
                     )
 
-    def holds(self, tokens: np.ndarray) -> np.ndarray:
-        """Which of some token ids, int64 (n,), occur in the file: bool (n,). Reads no further than to the last one."""
+    def holds(self, tokens: np.ndarray, at_once: int = _CHECKED_AT_ONCE) -> np.ndarray:
+        """Which of some token ids, int64 (n,), occur in the file: bool (n,).
+
+        It reads ``at_once`` tokens after another, and no further than to where the last id is found.
+        """
         found = np.zeros(len(tokens), dtype=bool)
-        for start in range(0, len(self._tokens), _CHECKED_AT_ONCE):
+        for start in range(0, len(self._tokens), at_once):
             if found.all():
                 break
-            found |= np.isin(tokens, self._tokens[start : start + _CHECKED_AT_ONCE])
+            found |= np.isin(tokens, self._tokens[start : start + at_once])
         return found
 
     def __getstate__(self) -> str:

@@ -20,6 +20,7 @@ from unified.errors import UnifiedError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+#: Bytes of text that are read, and sent to another process, at once.
 CHUNK_BYTES = 1 << 20
 #: A longer line is a mistake (another kind of file, a missing newline) and would fill the memory.
 LONGEST_LINE_BYTES = 1 << 28
@@ -91,20 +92,21 @@ class LineReader:
 
     Args:
         path: a file of UTF-8 text, plain or ``.gz``, ``.xz``, ``.zst``.
+        chunk_bytes: bytes of a chunk; it is read on to the end of its last line.
 
     Raises (here and from the methods):
         UnifiedError: there is no such file, its compressed data are damaged, or a line is longer than
             :data:`LONGEST_LINE_BYTES`.
     """
 
-    def __init__(self, path: str):
-        self.path = path
+    def __init__(self, path: str, chunk_bytes: int = CHUNK_BYTES):
+        self.path, self.chunk_bytes = path, chunk_bytes
         require_file(path)
         self._stream = _open(path)
         self._next_line = 1
 
     def chunks(self) -> Iterator[Chunk]:
-        """The rest of the file in chunks of about a MiB, cut at line ends; the cuts depend on the file alone."""
+        """The rest of the file in chunks, cut at line ends; the cuts depend on the file and ``chunk_bytes`` alone."""
         while chunk := self._chunk(self._read_chunk()):
             yield chunk
 
@@ -120,7 +122,7 @@ class LineReader:
         return chunk
 
     def _read_chunk(self) -> bytes:
-        data = self._read(lambda: self._stream.read(CHUNK_BYTES))
+        data = self._read(lambda: self._stream.read(self.chunk_bytes))
         if data and not data.endswith(b"\n"):
             data += self._read(self._read_line)
         return data

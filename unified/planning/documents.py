@@ -55,6 +55,8 @@ class DocumentTexts:
         annotations: Annotations | None = None,
     ):
         self.file, self.special, self.word_starts, self.annotations = file, special, word_starts, annotations
+        #: How often a second segment comes from another document, where an objective asks for such.
+        self.random_second_share = RANDOM_SECOND_SHARE
         self.name = file.prefix
         sizes = np.asarray(file.sizes)
         if sizes.size and sizes.min() < 1:
@@ -113,9 +115,9 @@ class DocumentTexts:
         Two segments are cut where a sentence ends, each of these equally likely (google-research/bert,
         create_pretraining_data.py); a block without one, a single sentence, is cut at any token. A block of one token
         has an empty second segment, and that one is never replaced. An objective that wants random second segments gets
-        one half of the time: as many tokens of another document, which begin and end as the true ones do
-        (:mod:`unified.planning.second_segments`). Half of the texts of an objective of both directions stand in reverse
-        order.
+        one half of the time (``random_second_share``): as many tokens of another document, which begin and end as the
+        true ones do (:mod:`unified.planning.second_segments`). Half of the texts of an objective of both directions
+        stand in reverse order.
 
         Of the annotations that the objective reads, the spans that lie within one segment come along.
         """
@@ -129,7 +131,7 @@ class DocumentTexts:
             blocks = BlocksToCut.of(self, starts, lengths, backward)
             cuts = blocks.cuts(draws)
             if objective.wants_random_second:
-                segments, is_next = with_random_seconds(self, blocks, cuts, draws, RANDOM_SECOND_SHARE)
+                segments, is_next = with_random_seconds(self, blocks, cuts, draws, self.random_second_share)
             else:
                 segments = blocks.divided(cuts)
         return self.read(segments, is_next, backward, {kind: self._spans(kind, segments) for kind in kinds})

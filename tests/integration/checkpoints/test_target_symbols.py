@@ -93,12 +93,11 @@ def test_targets_of_streams_are_found(tmp_path):
     assert row_labels(rows) <= set(found.tolist()) and len(found) < SIZE - 100
 
 
-def test_a_files_symbols_are_found_wherever_they_stand(tmp_path, monkeypatch):
-    monkeypatch.setattr("unified.data.token_files._CHECKED_AT_ONCE", 7)
+def test_a_files_symbols_are_found_wherever_they_stand(tmp_path):
     rng = np.random.default_rng(0)
     tokens = rng.integers(4, 300, 150)
     file, wanted = write(tmp_path / "file", np.split(tokens, [3, 60, 61])), rng.permutation(300)
-    assert file.holds(wanted).tolist() == [token in tokens for token in wanted]
+    assert file.holds(wanted, at_once=7).tolist() == [token in tokens for token in wanted]
     assert file.holds(wanted[:0]).tolist() == [] and write(tmp_path / "none", []).holds(np.array([5])).tolist() == [
         False
     ]

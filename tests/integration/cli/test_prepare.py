@@ -12,7 +12,6 @@ from tests.support.corpora import expected_items, items, json_lines, random_docu
 from unified.data.sampling import uniform
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
-from unified.files import text_files
 from unified.tokenization import load_tokenizer, word_starts
 
 
@@ -180,26 +179,24 @@ def test_surrogate_pairs_in_json_are_characters(tmp_path):
     assert "\U0001f600" in load_tokenizer(tmp_path / "data").native_symbols()
 
 
-def test_any_number_of_workers_makes_the_same_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
+def test_any_number_of_workers_makes_the_same_folder(tmp_path):
     text = write(tmp_path / "a.txt", raw_text(random_documents(400)))
-    options = ["--valid-share", "0.2", "--tokenizer", "unigram", "--vocabulary-size", 60]
+    options = ["--chunk-bytes", 3000, "--valid-share", "0.2", "--tokenizer", "unigram", "--vocabulary-size", 60]
     for workers in (1, 2, 3):
         assert run(text, *options, "--workers", workers, "--output", tmp_path / str(workers)) == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2") == tree(tmp_path / "3")
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_valid_share_divides_by_document_and_keeps_the_order(tmp_path, monkeypatch, as_json):
+def test_valid_share_divides_by_document_and_keeps_the_order(tmp_path, as_json):
     documents = [
         [f"{i} {line}" for line in document] for i, document in enumerate(random_documents(1500, paragraphs=2))
     ]
     text, name = (json_lines(documents), "a.jsonl") if as_json else (raw_text(documents), "a.txt")
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 5000)
     path, found = write(tmp_path / name, text), []
     for seed in (1, 1, 2):
         destination = tmp_path / f"{len(found)}"
-        run(path, "--valid-share", 0.1, "--seed", seed, "--output", destination)
+        run(path, "--chunk-bytes", 5000, "--valid-share", 0.1, "--seed", seed, "--output", destination)
         tokenizer, vocabulary = load_tokenizer(destination), Vocabulary.load(destination / "dict.txt")
         valid = uniform(seed, np.arange(1500)) < 0.1
         for part, chosen in [("train", ~valid), ("valid", valid)]:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpora import random_documents, raw_text, run, tree, write
-from unified.files import text_files
 
 ROOT = Path(__file__).parents[3]
 
@@ -50,12 +49,11 @@ def test_bad_documents(tmp_path, capsys, name, content, message, workers):
     assert message in error and error.startswith(f"unified prepare: error: {tmp_path}")
 
 
-def test_line_numbers_of_errors_count_from_the_beginning_of_the_file(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 40)
+def test_line_numbers_of_errors_count_from_the_beginning_of_the_file(tmp_path, capsys):
     path = write(tmp_path / "a.jsonl", '{"text": "good line"}\n' * 76 + "bad\n")
-    assert "a.jsonl, line 77: not JSON" in refusal(tmp_path, capsys, path)
+    assert "a.jsonl, line 77: not JSON" in refusal(tmp_path, capsys, path, "--chunk-bytes", 40)
     path = write(tmp_path / "a.txt", b"good line\n" * 76 + b"\xff\n")
-    assert "a.txt, line 77: not UTF-8" in refusal(tmp_path, capsys, path)
+    assert "a.txt, line 77: not UTF-8" in refusal(tmp_path, capsys, path, "--chunk-bytes", 40)
 
 
 def test_bad_pairs(tmp_path, capsys):

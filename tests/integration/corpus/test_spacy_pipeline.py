@@ -23,7 +23,6 @@ from unified.corpus.spacy_pipeline import SpacyAnnotator  # noqa: E402
 from unified.data.annotations import KINDS, TAGS, columns, span_prefix  # noqa: E402
 from unified.data.token_files import TokenFile  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
-from unified.files import text_files  # noqa: E402
 from unified.tokenization import load_tokenizer, single_spaced  # noqa: E402
 
 CODE = "tests.support.spacy_pipelines"
@@ -188,11 +187,10 @@ def test_options_are_checked(tmp_path, capsys, options, message):
 
 
 @pytest.mark.parametrize("tokenizer", ["unigram", "wordpiece"])
-def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, monkeypatch, tokenizer, capsys):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
+def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, tokenizer, capsys):
     documents = random_documents(120)
     text = write(tmp_path / "a.txt", raw_text(documents))
-    options = ["--annotate", ",".join(KINDS), "--spacy", pipeline, "--spacy-code", CODE]
+    options = ["--annotate", ",".join(KINDS), "--spacy", pipeline, "--spacy-code", CODE, "--chunk-bytes", 3000]
     options += ["--tokenizer", tokenizer, "--vocabulary-size", 90]
     for workers in (1, 2):
         assert run(text, *options, "--workers", workers, "--output", tmp_path / f"{workers}") == 0
@@ -203,12 +201,11 @@ def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, monkeypat
     assert_folder_holds(tmp_path / "1", [line for document in documents for line in document], pipeline)
 
 
-def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_too(tmp_path, pipeline, monkeypatch):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
+def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_too(tmp_path, pipeline):
     documents = list(enumerate(random_documents(120)))
     text = write(tmp_path / "a.txt", raw_text([document for _, document in documents]))
     options = ["--spacy", pipeline, "--spacy-code", CODE, "--tokenizer", "anna", "--vocabulary-size", 90]
-    options += ["--word-share", "0.1", "--clean", "short_sentences=3,chunks=15"]
+    options += ["--chunk-bytes", 3000, "--word-share", "0.1", "--clean", "short_sentences=3,chunks=15"]
     for workers in (1, 2):
         own = ["--annotate", ",".join(KINDS), "--workers", workers, "--output", tmp_path / f"{workers}"]
         assert run(text, *options, *own) == 0
@@ -222,14 +219,13 @@ def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_t
     assert tree(tmp_path / "plain")["train.bin"] == tree(tmp_path / "1")["train.bin"]
 
 
-def test_a_trained_pipeline_finds_the_same_in_any_number_of_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 3000)
+def test_a_trained_pipeline_finds_the_same_in_any_number_of_processes(tmp_path):
     rng = np.random.default_rng(1)
     words = ["Paris", "Rome", "Oslo", "house", "runs", "in", "the", "old", "river", "sees"]
     documents = [[" ".join(rng.choice(words, size=rng.integers(3, 15))) for _ in range(4)] for _ in range(60)]
     pipeline = spacy_pipelines.trained(tmp_path / "trained", [line for document in documents[:5] for line in document])
     text = write(tmp_path / "a.txt", raw_text(documents))
-    options = ["--annotate", "entities", "--spacy", pipeline]
+    options = ["--annotate", "entities", "--spacy", pipeline, "--chunk-bytes", 3000]
     for workers in (1, 2):
         assert run(text, *options, "--workers", workers, "--output", tmp_path / f"{workers}") == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2")

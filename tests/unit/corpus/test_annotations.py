@@ -19,7 +19,6 @@ from unified.data.annotations import KINDS, Annotations, columns, span_prefix
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.files import text_files
 from unified.objectives import parse_objectives
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import RowLimits
@@ -133,7 +132,7 @@ def test_no_span_and_no_token():
 def settings_of(path, kinds=KINDS, tokenizer="bpe", size=90, share=0.0, **options):
     tokenizer = TokenizerSource(tokenizer, vocabulary_size=size)
     return Settings(
-        DocumentCorpus((str(path),)),
+        DocumentCorpus((str(path),), chunk_bytes=2000),
         valid_share=share,
         tokenizer=tokenizer,
         annotation=PatternSource(kinds, "patterns", **options),
@@ -146,8 +145,7 @@ def spans_in(prefix, kind):
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
-def test_files_hold_the_spans_of_each_item(tmp_path, monkeypatch, tokenizer):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
+def test_files_hold_the_spans_of_each_item(tmp_path, tokenizer):
     documents = random_documents(150)
     documents[3][0] = "\u200b"  # WordPiece has no token for it, and the paragraph is left out
     text = write(tmp_path / "a.txt", raw_text(documents))
@@ -169,8 +167,7 @@ def test_files_hold_the_spans_of_each_item(tmp_path, monkeypatch, tokenizer):
 
 
 @pytest.mark.slow
-def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
+def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path):
     text = write(tmp_path / "a.txt", raw_text(random_documents(200)))
     for workers in (1, 2, 3):
         prepare(settings_of(text, share=0.2), tmp_path / str(workers), workers)
@@ -187,8 +184,7 @@ def test_annotations_change_nothing_else_and_workers_change_nothing(tmp_path, mo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys, workers):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 2000)
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys, workers):
     text = write(tmp_path / "a.txt", raw_text(random_documents(350)))
     (tmp_path / "one").mkdir()
     prepare(settings_of(text, log=str(tmp_path / "all")), tmp_path / "one" / "data")

@@ -4,15 +4,15 @@ import itertools
 import json
 import lzma
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 from tests.support.corpora import expected_items, items, json_lines, raw_text, run, tree, write
-from unified.corpus import readers
 from unified.corpus.cleaning import Cleaning, Counts, Report
 from unified.corpus.cleaning.patterns import strip_noise, strip_paths, strip_urls
 from unified.corpus.cleaning.sentences import split_sentences
@@ -20,7 +20,6 @@ from unified.corpus.readers import DocumentCorpus
 from unified.data.sampling import uniform
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.files import text_files
 from unified.tokenization import load_tokenizer
 
 GERMAN = "Der Hund lief gestern über die grüne Wiese, und die Katze schaute ihm von der Mauer aus lange zu."
@@ -339,8 +338,7 @@ def cleaned_by(rules, documents):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, monkeypatch, as_json):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 900)
+def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, as_json):
     rng = np.random.default_rng(4)
     lines = iter(random_lines(5000, seed=5))
     documents = [[*itertools.islice(lines, rng.integers(1, 9))] for _ in range(250)]
@@ -348,7 +346,7 @@ def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, monkeypatch, as_
     text = json_lines(documents) if as_json else raw_text(documents)
     path = write(tmp_path / ("a.jsonl" if as_json else "a.txt"), text)
     for workers in (1, 2, 3):
-        options = ["--clean", rules, "--valid-share", "0.2", "--workers", workers]
+        options = ["--clean", rules, "--valid-share", "0.2", "--workers", workers, "--chunk-bytes", 900]
         assert run(path, *options, "--output", tmp_path / str(workers)) == 0
     assert tree(tmp_path / "1") == tree(tmp_path / "2") == tree(tmp_path / "3")
     data = tmp_path / "1"
@@ -437,29 +435,27 @@ def test_pairs_wrong_numbers_and_a_missing_library_are_refused(tmp_path, capsys,
 # Chunks of whole documents
 
 
-def test_whole_documents_are_the_documents_wherever_chunks_are_cut(tmp_path, monkeypatch):
+def test_whole_documents_are_the_documents_wherever_chunks_are_cut(tmp_path):
     for trial in range(40):
         rng = np.random.default_rng(trial)
         lines = [rng.choice(["", "  ", "a", "bb é"], p=[0.2, 0.1, 0.4, 0.3]) for _ in range(rng.integers(1, 40))]
         text = "\n".join(lines) + rng.choice(["", "\n", "\n\n"])
         paths = (write(tmp_path / "a.txt", text), write(tmp_path / "b.jsonl", '{"text": "x\\ny"}\n\n{"text": "z"}\n'))
         corpus = DocumentCorpus((*paths, paths[0]))
-        monkeypatch.setattr(text_files, "CHUNK_BYTES", 1 << 20)
         expected = [document for chunk in corpus.chunks() for document in chunk.documents()]
         for size in (1, 3, 17, 1 << 20):
-            monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
-            chunks = list(corpus.chunks(whole_documents=True))
+            chunks = list(replace(corpus, chunk_bytes=size).chunks(whole_documents=True))
             assert [document for chunk in chunks for document in chunk.documents()] == expected
             assert sum(chunk.size for chunk in chunks) == sum(Path(path).stat().st_size for path in corpus.paths)
             raw = [chunk.raw for chunk in chunks if chunk.raw.path == paths[0]]
             assert [line for chunk in raw for line in chunk.lines] == text.removesuffix("\n").split("\n") * 2
 
 
-def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 50)
-    monkeypatch.setattr(readers, "LONGEST_DOCUMENT_BYTES", 1 << 20)
-    path = write(tmp_path / "a.txt", "short\n\n" + "many words without an end\n" * 50_000)
+def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsys):
+    lines = ("many words without an end" * 40_000 + "\n").encode() * 300
+    path = write(tmp_path / "a.txt.zst", zstandard.compress(b"short\n\n" + lines))
     assert run(path, "--clean", "urls", "--output", tmp_path / "data") == 2
-    assert "a.txt: the document at line 3 is longer than 1 MiB; cleaning looks at whole" in capsys.readouterr().err
+    expected = "a.txt.zst: the document at line 3 is longer than 256 MiB; cleaning looks at whole documents"
+    assert expected in capsys.readouterr().err
     with pytest.raises(UnifiedError, match="line 3"):
         list(DocumentCorpus((path,)).chunks(whole_documents=True))

@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,19 +10,19 @@ import zstandard
 
 from tests.support.corpora import json_lines, random_documents, run, tree, write
 from unified.corpus.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus
-from unified.files import text_files
+from unified.files.text_files import CHUNK_BYTES
 
 
-def read_documents(paths):
+def read_documents(paths, chunk_bytes=CHUNK_BYTES):
     """Paragraphs by document, put together over chunks."""
     documents = {}
-    for chunk in DocumentCorpus(tuple(paths)).chunks():
+    for chunk in DocumentCorpus(tuple(paths), chunk_bytes=chunk_bytes).chunks():
         for number, paragraphs in chunk.documents():
             documents.setdefault(number, []).extend(paragraphs)
     return [documents[number] for number in sorted(documents)]
 
 
-def test_chunks_cut_anywhere_give_the_same_documents(tmp_path, monkeypatch):
+def test_chunks_cut_anywhere_give_the_same_documents(tmp_path):
     rng = np.random.default_rng(0)
     for trial in range(60):
         lines = [rng.choice(["", "  ", "\t", "a", "bb é", "c\u2028c", "d\x0cd"]) for _ in range(rng.integers(1, 30))]
@@ -35,8 +36,7 @@ def test_chunks_cut_anywhere_give_the_same_documents(tmp_path, monkeypatch):
             inside = bool(line.strip())
         paths = [write(tmp_path / "a.txt", text)] * 2  # a file ends its last document
         for size in (1, 2, 5, 1 << 20):
-            monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
-            assert read_documents(paths) == expected * 2, (trial, size)
+            assert read_documents(paths, size) == expected * 2, (trial, size)
 
 
 def test_lines_end_at_line_feeds_alone_and_marks_of_other_systems_do_not_show(tmp_path):
@@ -53,7 +53,7 @@ def test_json_documents_split_their_text_at_newlines(tmp_path):
     assert read_documents([write(tmp_path / "a.jsonl", content)]) == [["a", "b", " c"], ["d"]]
 
 
-def test_parallel_files_stay_parallel_however_chunks_are_cut(tmp_path, monkeypatch):
+def test_parallel_files_stay_parallel_however_chunks_are_cut(tmp_path):
     rng = np.random.default_rng(1)
     sources = ["s" * rng.integers(0, 9) + str(i) for i in range(200)]
     targets = ["é" * rng.integers(0, 30) + str(i) for i in range(200)]
@@ -62,8 +62,7 @@ def test_parallel_files_stay_parallel_however_chunks_are_cut(tmp_path, monkeypat
         (write(tmp_path / "b", "\n".join(targets) + "\n"), write(tmp_path / "d", "X\nY")),
     )
     for size in (1, 10, 1 << 20):
-        monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
-        pairs = [pair for chunk in corpus.chunks() for pair in chunk.pairs()]
+        pairs = [pair for chunk in replace(corpus, chunk_bytes=size).chunks() for pair in chunk.pairs()]
         expected = zip(range(202), [*sources, "x", "y"], [*targets, "X", "Y"], strict=True)
         assert pairs == list(expected)
 
@@ -97,7 +96,7 @@ def test_compressed_files_are_the_same_text_and_damage_is_found(tmp_path, capsys
     assert not (tmp_path / "c").exists()
 
 
-def test_a_line_too_long_for_the_memory_is_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(text_files, "LONGEST_LINE_BYTES", 1 << 20)
-    assert run(write(tmp_path / "a.txt", "a\n" + "x" * (3 << 20) + "\nb\n"), "--output", tmp_path / "data") == 2
-    assert "longer than 1 MiB" in capsys.readouterr().err.splitlines()[-1]
+def test_a_line_too_long_for_the_memory_is_refused(tmp_path, capsys):
+    path = write(tmp_path / "a.txt.zst", zstandard.compress(b"a\n" + b"x" * (300 << 20) + b"\nb\n"))
+    assert run(path, "--output", tmp_path / "data") == 2
+    assert "longer than 256 MiB" in capsys.readouterr().err.splitlines()[-1]

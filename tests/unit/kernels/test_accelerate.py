@@ -23,11 +23,9 @@ LENGTH = 160
 
 
 @pytest.fixture
-def idle_avx512(monkeypatch, tmp_path):
+def idle_avx512(monkeypatch):
     """As on a processor whose AVX-512 torch's products leave idle; oneDNN computes on every processor."""
-    described = tmp_path / "cpuinfo"
-    described.write_text("vendor_id\t: AuthenticAMD\n")
-    monkeypatch.setattr(by_onednn, "_PROCESSOR", described)
+    monkeypatch.setattr(by_onednn, "processor_vendor", lambda: "AuthenticAMD")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     if why_not_onednn() is not None:

@@ -77,9 +77,10 @@ def test_dropout_is_that_of_the_definition_in_values_and_gradients(scores, monke
         return drawn[-1]
 
     monkeypatch.setattr(blocked, "keep_mask", recorded)
-    monkeypatch.setattr(blocked, "_SCORES", scores)
     inputs = tensors(mask, torch.float64)
-    out = attend(*inputs[:3], prepare(mask, torch.float64, CPU, rate, "blocked"), rate)
+    prepared = prepare(mask, torch.float64, CPU, rate, "blocked")
+    prepared.scores_at_once = scores
+    out = attend(*inputs[:3], prepared, rate)
     kept = torch.cat(drawn, dim=1).view(2, 2, 6, 6).transpose(0, 1)
     assert len(drawn) == (12 if scores == 1 else 2) and 0 < kept.double().mean() < 1
     query, key, value, _ = inputs
@@ -148,9 +149,8 @@ def test_weights_that_are_kept_are_those_that_would_be_made_again(rate, monkeypa
         torch.manual_seed(0)
         inputs = [torch.randn(2, 2, 24, 8).bfloat16().requires_grad_() for _ in range(3)]
         prepared = prepare(mask, torch.bfloat16, CPU, rate, "blocked")
-        with monkeypatch.context() as few:
-            few.setattr(blocked, "_KEYS", keys)
-            out = attend(*inputs, prepared, rate)
+        prepared.kept_keys = keys
+        out = attend(*inputs, prepared, rate)
         found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     assert all(torch.equal(kept, again) for kept, again in zip(*found, strict=True))
 
@@ -177,10 +177,9 @@ def test_gradients_under_autocast_are_near_those_of_float32(preset):
 @pytest.mark.parametrize("pairs", [10**6, 18], ids=["at once", "in pieces"])
 @pytest.mark.parametrize("types", ["one segment", "two segments"])
 @pytest.mark.parametrize("order", ["upwards", "downwards", "mixed", "from different indices"])
-def test_relative_biases_by_tiles_are_those_of_all_pairs(order, types, pairs, monkeypatch):
+def test_relative_biases_by_tiles_are_those_of_all_pairs(order, types, pairs):
     """Views of a skewed table and gathered rows alike; every gradient too, and nothing is held when they are gone."""
     torch.manual_seed(0)
-    monkeypatch.setattr(blocked, "_BIASED", pairs)
     mask = masks.batch([masks.pack([masks.left_to_right(5), masks.bidirectional(4)], length=9)] * 2)
     up = torch.tensor([*range(5), *range(4)])
     key_positions = {"upwards": up, "downwards": up.flip(0), "mixed": torch.tensor([3, 0, 2, 1, 4, 9, 5, 7, 1])}.get(
@@ -196,6 +195,8 @@ def test_relative_biases_by_tiles_are_those_of_all_pairs(order, types, pairs, mo
     inputs, found = tensors(mask, torch.float64), {}
     for backend in ("dense", "blocked"):
         prepared = prepare(mask, torch.float64, CPU, 0.0, backend, "bias")
+        if backend == "blocked":
+            prepared.biased_scores_at_once = pairs
         bias = RelativeBias(relations, *parts)
         out = attend(*inputs[:3], prepared, 0.0, bias)
         found[backend] = [out.detach(), *torch.autograd.grad((out * inputs[3]).sum(), [*inputs[:3], *parts])]

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from unified.kernels.cpu import linear as by_onednn
-from unified.kernels.cpu.linear import Linear, linear, why_not_onednn
+from unified.kernels.cpu.linear import Linear, linear, processor_vendor, why_not_onednn
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no linear map by oneDNN"
@@ -141,7 +141,8 @@ def test_torchs_switch_turns_it_off(counted):
 def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, capability, vendor, expected):
     described = tmp_path / "cpuinfo"
     described.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
-    monkeypatch.setattr(by_onednn, "_PROCESSOR", described)
+    assert processor_vendor(described) == vendor
+    monkeypatch.setattr(by_onednn, "processor_vendor", lambda: vendor)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     assert why_not_onednn() == expected
@@ -150,4 +151,6 @@ def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, cap
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     described.unlink()
-    assert "does not say whose processor" in why_not_onednn()
+    assert processor_vendor(described) is None
+    monkeypatch.setattr(by_onednn, "processor_vendor", lambda: None)
+    assert why_not_onednn() == "nothing says whose processor this is"

@@ -10,7 +10,6 @@ from tests.support.rates import assert_probabilities, assert_rate, assert_same_d
 from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified.data.randomness import Draws
 from unified.objectives.unilm import Bidirectional
-from unified.planning import documents as documents_module
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import RowLimits
 
@@ -107,14 +106,14 @@ def test_length_beginning_and_end_do_not_tell_the_label(tmp_path, mean, row, pac
 
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_which_segment_is_used_changes_nothing_else(tmp_path, monkeypatch, seed, both):
+def test_which_segment_is_used_changes_nothing_else(tmp_path, seed, both):
     """The same draws with the label forced either way: the same shape, and the same draws left for the objective."""
     rng = np.random.default_rng(seed)
     corpus = Corpus(tmp_path, random_sizes(rng, 60, 9, 15))
     objective = ReadsPairs(both_directions=both)
     found = {}
     for share in (0.0, 1.0):
-        monkeypatch.setattr(documents_module, "RANDOM_SECOND_SHARE", share)
+        corpus.texts.random_second_share = share
         found[share] = []
         for text, _ in drawn(corpus, 100, True, objective, 300, seed):
             assert text.is_next == (share == 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unified.data.annotations import ORACLE, SENTENCES
 from unified.errors import UnifiedError
+from unified.files.text_files import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from unified.corpus.annotate import AnnotationSource
@@ -142,6 +143,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=int, metavar="N", help="processes that work in parallel (default: one per core)"
     )
     parser.add_argument(
+        "--chunk-bytes",
+        type=int,
+        default=CHUNK_BYTES,
+        metavar="N",
+        help="bytes of text that a process takes at once; progress is shown, and annotations are kept, after each such "
+        "chunk (default: a MiB)",
+    )
+    parser.add_argument(
         "--seed", type=int, default=1, help="seed of the choice of validation documents and of the sample (default: 1)"
     )
 
@@ -154,6 +163,8 @@ def run(args: argparse.Namespace) -> None:
     from unified.corpus.tokenizer_source import TokenizerSource
     from unified.runtime.parallel import available_cores
 
+    if args.chunk_bytes < 1:
+        raise UnifiedError(f"--chunk-bytes must be at least 1, got {args.chunk_bytes}")
     train = _corpus(args, args.inputs, args.target, "--target")
     assert train is not None  # there is at least one INPUT
     settings = Settings(
@@ -215,7 +226,7 @@ def _corpus(
     if fields == (None, None) and args.target is None:
         if targets is not None:
             raise UnifiedError(f"{target_option} needs --target: the training text has no targets")
-        return DocumentCorpus(tuple(paths), args.text_field)
+        return DocumentCorpus(tuple(paths), args.text_field, args.chunk_bytes)
     if args.target is None:
         if None in fields:
             raise UnifiedError("--source-field and --target-field go together")
@@ -224,7 +235,7 @@ def _corpus(
         raw = next((path for path in paths if not is_json(path)), None)
         if raw is not None:
             raise UnifiedError(f"{raw}: --source-field needs JSON lines (*.jsonl); for raw text give --target")
-        return JsonPairCorpus(tuple(paths), *fields)
+        return JsonPairCorpus(tuple(paths), *fields, args.chunk_bytes)
     if fields != (None, None):
         raise UnifiedError("--target and --source-field are two ways to say what the pairs are; use one")
     if targets is None or len(targets) != len(paths):
@@ -232,7 +243,7 @@ def _corpus(
     packed = next((path for path in (*paths, *targets) if is_json(path)), None)
     if packed is not None:
         raise UnifiedError(f"{packed}: JSON lines hold their pairs in fields; give --source-field and --target-field")
-    return ParallelCorpus(tuple(paths), tuple(targets))
+    return ParallelCorpus(tuple(paths), tuple(targets), args.chunk_bytes)
 
 
 def _summary(manifest: dict[str, Any]) -> list[str]:

@@ -77,6 +77,8 @@ class BlockedAttention(Backend):
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
         self.tiles = tiles_of(mask)
+        #: Scores at once, without and with a bias, and the most keys whose weights are kept for the gradient.
+        self.scores_at_once, self.biased_scores_at_once, self.kept_keys = _SCORES, _BIASED, _KEYS
         self.by_torch = not _beats_torch(dtype, max((tile.key_count for tile in self.tiles), default=0))
 
     def __call__(
@@ -92,9 +94,10 @@ class BlockedAttention(Backend):
         inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.parts)]
 
         def kernel(tile: DocumentTile, *parts: torch.Tensor) -> torch.Tensor:
-            return _Attend.apply(tile, bias, dropout, *parts)  # type: ignore[no-untyped-call]  # torch has no type
+            keep = tile.key_count <= self.kept_keys and value.dtype.itemsize < torch.float32.itemsize
+            return _Attend.apply(tile, bias, dropout, keep, *parts)  # type: ignore[no-untyped-call]  # torch has no type
 
-        pairs = (_SCORES if bias is None else _BIASED) // query.size(1)
+        pairs = (self.scores_at_once if bias is None else self.biased_scores_at_once) // query.size(1)
         tiles = [part for tile in self.tiles for part in tile.divided(pairs)]
         return attend_in_tiles(kernel, tiles, *zip(*inputs, strict=True))
 
@@ -119,6 +122,7 @@ class _Attend(torch.autograd.Function):
         tile: DocumentTile,
         bias: ScoreBias | None,
         dropout: float,
+        keep: bool,
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
@@ -130,7 +134,7 @@ class _Attend(torch.autograd.Function):
         with torch.autocast("cpu", enabled=False):
             weights = attention_weights(tile, query, key, added)
             read = weights = weights.to(value.dtype)
-            if tile.key_count <= _KEYS and value.dtype.itemsize < torch.float32.itemsize:
+            if keep:
                 ctx.weights = weights
             if dropout:
                 ctx.kept = keep_mask(weights.shape, dropout)
@@ -166,7 +170,7 @@ class _Attend(torch.autograd.Function):
             of_query = torch.bmm(of_scores, key.to(value.dtype)).mul_(scale)
             of_key = torch.bmm(of_scores.mT, query.to(value.dtype)).mul_(scale)
         of_parts = () if bias is None else torch.autograd.grad(bias, parts, of_scores.to(bias.dtype), allow_unused=True)
-        return None, None, None, of_query, of_key, of_value, *of_parts
+        return None, None, None, None, of_query, of_key, of_value, *of_parts
 
 
 def _scale(query: torch.Tensor) -> float:

@@ -16,8 +16,6 @@ from torch.nn import functional
 
 from unified.kernels.plain import LinearMap
 
-_PROCESSOR = Path("/proc/cpuinfo")
-
 
 def linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """:func:`torch.nn.functional.linear`: (..., K) states, (N, K) weight and (N,) bias -> (..., N)."""
@@ -54,11 +52,18 @@ def why_not_onednn() -> str | None:
         return "this torch computes products without MKL"
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return "this processor has no AVX-512"
-    if not _PROCESSOR.exists():
-        return f"{_PROCESSOR} does not say whose processor this is"
-    if "GenuineIntel" in _PROCESSOR.read_text():
-        return "MKL uses AVX-512 on this processor"
+    match processor_vendor():
+        case None:
+            return "nothing says whose processor this is"
+        case "GenuineIntel":
+            return "MKL uses AVX-512 on this processor"
     return None
+
+
+def processor_vendor(described: Path = Path("/proc/cpuinfo")) -> str | None:
+    """Who made the processor, such as ``GenuineIntel``, by what Linux says of it; None where it does not say."""
+    lines = described.read_text().splitlines() if described.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("vendor_id")), None)
 
 
 def _has_product() -> bool:
