@@ -1,4 +1,4 @@
-"""Runs the debug size of recipes through their own scripts and compares the losses with those in the repository.
+"""Runs the debug size of recipes and compares the losses with those in the repository.
 
     python recipes/common/golden.py [SYSTEM ...]            compare; status 1 where a loss differs
     python recipes/common/golden.py [SYSTEM ...] --write    replace recipes/<system>/golden.json
@@ -21,6 +21,7 @@ RECIPES = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(RECIPES / "quickstart"))
 from training_log import read_training_log  # noqa: E402
 
+PRETRAIN = (sys.executable, RECIPES / "pretrain.py")
 SYSTEMS = ("bert", "spanbert", "xlnet", "anna", "t5")
 #: Relative, for each loss. Sums in another order change the last digits of a float32, and training adds up what they
 #: change. All printed digits (1e-4 of a loss) stayed as they are with another instruction set (SSE, AVX-512), with two
@@ -35,21 +36,21 @@ Losses = dict[str, dict[str, float]]
 
 
 def prepare(system: str, folder: Path) -> Path:
-    """The debug corpus, prepared for ``system`` by its script in ``folder``.
+    """The debug corpus, prepared for ``system`` in ``folder``.
 
     Raises:
         RuntimeError: a command fails; ends with what it printed.
     """
     text, data = folder / "text", folder / "data"
     run(sys.executable, RECIPES / "common" / "corpora.py", text, "debug")
-    run("bash", RECIPES / system / "prepare.sh", "debug", data, text / "debug.jsonl", "--workers", 1)
+    run(*PRETRAIN, system, "prepare", "debug", data, text / "debug.jsonl", "--workers", 1)
     return data
 
 
 def pretrain(system: str, data: Path, folder: Path, *options: str) -> Losses:
     """The losses that the debug size of ``system`` logs while training in ``folder``."""
     log = folder / "train.log"
-    log.write_text(run("bash", RECIPES / system / "pretrain.sh", "debug", data, folder / "model", *options))
+    log.write_text(run(*PRETRAIN, system, "pretrain", "debug", data, folder / "model", *options))
     logged = read_training_log(log)
     names = sorted(name for name in logged if name.endswith("loss") and not name.startswith(("train_", "valid_best")))
     return {name: {str(update): value for update, value in logged[name]} for name in names}
@@ -101,7 +102,7 @@ def run(*words) -> str:
     environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     # An empty entry would be the current folder, whose files could be imported instead of Python's own.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(RECIPES.parent), os.environ.get("PYTHONPATH"))))
-    for name in ("PRINT", "TOKENIZER", "SPACY"):
+    for name in ("PRINT", "TOKENIZER"):
         environment.pop(name, None)
     result = subprocess.run(
         [*map(str, words)], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

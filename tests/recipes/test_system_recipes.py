@@ -1,19 +1,23 @@
-"""Recipes of BERT, SpanBERT, XLNet, ANNA and T5: golden losses, and what their READMEs print is what the scripts do."""
+"""Recipes of BERT, SpanBERT, XLNet, ANNA and T5: golden losses, and what their READMEs say is what the commands do."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
+from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,18 +122,16 @@ def commands(page: Path) -> list[list[str]]:
 
 
 def printed(words: list[str]) -> list[list[str]]:
-    """The commands that a recipe's script would run."""
-    words = [sys.executable if word == "python" else word for word in words]
-    result = subprocess.run(
-        words, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PRINT": "1", "CARDS": "0"}
-    )
-    assert result.returncode == 0, result.stderr
-    return [shlex.split(line) for line in result.stdout.splitlines()]
+    """The commands that a program of recipes/ would run."""
+    printed = io.StringIO()
+    with patch.dict(os.environ, {"PRINT": "1", "CARDS": "0"}), redirect_stdout(printed):
+        assert load(ROOT / words[1]).main(words[2:]) == 0
+    return [shlex.split(line) for line in printed.getvalue().splitlines()]
 
 
 def pretraining(system: str) -> list[str]:
     """The pre-training command at the top of a README."""
-    return next(words for words in commands(RECIPES / system / "README.md") if words[1].endswith("/pretrain.sh"))
+    return next(words for words in commands(RECIPES / system / "README.md") if words[2:4] == [system, "pretrain"])
 
 
 def table(system: str, heading: str) -> list[list[str]]:
@@ -164,14 +166,14 @@ def test_commands_of_the_readme_parse(page):
             assert set(words[2:]) <= {"--write"}
         elif script == "task_data.py":
             task_data.argument_parser().parse_args(words[2:])
-        elif script == "prepare.sh":
+        elif script == "pretrain.py" and words[3] == "prepare":
             make_parser("prepare").parse_args(printed(words)[-1][1:])
         elif script == "finetune.py":
             make_parser("finetune").parse_args(printed(words)[0][1:])
         elif script == "submission.sh":
             assert len(words) == 4
         else:
-            assert script == "pretrain.sh" and printed(words)
+            assert script == "pretrain.py" and printed(words)
 
 
 @pytest.mark.parametrize("system", golden.SYSTEMS)
@@ -230,7 +232,7 @@ def test_ablations_of_data_are_flags_that_parse():
     from unified.cli.parsing import make_parser
     from unified.corpus.cleaning import Cleaning
 
-    words = next(words for words in commands(RECIPES / "anna" / "README.md") if words[1].endswith("/prepare.sh"))
+    words = next(words for words in commands(RECIPES / "anna" / "README.md") if words[2:4] == ["anna", "prepare"])
     original = make_parser("prepare").parse_args(printed(words)[-1][1:])
     changes = ablations("anna", "Data")
     assert len(changes) == 3
@@ -240,7 +242,7 @@ def test_ablations_of_data_are_flags_that_parse():
 
 
 def test_berts_second_part_begins_from_the_first_and_goes_on_from_itself(tmp_path):
-    command = ["bash", "recipes/bert/pretrain.sh", "base", "data", str(tmp_path)]
+    command = ["python", "recipes/pretrain.py", "bert", "pretrain", "base", "data", str(tmp_path)]
     first, second = printed(command)
     assert holds(first, ["--save-dir", f"{tmp_path}/short", "--tokens-per-sample", "128"])
     assert holds(second, ["--save-dir", f"{tmp_path}/long", "--restore-file", f"{tmp_path}/short/checkpoint_last.pt"])
@@ -256,7 +258,7 @@ def test_berts_second_part_begins_from_the_first_and_goes_on_from_itself(tmp_pat
 
 def test_a_ready_tokenizer_replaces_the_trained_one(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKENIZER", "vocab.txt")
-    words = printed(["bash", "recipes/bert/prepare.sh", "base", tmp_path / "data", "a.jsonl"])[0]
+    words = printed(["python", "recipes/pretrain.py", "bert", "prepare", "base", str(tmp_path / "data"), "a.jsonl"])[0]
     assert holds(words, ["--tokenizer", "vocab.txt"]) and "--vocabulary-size" not in words
 
 
@@ -284,11 +286,12 @@ def test_corpora_are_read_as_they_arrive(tmp_path, monkeypatch):
     assert len(asked) == 2 and sorted(path.name for path in tmp_path.iterdir()) == ["c4.jsonl", "wikipedia.jsonl"]
 
 
-def test_real_text_through_the_scripts(unified_data, tmp_path):
+def test_real_text_through_the_recipe(unified_data, tmp_path):
     text = unified_data / "pretrain_wiki" / "valid.jsonl.xz"
     golden.run(
-        "bash",
-        RECIPES / "xlnet" / "prepare.sh",
+        *golden.PRETRAIN,
+        "xlnet",
+        "prepare",
         "debug",
         tmp_path / "data",
         text,

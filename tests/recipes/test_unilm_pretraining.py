@@ -24,9 +24,9 @@ import corpora  # noqa: E402
 import debug_text  # noqa: E402
 
 
-def command(script: str, *arguments) -> list[str]:
-    """Options of the last command that a script would run."""
-    return shlex.split(run("bash", RECIPES / script, *arguments, PRINT="1").stdout.splitlines()[-1])
+def command(*arguments) -> list[str]:
+    """Words of the last command that the recipe would run."""
+    return shlex.split(run("python", RECIPES / "pretrain.py", *arguments, PRINT="1").stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,10 @@ def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unilm")
     corpora.main([str(folder / "text"), "debug"])
     run(
-        "bash",
-        RECIPES / "unilm" / "prepare.sh",
+        "python",
+        RECIPES / "pretrain.py",
+        "unilm",
+        "prepare",
         "debug",
         folder / "data",
         folder / "text" / "debug.jsonl",
@@ -60,7 +62,7 @@ def test_an_item_is_a_sentence(prepared):
 
 def test_segments_are_cut_between_sentences(prepared):
     """In the rows that the recipe's own objectives make; a block of a single sentence has no such index."""
-    words = command("unilm/pretrain.sh", "large", prepared, "models")
+    words = command("unilm", "pretrain", "large", prepared, "models")
     objectives = parse_objectives(words[words.index("--objectives") + 1])
     vocabulary, tokenizer = Vocabulary.load(prepared / "dict.txt"), load_tokenizer(prepared)
     length = int(words[words.index("--tokens-per-sample") + 1])
@@ -86,5 +88,5 @@ def test_segments_are_cut_between_sentences(prepared):
 @pytest.mark.parametrize("system", ["unilm", "bert", "spanbert", "xlnet", "anna"])
 def test_systems_that_read_two_segments_prepare_sentences(system):
     """T5 reads running text, whatever its lines."""
-    words = command(f"{system}/prepare.sh", "base", "data", "text.jsonl")
+    words = command(system, "prepare", "base", "data", "text.jsonl")
     assert Cleaning.parse(make_parser("prepare").parse_args(words[1:]).clean).divides_sentences
