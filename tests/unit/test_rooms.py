@@ -47,3 +47,10 @@ def test_masks_import_numpy_and_torch_alone():
     } | {"unified"}
     others = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
     assert others == {"numpy", "torch", "unified"}
+
+
+def test_hooks_before_a_commit_are_what_make_lint_runs():
+    tool = r"ruff \w+|mypy|lint-imports"
+    hooks = re.findall(r"^ +entry: (.*)$", (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    lint = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nlint:")[2].partition("\n\n")[0]
+    assert [re.search(tool, hook)[0] for hook in hooks] == re.findall(tool, lint)
