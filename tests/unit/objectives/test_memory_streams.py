@@ -1,6 +1,5 @@
 """Streams of running text: every row goes on from the one before it, forwards and backwards."""
 
-import math
 import pickle
 from collections import Counter
 from dataclasses import dataclass
@@ -8,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-import torch
 
 from tests.support.asked import is_next
 from tests.support.rates import assert_rate, assert_same_distribution
@@ -21,11 +19,7 @@ from tests.support.token_files import (
     random_sizes,
     write_documents,
 )
-from unified.data.collate import collate
 from unified.errors import UnifiedError
-from unified.model import UnifiedModel
-from unified.model.config import unified_lm_tiny
-from unified.model.relative import Memory
 from unified.objectives.spanbert import SpanBert
 from unified.objectives.xlnet import XLNet
 from unified.training.stream_dataset import RunningText, StreamDataset
@@ -183,40 +177,6 @@ def test_second_segments_follow_half_of_the_time_and_are_cut_where_sentences_end
         at_end += int(a[-1]) in after or a[-1] == SEPARATOR
     assert total > 200 and at_end > 0.9 * total
     assert_rate(follows, total, 0.5)
-
-
-def _bits_at_the_end(streams, remembers):
-    """Of the last 40 of 160 updates of a tiny XLNet."""
-    torch.manual_seed(0)
-    shape = {"layers": 1, "width": 64, "heads": 2, "token_types": 3, "initializer_range": 0.05}
-    model = UnifiedModel.for_language(
-        unified_lm_tiny(vocabulary_size=SPECIAL.ordinary_start + 16, positions="relative", dropout=0.0, **shape)
-    ).eval()
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    memory, bits = Memory(32, streams.advance) if remembers else None, []
-    for step in range(160):
-        rows = [streams[step * streams.streams + stream] for stream in range(streams.streams)]
-        loss = model(collate(rows, 32, ("xlnet",), SPECIAL.pad), memory=memory)["xlnet"]
-        optimizer.zero_grad()
-        (loss.total / loss.count).backward()
-        optimizer.step()
-        bits.append(float(loss.nll / loss.count) / math.log(2))
-    return np.mean(bits[-40:])
-
-
-@pytest.mark.slow
-def test_a_model_learns_what_only_its_memory_tells(tmp_path):
-    """Text that repeats every 20 tokens, of 16 kinds, in both directions: half of a row's source is in the row before.
-
-    A window of 32 shows its second half's source at most; of the first half nothing is known without a memory.
-    """
-    rng = np.random.default_rng(0)
-    repeated = rng.integers(SPECIAL.ordinary_start, SPECIAL.ordinary_start + 16, (150, 20))
-    text = RunningText(write_documents(tmp_path / "text", [[np.tile(part, 12)] for part in repeated]), SPECIAL)
-    streams = StreamDataset(text, XLNet(), None, 32, 1, streams=16)
-    assert streams.steps >= 160
-    assert _bits_at_the_end(streams, remembers=False) > 3.7
-    assert _bits_at_the_end(streams, remembers=True) < 2.3
 
 
 def test_rows_depend_on_seed_epoch_and_number_alone(corpus):

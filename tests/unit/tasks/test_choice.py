@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.support import understanding_runs as runs
-from tests.support.task_folders import WORDS, data_folder
+from tests.support.task_folders import WORDS
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.huggingface.bert_names import names
@@ -201,27 +201,6 @@ def published_names(model):
         if mine.startswith("transformer."):
             state |= zip(parts, model.state_dict()[mine].chunk(len(parts)), strict=True)
     return state
-
-
-@pytest.mark.slow
-def test_a_synthetic_choice_is_learnt(tmp_path):
-    """The context says which of two endings is right; an item has up to two more of them."""
-    rng, items = np.random.default_rng(4), []
-    for i in range(500):
-        label, turn = int(rng.integers(2)), int(rng.integers(2))
-        endings = [*rng.choice(WORDS[2:8], rng.integers(0, 3), replace=False), WORDS[1 - turn]]
-        endings.insert(label, WORDS[turn])
-        context = " ".join([WORDS[8 + turn], *rng.choice(WORDS[10:], rng.integers(1, 4))])
-        choices = tuple(f"{ending} {rng.choice(WORDS[10:])}" for ending in endings)
-        items.append(ChoiceItem(str(i), context, choices, None, label))
-    data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]})
-    result = runs.train(data, tmp_path / "save", "--head", "choice(dropout=0)", "--max-epoch", 5, "--batch-size", 10,
-                        "--initializer-range", 0.1)  # fmt: skip
-    logged = runs.validations(result)[-1]
-    assert float(logged["valid_accuracy"]) >= 98
-    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:100], logged)
-    epochs = runs.fairseq.logged(result.stdout + result.stderr, "train")
-    assert int(epochs[0]["train_num_updates"]) == 40  # a batch counts items, not choices
 
 
 # Formats

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.support import understanding_runs as runs
-from tests.support.task_folders import WORDS, data_folder
+from tests.support.task_folders import WORDS
 from tests.support.understanding_runs import UNUSED
 from unified.data.collate import collate
 from unified.errors import UnifiedError
@@ -194,27 +194,6 @@ def test_refusals():
         parse_head("relation(types=['SUBJ=P'])")
     entry = parse_head("relation(design='types',labels=['a','no_relation'],types=['SUBJ=P','OBJ=Q'])")
     assert entry.task_of([]).types == ("SUBJ=P", "OBJ=Q")
-
-
-@pytest.mark.slow
-def test_a_synthetic_relation_is_learnt(tmp_path):
-    """The words of subject and object say it, wherever they stand; designs by types: see the recipes' tests."""
-    rng, items = np.random.default_rng(6), []
-    for i in range(700):
-        words = rng.choice(WORDS[8:], rng.integers(3, 6)).tolist()
-        indices, kinds = rng.choice(len(words), 2, replace=False), rng.integers(2, size=2)
-        for index, kind in zip(indices, kinds, strict=True):
-            words[index] = WORDS[kind]
-        pair = tuple(Entity(int(index), int(index) + 1) for index in indices)
-        label = {(0, 0): "no_relation", (1, 1): "no_relation", (0, 1): "forth", (1, 0): "back"}[tuple(kinds.tolist())]
-        items.append(RelationItem(str(i), tuple(words), pair, label))
-    data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, *UNUSED)
-    result = runs.train(data, tmp_path / "save", "--head", "relation", "--max-epoch", 10,
-                        "--batch-size", 16, "--initializer-range", 0.1, "--lr-scheduler", "polynomial_decay",
-                        "--warmup-updates", 20, "--total-num-update", 380)  # fmt: skip
-    logged = runs.validations(result)[-1]
-    assert float(logged["valid_f1"]) >= 98
-    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:100], logged)
 
 
 # Formats

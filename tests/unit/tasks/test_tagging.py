@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.support import understanding_runs as runs
-from tests.support.task_folders import WORDS, data_folder
+from tests.support.task_folders import WORDS
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -231,43 +231,3 @@ def test_features_that_a_model_lacks_are_refused():
 
 
 # Learning
-
-
-@pytest.mark.slow
-def test_tags_in_another_sentence_are_learnt(tmp_path):
-    """The first sentence of a document says how the words of the others are to be tagged."""
-    rng, items = np.random.default_rng(5), []
-    for document in range(300):
-        turn = int(rng.integers(2))
-        items.append(WordsItem(str(len(items)), (f"w{turn}",), ("O",), str(document)))
-        for _ in range(2):
-            words = rng.choice(WORDS[2:8], rng.integers(1, 4)).tolist()
-            tags = tuple("B-x" if int(word[1:]) % 2 == turn else "O" for word in words)
-            items.append(WordsItem(str(len(items)), tuple(words), tags, str(document)))
-    data = data_folder(tmp_path / "data", {"train": items[120:], "valid": items[:120]})
-    result = runs.train(data, tmp_path / "save", "--head", "tagging(context=True,dropout=0)", "--max-epoch", 5,
-                        "--batch-size", 16, "--initializer-range", 0.1, "--tokens-per-sample", 12)  # fmt: skip
-    logged = runs.validations(result)[-1]
-    assert float(logged["valid_f1"]) >= 98
-    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:120], logged)
-
-
-@pytest.mark.slow
-def test_tags_are_learnt_from_features(tmp_path):
-    """A tag is that of the word before it: the recurrent network sees it, and the model's weights stay."""
-    rng, items = np.random.default_rng(6), []
-    for i in range(400):
-        words = rng.choice(WORDS[:8], rng.integers(2, 8)).tolist()
-        tags = ["a", *(("a", "b")[int(word[1:]) % 2] for word in words[:-1])]
-        items.append(WordsItem(str(i), tuple(words), tuple(tags)))
-    data = data_folder(tmp_path / "data", {"train": items[80:], "valid": items[:80]})
-    head = "tagging(features='concat_last_four',recurrent_width=16,dropout=0)"
-    result = runs.train(data, tmp_path / "save", "--head", head, "--max-epoch", 5, "--batch-size", 8, "--lr", 1e-2,
-                        "--layers", 4, "--initializer-range", 0.2, "--save-interval-updates", 100)  # fmt: skip
-    logged = runs.validations(result)[-1]
-    assert float(logged["valid_accuracy"]) >= 98
-    runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:80], logged)
-    first, last = (torch.load(tmp_path / "save" / name, weights_only=True)["model"]
-                   for name in ("checkpoint_3_100.pt", "checkpoint_last.pt"))  # fmt: skip
-    changed = {name for name in first if not torch.equal(first[name], last[name])}
-    assert changed and all(name.startswith("core.heads.") for name in changed)

@@ -1,0 +1,35 @@
+"""An objective outside the library, by its import path, through fairseq: what it declares holds."""
+
+import pytest
+
+from tests.support import fairseq_runs as fairseq
+from tests.support.token_files import numbered_documents, write_documents
+from unified.checkpoints import load_checkpoint
+from unified.data.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    Vocabulary([f"w{i}" for i in range(400)]).save(folder / "dict.txt")
+    for split in ("train", "valid"):
+        write_documents(folder / split, numbered_documents([[9] * 8, [5] * 12] * 2))
+    return folder
+
+
+SUFFIX = ("--objectives", "docs.examples.suffix_objective:Suffix", "--max-update", 1, "--batch-size", 4)
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation_needs_its_token_types(data, tmp_path):
+    result = fairseq.train(data, tmp_path, "--arch", "bert_tiny", *SUFFIX, check=False)
+    fairseq.assert_refused(result, "objective suffix takes 6 token types, the model has 2; pass --token-types 6")
+
+
+@pytest.mark.slow
+def test_a_model_trained_with_it_does_not_generate_by_a_scheme_that_it_never_saw(data, tmp_path):
+    """Losses are logged under the names of a mixture, of two objectives of one kind too."""
+    objectives = f"x={SUFFIX[1]}:1,a=random_spans:1,b=random_spans(noise_density=0.5):1"
+    result = fairseq.train(data, tmp_path, *SUFFIX, "--objectives", objectives)
+    assert {f"valid_{name}_loss" for name in "xab"} <= set(fairseq.logged(result.stdout, "valid")[-1])
+    assert load_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]["writes"] == "nothing"
