@@ -101,7 +101,7 @@ ACTIONS: dict[str, Callable[[Predictor, DocumentItem], int]] = {"predict": predi
 
 
 def model(head: str) -> Predictor:
-    """With random weights."""
+    """A predictor with random weights."""
     words = [f"word{i}" for i in range(1000)]
     vocabulary = Vocabulary(words)
     tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words], lowercase=False)

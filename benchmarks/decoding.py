@@ -30,7 +30,7 @@ def ours(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
 
 
 def halves(**shape: int) -> dict[str, int]:
-    """The same settings for encoder and decoder."""
+    """Settings of fairseq's encoder and, with the same values, of its decoder."""
     return {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in shape.items()}
 
 

@@ -1,4 +1,4 @@
-"""From the memory-mapped file to the collated batch on one core: every objective beside the collator of transformers.
+"""Measures the way from the memory-mapped file to the collated batch: every objective beside transformers' collator.
 
     python benchmarks/masking.py --tokens 2000000
 

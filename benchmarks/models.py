@@ -31,7 +31,7 @@ class Size:
 
     @property
     def matrix_parameters(self) -> int:
-        """Of the layers' matrices: four of attention, two of eight times that of the feed-forward part."""
+        """Number of entries in the layers' matrices: 4 D x D of attention and 8 D x D of the feed-forward networks."""
         return self.layers * 12 * self.width**2
 
 
@@ -115,6 +115,6 @@ def our_step(model: UnifiedModel, batch: Batch, dtype: torch.dtype | None = None
 
 
 def their_step(model: nn.Module, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], float]:
-    """Of a masked language model of transformers on the same tokens and labels."""
+    """A training step of a masked language model of transformers on the same tokens and labels."""
     inputs = {"input_ids": batch.tokens, "attention_mask": torch.ones_like(batch.tokens), "labels": labels_of(batch)}
     return step_of(model, lambda: model(**inputs).loss, dtype)

@@ -27,7 +27,7 @@ LONGEST, MEAN, DEVIATION = 384, 169, 0.45
 
 
 def sequences(count: int, rng: np.random.Generator, arguments: argparse.Namespace) -> list[Example]:
-    """Of drawn lengths, each seeing all of itself."""
+    """Bidirectional examples of random lengths."""
     mean, deviation = arguments.mean, arguments.deviation
     drawn = rng.lognormal(np.log(mean) - deviation**2 / 2, deviation, count)
     lengths = drawn.astype(int).clip(8, arguments.max_length)
@@ -35,7 +35,7 @@ def sequences(count: int, rng: np.random.Generator, arguments: argparse.Namespac
 
 
 def packed(some: Sequence[Example], row_length: int) -> list[list[Example]]:
-    """As fine-tuning packs a batch: on a CPU into one row of any length."""
+    """Rows of examples as fine-tuning packs a batch: on a CPU one row of any length."""
     rows = arranged(np.arange(len(some)), some, row_length, packed=True)
     return [[some[i] for i in row] for row in rows]
 

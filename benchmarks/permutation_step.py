@@ -38,7 +38,7 @@ def permuted(length: int, rng: np.random.Generator) -> Example:
 
 
 def xlnet(size: Size, examples: list[Example], attention_dropout: float, device: str, dtype: torch.dtype | None = None):
-    """Their step on the same tokens, orders and targets; transformers has one dropout for all."""
+    """A step of transformers' XLNet on the same tokens, orders and targets; it has one dropout for everything."""
     from transformers import XLNetConfig, XLNetLMHeadModel
 
     torch.manual_seed(0)

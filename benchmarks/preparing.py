@@ -52,7 +52,7 @@ def write_text(paths: list[Path], megabytes: float, destination: Path) -> None:
 
 
 def paragraphs(lines: Iterator[str]) -> list[list[str]]:
-    """Of all documents, in lists of :data:`TAKEN`."""
+    """Paragraphs of all documents, in lists of :data:`TAKEN`."""
     texts = [part for line in lines for part in json.loads(line)["text"].split("\n") if part.strip()]
     return [texts[i : i + TAKEN] for i in range(0, len(texts), TAKEN)]
 
@@ -73,7 +73,7 @@ _encode: Callable[[list[str]], object] | None = None
 
 
 def encode_chunk(number: int) -> None:
-    """In a worker: the library's own call, and the ids as it gives them."""
+    """Encodes a chunk in a worker by the library's own call."""
     _encode(_chunks[number])
 
 

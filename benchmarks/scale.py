@@ -22,7 +22,7 @@ WORTH = 0.9
 
 @dataclass(frozen=True)
 class Stage:
-    """So many updates of so many sequences of ``length`` tokens."""
+    """A stage of pre-training: ``updates`` of ``sequences``, each of ``length`` tokens."""
 
     updates: int
     sequences: int
@@ -30,7 +30,7 @@ class Stage:
 
     @property
     def tokens(self) -> int:
-        """Of one update."""
+        """Tokens of one update."""
         return self.sequences * self.length
 
 
@@ -53,11 +53,11 @@ class System:
 
     @property
     def parameters(self) -> int:
-        """Layers and embeddings."""
+        """Number of parameters of layers and embeddings."""
         return self.layers * self.matrices * self.width**2 + (self.vocabulary + 512) * self.width
 
     def operations(self, length: int) -> float:
-        """Of a token in training: forward, and twice that backward; a product of matrices has two for each entry."""
+        """Arithmetic operations of a token in training: forward, and twice that backward; two for each product."""
         layers = 2 * self.layers * self.matrices * self.width**2
         attentions = self.matrices // 4 - 2  # 12: one in a layer, 16: two
         attention = 4 * attentions * self.layers * length * self.width
@@ -131,7 +131,7 @@ def update_freq(stage: Stage, cards: int, machine: Machine) -> int:
 
 
 def hours(system: System, cards: int, machine: Machine) -> float:
-    """Of the whole pre-training."""
+    """Hours of the whole pre-training."""
     return sum(stage.updates * sum(update(system, stage, cards, machine)) for stage in system.stages) / 3600
 
 
@@ -179,7 +179,7 @@ def _days(days: float) -> str:
 
 
 def _round(value: float) -> int:
-    """To three digits: the formulas are no more exact."""
+    """Rounds to three digits; the formulas are no more exact."""
     return round(value, 2 - math.floor(math.log10(value))) if value < 1e2 else int(float(f"{value:.3g}"))
 
 

@@ -1,4 +1,4 @@
-"""From the start of `fairseq-train` to its first update, by the size of the corpus.
+"""Measures the time from the start of `fairseq-train` to its first update, by the size of the corpus.
 
     python benchmarks/start.py [--tokens 1000000 10000000 100000000]
 

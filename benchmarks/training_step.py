@@ -86,7 +86,7 @@ def _roberta_settings(size: Size) -> argparse.Namespace:
 
 
 def operations(size: Size, rows: int, length: int) -> float:
-    """Of a step: two for each product within matrices, attention's scores and sums, and predicted vocabulary scores.
+    """Arithmetic operations of a step: two for each product in matrices, attention and predicted vocabulary scores.
 
     The last layer's feed-forward part is computed where something is predicted. Backward takes twice those of forward.
     """

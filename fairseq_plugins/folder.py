@@ -82,7 +82,7 @@ def _languages(name: str) -> tuple[str, str] | None:
 
 
 def fairseq_dictionary(vocabulary: Vocabulary) -> Dictionary:
-    """The same symbols under the same ids in fairseq's class."""
+    """Copies a vocabulary into fairseq's class, with the same ids."""
     dictionary = Dictionary()
     for symbol, count in zip(vocabulary.symbols[4:], vocabulary.counts[4:], strict=True):
         dictionary.add_symbol(symbol, n=count)

@@ -120,7 +120,7 @@ class ItemFairseqDataset(Planned):
         return sample
 
     def _masked(self, members: np.ndarray, seed: int) -> Sample:
-        """The same examples with hidden tokens, for masked language modelling."""
+        """The examples ``members`` with some tokens hidden, for masked language modelling."""
         examples = masked_all(self.encoded.examples, members, self.special, seed, self.epoch)
         rows = arranged(np.arange(len(examples)), examples, self.row_length or 0, self.row_length is not None)
         batch = collate([[examples[i] for i in row] for row in rows], None, ("task",), self.special.pad)

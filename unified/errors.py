@@ -67,7 +67,7 @@ class Problems:
     """What is wrong with lines of files, or with entries of data sets; equal problems are named once, with a count."""
 
     def __init__(self) -> None:
-        # By the file, where the location is a line, and the kind of the problem.
+        # The key is the file, where the location is a line, and what the problem is.
         self._messages: dict[tuple[str | None, str], str] = {}
         self._locations: dict[tuple[str | None, str], list[str]] = {}
 

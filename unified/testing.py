@@ -1,4 +1,4 @@
-"""For tests of your own objectives: the check that every run makes of its first examples, on texts made here."""
+"""Helps to test your own objectives: the check that every run makes of its first examples, on texts made here."""
 
 from __future__ import annotations
 

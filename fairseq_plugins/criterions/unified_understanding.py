@@ -62,7 +62,7 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
         return self.judged(model, sample)[:3]
 
     def judged(self, model: BaseFairseqModel, sample: Sample) -> tuple[torch.Tensor, int, dict[str, Any], Any]:
-        """The same, and the scores."""
+        """(loss, sample size, log) of a sample, and the scores of its items."""
         head = sample["head"]
         scores = model(to_batch(sample), reading=sample["reading"], head=head)
         part = self.tasks[head].loss(scores, sample["reading"])
@@ -121,6 +121,6 @@ def _items(head: str) -> str:
 
 
 def _mean_loss(totals: dict[str, float], name: str) -> float:
-    """Of numbers as it is, of classes in bits."""
+    """Mean loss of a head: of numbers as it is, of classes in bits."""
     unit = 1.0 if totals.get(f"{name}:numbers") else math.log(2)
     return totals[f"{name}:loss"] / totals[f"{name}:count"] / unit

@@ -171,7 +171,7 @@ class UnifiedLMTask(DictionaryTask):
         num_shards: int = 1,
         **keywords: Any,
     ) -> EpochBatchIterator:
-        """As many streams as all processes together have rows in a batch, in an order that is not shuffled."""
+        """Batches in the data's order; there are as many streams as all processes together have rows in a batch."""
         if not isinstance(dataset, StreamFairseqDataset):
             return super().get_batch_iterator(
                 dataset, max_tokens=max_tokens, max_sentences=max_sentences, num_shards=num_shards, **keywords

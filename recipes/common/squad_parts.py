@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def articles_of(path: Path) -> list[dict]:
-    """Of a file, plain or .xz."""
+    """Articles of a file of SQuAD, plain or .xz."""
     opener = lzma.open if path.suffix == ".xz" else open
     with opener(path, "rt", encoding="utf-8") as stream:
         return json.load(stream)["data"]

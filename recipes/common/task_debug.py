@@ -19,7 +19,7 @@ from debug_text import NAMES, PLACES, SUBJECTS, documents
 from unified.tasks.metrics.conll import CoreferenceDocument, coreference_text
 
 COUNTS = {"train": 240, "dev": 40}
-#: To write takes longer: so many times fewer articles, passages and stories.
+#: Generation takes longer: there are so many times fewer articles, passages and stories.
 WRITTEN = 4
 #: Two subjects that share no noun.
 FIRST, SECOND = "harbour", "garden"
@@ -142,7 +142,7 @@ def squad_qg(rng: random.Random, count: int) -> str:
 
 
 def coqa_free(rng: random.Random, count: int) -> str:
-    """The same questions, one after another; the last one is not answered."""
+    """Conversations about passages, with free answers; the last question of each is not answered."""
     told = []
     for _ in range(count // WRITTEN):
         story, asked = _passage(rng)

@@ -47,7 +47,7 @@ def _figure(panels: Sequence[tuple[str, dict[str, dict]]], unigram: float) -> Fi
 
 
 def _panel(axes: Axes, name: str, curves: dict[str, dict], unigram: float) -> None:
-    """As high as the validation losses, which training began above."""
+    """Draws one panel, as high as the validation losses; training begins above them, out of the picture."""
     axes.set_title(name, fontsize=9, loc="left")
     for i, (loss, curve) in enumerate(curves.items()):
         colour = COLOURS[i % len(COLOURS)]

@@ -37,7 +37,7 @@ from unified.tasks.heads import Understanding, parse_head
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
-#: By the name of our head.
+#: The peer's task for each of our heads, by the head's name.
 PEERS: dict[str, type[PeerTask]] = {
     "choice": Choices,
     "classification": Texts,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 #: Training examples of SST-2 that one core can do.
 SENTENCES = 10_000
-#: Of every seven articles of SQuAD 2.0's development set so many train: the part of the training set that there is has
-#: hardly a question without an answer.
+#: Five of every seven articles of SQuAD 2.0's development set train: what there is of the training set has hardly a
+#: question without an answer.
 TRAIN, OF = 5, 7
 
 

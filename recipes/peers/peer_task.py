@@ -56,7 +56,7 @@ class PeerTask(ABC):
         return self.kind.from_pretrained(self.folder, **self.settings())
 
     def settings(self) -> dict[str, Any]:
-        """Of the head."""
+        """Settings of the head, for its configuration."""
         return {}
 
     @abstractmethod
@@ -77,7 +77,7 @@ class PeerTask(ABC):
 
     @abstractmethod
     def predictions(self, items: Sequence, features: Features, scores: list[torch.Tensor]) -> list[dict[str, Any]]:
-        """In the form of our task.
+        """Predictions in the form of our task.
 
         Args:
             scores: of each example, float on the CPU.

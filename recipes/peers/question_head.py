@@ -131,5 +131,5 @@ def _target(part: Part, answer: Answer | None) -> tuple[int, int]:
 
 
 def _share(difference: float) -> float:
-    """Of the first of two scores, by their softmax."""
+    """Probability of the first of two scores by their softmax, from their difference."""
     return 1 / (1 + math.exp(-max(-500.0, min(500.0, difference))))

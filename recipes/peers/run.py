@@ -1,4 +1,4 @@
-"""Ours and transformers, fine-tuned on the same data with the same settings, side by side.
+"""Fine-tunes our models and those of transformers on the same data with the same settings, side by side.
 
     UNIFIED_DATA=... python recipes/peers/run.py OUTPUT [--size debug|cpu|full] [--only NAMES] [--together]
 
@@ -126,7 +126,7 @@ def make_whole(path: Path, make: Callable[[Path], None]) -> None:
 
 
 def planned_updates(log: Path) -> int:
-    """Of the command that `unified finetune` printed last."""
+    """Number of updates in the command that `unified finetune` printed last."""
     printed = [line for line in log.read_text(encoding="utf-8").splitlines() if line.startswith("fairseq-train ")]
     words = shlex.split(printed[-1])
     return int(words[words.index("--max-update") + 1])

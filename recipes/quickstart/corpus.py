@@ -225,7 +225,7 @@ def build(passages: dict[str, list[Passage]], *, held_out: int = 1000) -> dict[s
 
 
 def contained(keys: Iterable[str], texts: Iterable[str]) -> set[str]:
-    """Those of ``keys`` that occur in one of ``texts`` as a run of whole words; words are parted by single spaces."""
+    """The ``keys`` that occur in one of ``texts`` as whole words; words are separated by single spaces."""
     starts: dict[tuple[str, ...], list[list[str]]] = {}
     for key in keys:
         words = key.split(" ")

@@ -1,4 +1,4 @@
-"""From a documentation string to clean English sentences.
+"""Turns a documentation string into clean English sentences.
 
 Documentation is prose mixed with code, tables and markup. Paragraphs are found by line and indentation, sentences
 by a small rule, and a sentence is kept only if every word of it looks like English; the last filter is strict on

@@ -63,7 +63,7 @@ def words(folder: Path, train: Path, valid: Path) -> list[str]:
 
 
 def again(compare, folder: Path, monkeypatch, *more: str) -> None:
-    """The same call, in which no command may be run."""
+    """Calls the recipe again; no command may be run."""
 
     def refuse(*arguments, **keywords):
         raise AssertionError(f"ran {arguments}")

@@ -36,10 +36,10 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("longest", [9, 13, 32])
 def test_texts_are_read_as_ours_are(model, tmp_path, longest):
-    """The same tokens, types and labels, and as many items cut.
+    """Tokens, types, labels and the number of cut items are the same.
 
-    Of two long texts in a room of odd size transformers gives the odd token to the second, ours, as BERT, to the first;
-    sizes here are even.
+    Where two long texts share an odd number of tokens, transformers gives the odd one to the second text; ours, as
+    BERT, to the first. Sizes here are even.
     """
     import_bert(model, tmp_path / "start")
     start, items = Start.of(tmp_path / "start"), texts(150, np.random.default_rng(2))

@@ -54,7 +54,7 @@ def model(tmp_path_factory) -> Path:
 
 
 def data_folder(path: Path, head: str, rng: np.random.Generator) -> Path:
-    """As `unified finetune` leaves it, without what the peer does not read."""
+    """A folder as `unified finetune` leaves it, without what the peer does not read."""
     path.mkdir()
     for split, count in (("train", 21), ("valid", 10)):
         write_items(path / f"{split}.jsonl", MAKE[head](count, rng))

@@ -58,7 +58,7 @@ class Published:
 
     @torch.no_grad()
     def log_probs(self, tokens: Sequence[int], types: Sequence[int], mask: torch.Tensor, asked: int) -> torch.Tensor:
-        """Their log-probabilities of our symbols, (V,), -inf for those that they lack.
+        """The published model's log-probabilities of our symbols, (V,), -inf for those that it lacks.
 
         Args:
             tokens: our ids (T,).

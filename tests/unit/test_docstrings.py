@@ -1,15 +1,26 @@
-"""Every public method says what it gives: in its own words, or in those of the method that it overrides."""
+"""Every public method says what it gives, in its own words or in those of the method that it overrides; every sentence
+is understood without the name above it."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from types import FunctionType
 
 import fairseq_plugins
 import unified
+
+ROOT = Path(__file__).parents[2]
+#: Beginnings of docstrings that only continue the name above them: "Of the head.", "The same on another device."
+FRAGMENT = re.compile(
+    r"(As|At|By|For|From|In|Its|Like|Of|On|Over|See|Such as|That of|The same|Their|Those|To|Under|Whose|With|Without)\b"
+)
 
 
 def public_methods() -> Iterator[tuple[str, type, str, FunctionType]]:
@@ -52,3 +63,40 @@ def test_a_method_without_a_sentence_is_found():
         def silent(self): ...
 
     assert is_described(Heir, "said", Heir.said) and not is_described(Heir, "silent", Heir.silent)
+
+
+def fragments(text: str) -> list[str]:
+    """Docstrings and ``#:`` comments of a file that are not understood without the name that they describe."""
+    owners = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, owners)]
+    said = [*docstrings, *(sentence for before, sentence in _descriptions(text) if not before.startswith("#:"))]
+    return [sentence.partition("\n")[0] for sentence in said if FRAGMENT.match(sentence)]
+
+
+def _descriptions(text: str) -> Iterator[tuple[str, str]]:
+    """Line before, and text, of each line of a ``#:`` comment."""
+    lines = ["", *map(str.strip, text.split("\n"))]
+    for before, line in pairwise(lines):
+        if line.startswith("#: "):
+            yield before, line.removeprefix("#: ")
+
+
+def test_every_sentence_is_understood_without_the_name_above_it():
+    folders = ("unified", "fairseq_plugins", "recipes", "benchmarks")
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert len(files) > 300
+    found = {str(path.relative_to(ROOT)): fragments(path.read_text(encoding="utf-8")) for path in files}
+    assert {path: sentences for path, sentences in found.items() if sentences} == {}
+
+
+def test_a_fragment_is_found():
+    text = '''
+#: By name.
+#: In two lines.
+NAMES = {}
+def loss():
+    """Of the head."""
+def device():
+    """Offsets of the head."""
+'''
+    assert fragments(text) == ["Of the head.", "By name."]

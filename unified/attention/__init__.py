@@ -174,7 +174,7 @@ class BackendChoice(nn.Module):
         needs: str | None = None,
         shapes_differ: bool = False,
     ) -> Attention:
-        """As :func:`prepare`.
+        """Prepares attention under a mask as :func:`prepare` does, with the backend of this choice.
 
         Args:
             shapes_differ: whether masks have ever new shapes; then a backend that serves any shape takes the place of

@@ -39,7 +39,7 @@ class Attention(Protocol):
     def with_weights(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The weights too, (B, H, T, S), in front; for who asked for them, see :func:`unified.attention.prepare`."""
+        """The weights, (B, H, T, S), and what the call gives; see ``needs`` of :func:`unified.attention.prepare`."""
 
 
 class Backend(ABC):
@@ -89,12 +89,12 @@ class Backend(ABC):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
-        """As :class:`Attention`."""
+        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); rows that see nothing give zero."""
 
     def with_weights(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As :class:`Attention`.
+        """The weights, (B, H, T, S), and then what :meth:`__call__` gives.
 
         Raises:
             UnifiedError: the backend does not give its weights.

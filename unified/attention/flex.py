@@ -69,7 +69,7 @@ class FlexAttention(Backend):
 
 
 class FlashFlexAttention(FlexAttention):
-    """The same by FlashAttention's kernels, which torch calls experimental; in float16 or bfloat16."""
+    """FlexAttention with FlashAttention's kernels, experimental in torch; float16 or bfloat16 only."""
 
     name = "flex_flash"
     kernel_options: ClassVar[dict[str, str]] = {"BACKEND": "FLASH"}

@@ -18,7 +18,7 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new"}
 
 
 def activation_of(name: str, field: str) -> str:
-    """Ours by the name that ``field`` of a ``config.json`` gives.
+    """Our name of the activation that ``field`` of a ``config.json`` names.
 
     Raises:
         UnifiedError: there is none.

@@ -49,7 +49,7 @@ def load_checkpoint(path: str | os.PathLike[str], older: bool = False) -> dict[s
 
 @contextmanager
 def named_damage(path: str | os.PathLike[str], older: bool = False) -> Iterator[None]:
-    """For a block that reads ``path`` with torch's restricted unpickler: whatever is wrong with the file is named.
+    """Names ``path`` in every error of a ``with`` block that reads it with torch's restricted unpickler.
 
     Args:
         older: whether the format of torch before 1.6 will do, in which many models are published; it has no checksums.

@@ -1,4 +1,4 @@
-"""From a file's parameters to a module's, with no silence about what does not fit."""
+"""Loads a file's parameters into a module; what does not fit is named."""
 
 from __future__ import annotations
 
@@ -77,5 +77,5 @@ def listed(problems: Sequence[str]) -> str:
 
 
 def shape_name(tensor: torch.Tensor) -> str:
-    """Such as 3x768."""
+    """Shape of a tensor as text, such as 3x768."""
     return "x".join(map(str, tensor.shape)) or "scalar"

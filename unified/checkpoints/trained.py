@@ -1,4 +1,4 @@
-"""From the file that ``fairseq-train`` wrote to the model, its dictionary and the way it writes, without fairseq.
+"""Reads a file of ``fairseq-train`` without fairseq: the model, its dictionary and how it writes.
 
 And to such a file, for checkpoints that come from elsewhere.
 
@@ -115,7 +115,7 @@ class Trained:
 
 
 def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
-    """From a loaded checkpoint and the dictionary in ``folder``.
+    """Reads a loaded checkpoint, and the dictionary in ``folder``.
 
     Raises:
         UnifiedError: it is no checkpoint of a language model, or dictionary and parameters do not belong together.

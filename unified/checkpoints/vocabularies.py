@@ -21,9 +21,9 @@ SCORED = _SYMBOLS + "scored"
 BIASES = ("heads.token.bias", "heads.boundary.bias")
 #: Parameters and buffers with a row for every symbol.
 BY_SYMBOL = (_SYMBOLS + "weight", SCORED, *BIASES)
-#: Of the generator of new symbols' rows, unless another is asked for.
+#: Default seed of the generator that draws the rows of new symbols.
 SEED = 1
-#: Of the smaller dictionary's words and pieces, at least so many must be in the other one.
+#: The fraction of the smaller dictionary's words and pieces that must be in the other one, at least.
 _LEAST_SHARED = 0.5
 
 

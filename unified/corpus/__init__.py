@@ -1,1 +1,1 @@
-"""From raw text to token files: readers, cleaning, annotation, tokenizers of new folders, prepared folders."""
+"""Turns raw text into token files: readers, cleaning, annotation, tokenizers of new folders, prepared folders."""

@@ -68,11 +68,11 @@ class TokenEncoder:
         return Items(self._ids[native], sizes)
 
     def annotated_pieces(self, texts: list[str], annotator: Annotator) -> tuple[Items, dict[str, Items]]:
-        """As :meth:`pieces`, and the annotated spans of each text by kind."""
+        """Token ids of ``texts`` as :meth:`pieces` gives them, and the annotated spans of each text by kind."""
         return self.spanned_pieces(texts, annotator([single_spaced(text) for text in texts]))
 
     def spanned_pieces(self, texts: list[str], found: dict[str, np.ndarray]) -> tuple[Items, dict[str, Items]]:
-        """The same for spans that were ``found`` already, see :class:`unified.corpus.annotate.Annotator`."""
+        """Token ids of ``texts``, and the tokens of the spans that an annotator has ``found`` in them, by kind."""
         native, sizes, offsets = self._tokenizer.encode_offsets(texts)
         return Items(self._ids[native], sizes), {kind: token_spans(s, offsets, sizes) for kind, s in found.items()}
 
@@ -148,7 +148,7 @@ class PairEncoder:
     oracle: bool = False
 
     def __call__(self, chunk: PairChunk | JsonPairChunk) -> tuple[int, EncodedPairs | None, EncodedPairs | None]:
-        """As :meth:`DocumentEncoder.__call__`.
+        """Encodes the pairs of one chunk; the counterpart of :meth:`DocumentEncoder.__call__`.
 
         Raises:
             UnifiedError: a source or target is empty and ``skip_empty`` is False.
@@ -169,7 +169,7 @@ class PairEncoder:
     def _encode_marked(
         self, chunk: JsonPairChunk, pairs: list[tuple[int, str, str, SourceSpans]]
     ) -> EncodedPairs | None:
-        """As :meth:`_encode`, with the spans of the sources."""
+        """Encodes pairs as :meth:`_encode` does, together with the spans of their sources."""
         if not pairs:
             return None
         found = {kind: _numbered([own[kind] for *_, own in pairs]) for kind in SOURCE_KINDS}

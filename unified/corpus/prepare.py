@@ -1,4 +1,4 @@
-"""From text to a folder that fairseq and this library train from.
+"""Turns text into a folder that fairseq and this library train from.
 
 Documents: ``train.bin/.idx`` (and ``valid``, ``test``) hold one item a paragraph (a sentence where cleaning divides
 them), each closed by ``</s>``, and an item of ``</s>`` alone between two documents, which is what
@@ -233,7 +233,7 @@ def _encode(
 def _chunk_encoder(
     settings: Settings, name: str, encoder: TokenEncoder, annotator: Annotator | None
 ) -> Callable[[Any], tuple[Any, ...]]:
-    """From a chunk of documents or of pairs to its size and what parts of their kind take, and how it was cleaned."""
+    """The function that turns a chunk of documents or pairs into its size, what is written, and a cleaning report."""
     share = settings.valid_share if name == "train" else 0.0
     if settings.is_pairs:
         return PairEncoder(encoder, settings.seed, share, settings.skip_empty, settings.oracle)

@@ -36,7 +36,7 @@ _NAME = re.compile(r"[^\W\d][\w .()/#-]{0,39}")
 
 
 class RawTextReader(LineReader):
-    """As :class:`LineReader`, of a file of raw text.
+    """A :class:`LineReader` of raw text, which refuses tables and JSON lines.
 
     Raises (here and from the methods):
         UnifiedError: as there, or the file is a table, holds JSON lines, or is no text.

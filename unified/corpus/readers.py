@@ -78,7 +78,7 @@ class JsonChunk:
     text_field: str
 
     def documents(self) -> Iterator[tuple[int, list[str]]]:
-        """As :meth:`TextChunk.documents`."""
+        """(number, paragraphs) of each document, as :meth:`TextChunk.documents` gives them."""
         for offset, text in _records(self.raw, lambda line, record: _text_field(line, record, self.text_field)):
             paragraphs = [line for line in text.split("\n") if not _is_blank(line)]
             if paragraphs:
@@ -123,12 +123,12 @@ class JsonPairChunk:
     target_field: str
 
     def pairs(self) -> Iterator[Pair]:
-        """As :meth:`PairChunk.pairs`."""
+        """(number, source, target) of each pair, as :meth:`PairChunk.pairs` gives them."""
         for offset, (source, target) in _records(self.raw, self._pair):
             yield self.first_pair + offset, source, target
 
     def pairs_with_spans(self) -> Iterator[tuple[int, str, str, SourceSpans]]:
-        """As :meth:`pairs`, and the spans of each source, see :func:`unified.data.annotations.source_spans`."""
+        """(number, source, target, spans of the source), see :func:`unified.data.annotations.source_spans`."""
         for offset, (source, target, spans) in _records(self.raw, self._pair_with_spans):
             yield self.first_pair + offset, source, target, spans
 
@@ -146,7 +146,7 @@ class JsonPairChunk:
         return source, target, spans
 
     def location(self, number: int, side: str) -> str:
-        """As :meth:`PairChunk.location`."""
+        """Line and field of one side of a pair, for messages, as :meth:`PairChunk.location` names them."""
         field = self.source_field if side == "source" else self.target_field
         return f"{_location(self.raw, number - self.first_pair)}, field {field!r}"
 

@@ -16,7 +16,7 @@ from unified.data.token_files import TokenFile, exists
 from unified.errors import UnifiedError
 
 PARTS_OF_SPEECH = "parts_of_speech"
-#: Of documents: noun chunks and nouns outside of them; named entities; every word with the tag of its part of speech.
+#: Annotations of documents: noun chunks and other nouns; named entities; every word with its part of speech.
 KINDS = ("noun_phrases", "entities", PARTS_OF_SPEECH)
 #: Parts of speech of Universal Dependencies; spans hold their numbers here.
 TAGS = (
@@ -95,7 +95,7 @@ class Spans(NamedTuple):
         return np.arange(len(self.counts)).repeat(self.counts)
 
     def kept(self, wanted: np.ndarray) -> Spans:
-        """Those that are ``wanted``, bool (k,)."""
+        """The spans that are ``wanted``, bool (k,)."""
         return Spans(self.bounds[wanted], np.bincount(self.owners[wanted], minlength=len(self.counts)))
 
     def moved(self, steps: np.ndarray) -> Spans:
@@ -109,7 +109,7 @@ class Spans(NamedTuple):
         return self.moved(starts[self.owners])
 
     def split(self) -> list[np.ndarray]:
-        """Those of each, as views."""
+        """The spans of each text by itself, int64 (its spans, 2), as views."""
         return np.split(self.bounds, np.cumsum(self.counts)[:-1])
 
 

@@ -185,7 +185,7 @@ class Examples:
         )
 
     def split(self) -> list[Example]:
-        """Each by itself, as views."""
+        """A list of the single examples, as views."""
         names = [name for name in (*_PER_TOKEN, "entities") if getattr(self, name) is not None]
         ends = np.cumsum(self.lengths)[:-1]
         cuts = {name: np.split(getattr(self, name), ends) for name in names}

@@ -40,7 +40,7 @@ class Draws:
 
     @classmethod
     def of(cls, seed: int, epoch: int, purpose: int, indices: np.ndarray) -> Draws:
-        """For n indices (int64 (n,)) of one purpose; see :func:`generator`."""
+        """Random numbers for n examples, which ``indices`` (int64 (n,)) number; see :func:`generator`."""
         state = np.zeros(1, dtype=np.uint64)
         for number in (seed, epoch, purpose):
             state = mixed(state ^ np.uint64(number))
@@ -48,22 +48,22 @@ class Draws:
 
     @classmethod
     def from_generator(cls, rng: np.random.Generator, count: int = 1) -> Draws:
-        """For ``count`` examples whose keys come from ``rng``."""
+        """Random numbers for ``count`` examples whose keys come from ``rng``."""
         return cls(rng.integers(2**64, size=count, dtype=np.uint64))
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def take(self, members: np.ndarray) -> Draws:
-        """For some of the examples."""
+        """The random numbers of some of the examples."""
         return Draws(self.keys[members])
 
     def branch(self, purpose: str) -> Draws:
-        """For the same examples, with streams of their own for every purpose."""
+        """Independent random numbers for the same examples and another ``purpose``."""
         return Draws(mixed(self.keys ^ _number(purpose)))
 
     def parts(self, count: int) -> Draws:
-        """For ``count`` parts of each example, those of one after another."""
+        """Random numbers for ``count`` pieces of each example, one example's pieces after another's."""
         numbers = np.arange(1, count + 1, dtype=np.uint64)
         return Draws(mixed(self.keys[:, None] ^ mixed(numbers)).ravel())
 

@@ -43,7 +43,7 @@ class Texts:
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:
-        """Those of a list, which all have one segment, or all two, of one source."""
+        """Joins a list of texts, which all have one segment, or all two, and come from one source."""
         segments = [part for text in texts for part in (text.tokens, text.second) if part is not None]
         lengths = np.array([len(segment) for segment in segments]).reshape(len(texts), -1).T
         starts = [text.word_starts for text in texts if text.word_starts is not None]
@@ -62,7 +62,7 @@ class Texts:
         return self.lengths.shape[1]
 
     def first_segments(self) -> Texts:
-        """Without the second segments."""
+        """The texts without their second segments."""
         if len(self.lengths) == 1:
             return self
         kept = ranges(Extents(self.lengths.sum(0)).starts, self.lengths[0])

@@ -1,4 +1,4 @@
-"""Whose an unfinished output is: commands that resume claim the folder or the file that they write.
+"""Claims: a command that can resume writes down whose its unfinished folder or file is.
 
 A claim is a small JSON file: the settings that decide the output, and SHA-256 of what is read. It is locked while a
 command is at work, so that a second one is refused. Only the same settings and inputs go on with what is there; others
@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from unified.errors import UnifiedError
 
-#: In a folder that is claimed. Beside a file it is called like that, with ``.claim`` behind.
+#: Name of the claim in a folder; a file's claim stands beside it and has its name with ``.claim`` behind.
 FILE_NAME = "claim.json"
 
 
@@ -37,7 +37,7 @@ class Claim:
 
     @property
     def content(self) -> dict[str, Any]:
-        """As it comes back from a file."""
+        """The claim as JSON gives it back from a file."""
         return json.loads(json.dumps(asdict(self)))
 
     def difference(self, before: Mapping[str, Any]) -> str | None:
@@ -147,7 +147,7 @@ def _locked(file: Path, owner: Path) -> Iterator[TextIO]:
 
 
 def _content(stream: TextIO) -> dict[str, Any] | None:
-    """Of a claim; None where there was none, or a kill came while it was written, before anything else was."""
+    """Content of a claim; None if there is none, or the command was killed while it wrote the claim."""
     stream.seek(0)
     try:
         content = json.load(stream)

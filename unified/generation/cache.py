@@ -179,7 +179,7 @@ class Seen:
         self._fully_masked = hidden.all(-1, keepdim=True) if nothing else None
 
     def softmax(self, scores: torch.Tensor) -> torch.Tensor:
-        """Of (N, H, beam x q, S + t + q), which are changed, among the tokens seen; zeros where there are none."""
+        """Softmax over the visible tokens, zeros where there are none; overwrites (N, H, beam x q, S + t + q)."""
         weights = torch.softmax(scores.add_(self._added), dim=-1)
         return weights if self._fully_masked is None else weights.masked_fill(self._fully_masked, 0.0)
 

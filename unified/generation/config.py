@@ -77,7 +77,7 @@ class GenerationConfig:
 
     @classmethod
     def of_options(cls, vocabulary: Vocabulary, **options: Any) -> GenerationConfig:
-        """The same from keywords of a user, where ``no_repeat_ngram_ignore`` may hold symbols instead of ids.
+        """A configuration from a user's keywords; ``no_repeat_ngram_ignore`` may hold symbols instead of ids.
 
         Raises:
             UnifiedError: an option or a symbol is unknown, or a value is out of range.

@@ -195,7 +195,7 @@ class CachedDecoder:
         return states
 
     def _relations(self, positions: torch.Tensor, content: int, state: DecodingState) -> Relations:
-        """Of queries at ``positions`` (R, q) to the source, what is written, and the first ``content`` queries."""
+        """Relations of queries at ``positions`` (R, q) to source, written tokens and the first ``content`` queries."""
         source, beam = state.source, state.beam
         greatest = source.longest + state.length + positions.size(1)
         state.table = self.model.transformer.growing_distances(greatest, state.table)

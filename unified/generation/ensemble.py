@@ -33,7 +33,7 @@ class EnsembleSource:
         return self.members[0].longest
 
     def select(self, keep: torch.Tensor) -> EnsembleSource:
-        """See :meth:`SourceCache.select`."""
+        """The caches of the sources that ``keep`` names, see :meth:`SourceCache.select`."""
         return EnsembleSource(tuple(source.select(keep) for source in self.members))
 
 
@@ -55,7 +55,7 @@ class EnsembleState:
             state.source = own
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """See :meth:`DecodingState.reorder`."""
+        """Puts the rows of every member in another order, see :meth:`DecodingState.reorder`."""
         for state in self.members:
             state.reorder(rows)
 

@@ -16,5 +16,5 @@ def unilm_penalty(length: int, exponent: float) -> float:
     return ((5 + length) / 6) ** exponent
 
 
-#: By name, as ``GenerationConfig.length_penalty`` and the command line say it.
+#: Length penalties by the name that ``GenerationConfig.length_penalty`` and the command line take.
 PENALTIES = {"fairseq": fairseq_penalty, "unilm": unilm_penalty}

@@ -32,8 +32,9 @@ class DecodingScheme:
         return max(self.source_type, self.target_type) + 1
 
 
-#: By name: fine-tuned by cloze, fine-tuned on the next token, continuation of a prompt by a pre-trained model, the same
-#: by a permutation language model, to which the prompt is context and what it writes an order of prediction.
+#: Ways of writing by name: of a model fine-tuned by cloze, of one fine-tuned on the next token, of a pre-trained model
+#: that continues a prompt, and of a permutation language model, to which the prompt is context and what it writes an
+#: order of prediction.
 SCHEMES = {
     "cloze": DecodingScheme(mask_query=True, source_type=4, target_type=5, prompt=False),
     "next": DecodingScheme(mask_query=False, source_type=4, target_type=5, prompt=False),

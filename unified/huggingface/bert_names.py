@@ -51,7 +51,7 @@ _COPIES = {
 }
 _IGNORED = ("bert.embeddings.position_ids",)
 _CLASSES = ("heads.next_sentence.classifier.weight", "heads.next_sentence.classifier.bias")
-#: In TensorFlow's files: the heads of ``run_classifier.py`` and ``run_squad.py``.
+#: Heads of ``run_classifier.py`` and ``run_squad.py`` in TensorFlow's files.
 _TASK_HEADS = re.compile(r"(cls/squad/)?output_(weights|bias)")
 
 

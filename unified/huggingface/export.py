@@ -49,7 +49,7 @@ class Source:
 
     @classmethod
     def read(cls, path: Path) -> Source:
-        """From a checkpoint file or its folder, of a language model or of a model of tasks.
+        """Reads a checkpoint file or its folder, of a language model or of a fine-tuned model.
 
         Raises:
             UnifiedError: there is none, its dictionary is missing or another, or its parameters do not fit; or it reads

@@ -147,7 +147,7 @@ class UnifiedLM(TrainedModel):
 
     @torch.no_grad()
     def fill_mask(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
-        """For each ``<mask>`` in ``text`` the ``top`` most probable symbols with their probabilities, best first.
+        """The ``top`` most probable symbols for each ``<mask>`` in ``text`` with their probabilities, best first.
 
         The text is read in both directions, or under the mask of a model that was trained in one direction alone. A
         permutation language model knows no ``<mask>``: it is asked by a query at each of them, and nothing sees what
@@ -166,7 +166,7 @@ class UnifiedLM(TrainedModel):
 
     @torch.no_grad()
     def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
-        """As :meth:`fill_mask`, but each run of ``<mask>`` is predicted from the tokens before and behind it alone.
+        """Fills each span of ``<mask>`` from the tokens before and behind it alone, in the form of :meth:`fill_mask`.
 
         This is SpanBERT's boundary objective; nothing within the run is looked at by its head.
 

@@ -148,7 +148,7 @@ def class_index(sizes: Sequence[int], codec: Codec) -> int:
 
 
 def _positions_and_mask(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarray, AttentionMask]:
-    """Of a :func:`sequence` of segments of these lengths: positions, int64 (T,), and mask; not to be written to."""
+    """Positions, int64 (T,), and mask of a :func:`sequence` of such segments; shared, so never written to."""
     first, second = sizes[0] + 1, sum(sizes[1:]) + len(sizes[1:])
     blocks = (first, second + 1) if codec.cls_last and second else (first + 1, second)
     return _shared(codec.mask, *(blocks if codec.mask == "seq2seq" else (sum(blocks),)))

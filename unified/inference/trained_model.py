@@ -202,6 +202,6 @@ def _saved(folder: Path) -> dict[str, bytes]:
 
 
 def _shown(one: object, other: object) -> str:
-    """Both values, where they can be read in a line."""
+    """Text that shows both values of a setting, if they are short enough for one line."""
     texts = [str(value) for value in (one, other)]
     return f" ({texts[1]} and {texts[0]})" if sum(map(len, texts)) <= 80 else ""

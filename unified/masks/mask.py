@@ -56,7 +56,7 @@ class AttentionMask(MaskVectors):
         check_mask(self)
 
     def to(self, device: torch.device | str) -> AttentionMask:
-        """The same mask on another device."""
+        """Moves the mask to ``device``; returns a new mask."""
         return self._replace(**{name: value.to(device, non_blocking=True) for name, value in self.tensors().items()})
 
     def rows(self, which: slice) -> AttentionMask:

@@ -115,7 +115,7 @@ def _joined(labels: list[list[str]]) -> list[str]:
 
 
 def _labels(mask: MaskVectors) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Of every query its step and of every key its interval as text, before them documents where a row has several."""
+    """The step of every query and the interval of every key as text, after the document if there are several."""
     queries: list[tuple[str, ...]] = [(step,) for step in query_names(mask)]
     keys = key_names(mask)
     of_queries, of_keys = mask.query_documents().tolist(), mask.key_documents().tolist()
@@ -227,7 +227,7 @@ class _Picture(NamedTuple):
         return self.above + self.pitch * self.cells.shape[0] + 10
 
     def drawn(self, top: float) -> list[str]:
-        """Its parts, below ``top``."""
+        """The picture's elements of SVG, below ``top``."""
         parts = _svg_cells(self.cells, self.left, top + self.above, self.pitch)
         if self.labelled:
             queries, keys = (self.query_tokens, self.query_steps), (self.key_tokens, self.key_steps)

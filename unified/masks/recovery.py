@@ -1,4 +1,4 @@
-"""From a matrix back to steps: possible exactly where some order makes the readers of every key consecutive."""
+"""Finds the steps of a matrix, which exist exactly if some order makes the readers of every key consecutive."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Steps:
         return cls(*map(np.concatenate, vectors))
 
     def reordered(self, tokens: Integers, sequences: Integers) -> Steps:
-        """The same sequences in another order, where tokens are queries and keys at once.
+        """Puts the sequences in another order; tokens are queries and keys at once.
 
         Args:
             tokens: int64 (all tokens,), where each token of the result stands now.

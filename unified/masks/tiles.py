@@ -55,7 +55,7 @@ def mask_mod(mask: MaskVectors) -> MaskMod:
 
 
 def block_mask(mask: MaskVectors, tile_size: int) -> BlockMask:
-    """See :meth:`unified.masks.AttentionMask.block_mask`."""
+    """The ``BlockMask`` of a mask, see :meth:`unified.masks.AttentionMask.block_mask`."""
     from torch.nn.attention.flex_attention import BlockMask
 
     if isinstance(tile_size, bool) or not isinstance(tile_size, int) or tile_size < 1:
@@ -229,8 +229,8 @@ def _visible_spans(
     if own is None:
         return visible
     # Where no key of the span disappears before its queries have looked, the last query sees all that any query sees.
-    # Its own key apart, something is left when the one key it sees is not its own, when it sees a second key, or when a
-    # second query sees that key (own keys are distinct).
+    # Without its own key something is left when the one key it sees is not its own, when it sees a second key, or when
+    # a second query sees that key (own keys are distinct).
     last_query, second_last = _runner_up(queries, looking, last.squeeze(2), "amax")
     first_key, second_first = _runner_up(keys, start, appears.squeeze(1), "amin")
     left = own.gather(1, last_query).unsqueeze(2) != first_key.unsqueeze(1)

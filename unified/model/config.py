@@ -178,7 +178,7 @@ class TransformerConfig:
         return "entity" in self.sublayer_types
 
     def with_vocabulary(self, size: int) -> TransformerConfig:
-        """The same shape over ``size`` symbols."""
+        """A copy of the configuration with a vocabulary of ``size`` symbols."""
         return replace(self, vocabulary_size=size)
 
 

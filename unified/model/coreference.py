@@ -70,7 +70,7 @@ class _Document:
 
 
 class CoreferenceHead(TaskHead):
-    """From the states of documents' tokens to a :class:`Ranking` of each document.
+    """Turns the states of documents' tokens into a :class:`Ranking` of each document.
 
     Memory without gradients is bounded but for the document's own states: (K, K) scores of at most ``max_spans`` spans,
     and a fixed number of candidates and pairs at a time.

@@ -11,8 +11,8 @@ from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
 from unified.model.config import TransformerConfig
 
-#: For each token type of UniLM, BERT's that it begins as: 2 and 3 are one-sided text, 4 a source, 5 its target; 6 is a
-#: source under another of its schemes.
+#: BERT's token type that each of UniLM's begins as: 2 and 3 are one-sided text, 4 a source, 5 its target; 6 is
+#: a source under another of its schemes.
 _BEGINS_AS = (0, 1, 0, 0, 0, 1, 1)
 MOST_TOKEN_TYPES = len(_BEGINS_AS)
 

@@ -119,7 +119,6 @@ class LanguageModelHead(PredictionHead):
         return symbols.logits(states, self.bias)
 
     def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
-        """See :class:`PredictionHead`."""
         logits = self(states.squeeze(1), symbols.table)
         return classified(logits, targets.labels, symbols.smoothing, symbols.unsmoothed)
 
@@ -139,7 +138,6 @@ class NextSentenceHead(PredictionHead):
         return self.classifier(torch.tanh(self.pooler(states)))
 
     def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
-        """See :class:`PredictionHead`."""
         return classified(self(states.squeeze(1)), targets.labels)
 
 
@@ -163,7 +161,6 @@ class SentenceHead(PredictionHead):
         return self.classifier(self.norm(self.activation(self.dense(states))))
 
     def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
-        """See :class:`PredictionHead`."""
         return classified(self(states.squeeze(1)), targets.labels)
 
 
@@ -247,7 +244,7 @@ class SpanBoundaryHead(PredictionHead):
         return symbols.logits(hidden, self.bias)
 
     def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
-        """See :class:`PredictionHead`; the states are those before and behind the span."""
+        """Losses of the hidden tokens, from ``states`` (N, 2, D) before and behind their span."""
         logits = self(*states.unbind(1), targets.inputs["distances"], symbols.table)
         return classified(logits, targets.labels, symbols.smoothing, symbols.unsmoothed)
 
@@ -312,7 +309,7 @@ def cross_entropy(
 
 
 def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
-    """For a :class:`TaskHead`: cross-entropy of (N, classes) scores and int64 (N,) labels, summed, in nats."""
+    """Cross-entropy of (N, classes) scores and int64 (N,) labels for a :class:`TaskHead`, summed, in nats."""
     losses = functional.cross_entropy(scores.float(), targets, reduction="none")
     right = (scores.detach().argmax(-1) == targets).sum()
     return LossSum(losses.sum(), torch.tensor(len(targets)), right, losses.detach().sum())
@@ -321,7 +318,7 @@ def class_loss(scores: torch.Tensor, targets: torch.Tensor) -> LossSum:
 def classified(
     logits: torch.Tensor, labels: torch.Tensor | None, smoothing: float = 0.0, unsmoothed: torch.Tensor | None = None
 ) -> PredictionLosses:
-    """For a :class:`PredictionHead`: the cross-entropy of each prediction, one by one.
+    """Cross-entropy of each prediction of a :class:`PredictionHead`, one by one.
 
     A label that shares the highest score counts as right.
 

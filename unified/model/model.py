@@ -130,7 +130,7 @@ class UnifiedModel(nn.Module):
 
     @property
     def prediction_heads(self) -> dict[str, PredictionHead]:
-        """Those that predict labels, by the names under which they find their targets in a batch."""
+        """The heads that predict labels, by the names under which they find their targets in a batch."""
         return {name: head for name, head in self.heads.items() if isinstance(head, PredictionHead)}
 
     @property

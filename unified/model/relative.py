@@ -127,7 +127,7 @@ class TransformerXLAttention(AttentionSublayer):
         return split_heads(query, self.heads), split_heads(key, self.heads), split_heads(value, self.heads)
 
     def bias(self, query: torch.Tensor, relations: Relations) -> RelativeBias:
-        """Of (B, H, Q, K) queries to all keys."""
+        """The bias that relative positions add to the scores of queries (B, H, Q, K)."""
         scale = 1 / math.sqrt(query.size(-1))
         table = split_heads(relations.sinusoids.projected(self.distances).unsqueeze(0), self.heads)[0].contiguous()
         by_distance = (query + self.distance_bias.unsqueeze(1)) * scale

@@ -33,7 +33,7 @@ def kept_spans(scores: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, c
     order = scores.argsort(descending=True, stable=True).tolist()
     first, last = starts.tolist(), ends.tolist()
     words = int(ends.max()) + 1
-    # Of the kept spans that begin at a word the last word of the longest; of those that end there the first one.
+    # reach: last word of the longest kept span that begins at a word; origin: first word of the longest ending there.
     reach, origin = np.full(words, -1), np.full(words, words)
     kept: list[int] = []
     for candidate in order:
@@ -81,7 +81,7 @@ class SpanVectors(nn.Module):
         return self.dropout(self.widths(words - 1))
 
     def mean(self, values: torch.Tensor, states: torch.Tensor, first: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
-        """Of the values (T, V) of each span's tokens the mean (S, V), weighted by attention to the tokens' states."""
+        """Mean (S, V) of the ``values`` (T, V) of each span's tokens, weighted by attention to the tokens' states."""
         lengths = last - first + 1
         begins = lengths.cumsum(0) - lengths
         # The tokens of all spans one behind another, P in all, and the span of each.

@@ -113,7 +113,7 @@ class Transformer(nn.Module):
     def attentions(
         self, mask: AttentionMask, positions: torch.Tensor, remembered: int = 0, shapes_differ: bool = False
     ) -> list[Attention]:
-        """For every attention of all layers, in the order in which :meth:`run` takes them, what it attends by.
+        """One prepared attention for every attention sublayer, in the order in which :meth:`run` takes them.
 
         Args:
             mask: Q queries, those of a query stream behind the tokens; as many keys as tokens.
@@ -148,7 +148,7 @@ class Transformer(nn.Module):
 
     @property
     def hides_self(self) -> tuple[bool, ...]:
-        """For every attention of all layers, whether its queries do not see their own token."""
+        """True for each attention sublayer whose queries do not see their own token."""
         return tuple(attention_type in _WITHOUT_SELF for attention_type in self._all_attention_types)
 
     def goes_by_documents(self, device: torch.device) -> bool:
@@ -195,7 +195,7 @@ class Transformer(nn.Module):
         filled: int,
         entities: torch.Tensor | None,
     ) -> Relations:
-        """Of all queries to ``filled`` tokens of memory and the tokens.
+        """Relations of all queries to ``filled`` tokens of memory and to the row's own tokens.
 
         The memory goes on before the first token in the direction of the text, which may be read backwards, and
         belongs to segment 0.

@@ -47,7 +47,7 @@ class RelativeKeyAttention(ProjectedAttention):
 
 
 class _ClippedBias(ScoreBias):
-    """Of scores (B, H, Q, 2 k + 1) of distances those that the rows (B, Q, S) name."""
+    """Bias (B, H, Q, S): the scores (B, H, Q, 2 k + 1) of clipped distances, picked by ``rows`` (B, Q, S)."""
 
     def __init__(self, by_distance: torch.Tensor, rows: torch.Tensor):
         self.parts, self.rows = ((by_distance, of_queries),), rows

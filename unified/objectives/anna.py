@@ -88,7 +88,6 @@ class Anna(BatchedObjective):
 
     @property
     def annotations(self) -> tuple[str, ...]:
-        """See :class:`unified.objectives.Objective`."""
         kind = SCHEMES[self.scheme]
         kinds = [kind] if kind is not None and (self._hides_spans or self.scheme == "pos") else []
         return tuple(dict.fromkeys([*kinds, "entities"] if self.mark_entities else kinds))
@@ -103,11 +102,10 @@ class Anna(BatchedObjective):
         return self.scheme == "pos" or (self.scheme in _OF_SPANS and self.span_share + self.word_share > 0)
 
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
-        """See :class:`unified.objectives.Objective`: every token may be a word with a tag."""
+        """Length of an example at most: with tags every token may be a word that has one."""
         return (2 * tokens if self.scheme == "pos" else tokens) + self.special_tokens
 
     def unmet(self, supply: Supply) -> str | None:
-        """See :class:`unified.objectives.Objective`."""
         if self._hides_words and not supply.word_starts:
             return "needs to know where words begin; prepare the data with a tokenizer"
         there = supply.special.sentinel_count
@@ -116,7 +114,6 @@ class Anna(BatchedObjective):
         return supply.lacks_annotations(self.annotations)
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`."""
         if self.scheme == "pos":
             texts = with_tags(texts, self.name)
         sequences = Sequences.of(texts, self.segments, self.name)
@@ -163,7 +160,7 @@ class Anna(BatchedObjective):
         return hidden
 
     def _spans(self, texts: Texts, sequences: Sequences, kind: str) -> Spans:
-        """Of the sequences, indices counted over all."""
+        """Annotated spans of the sequences; their indices count the tokens of all sequences together."""
         return sequence_spans(texts, kind, sequences.blocks, self.name).shifted(sequences.extents.starts)
 
     def quotas(self, counts: np.ndarray, draws: Draws) -> np.ndarray:

@@ -68,27 +68,23 @@ class Bert(MayPredictNext, BatchedObjective):
 
     @property
     def writes(self) -> str:
-        """See :class:`unified.objectives.Objective`: [MASK] asks for the next token, so a model must have learnt it."""
+        """``nothing`` with ``left_to_right=True``: such a model never read the [MASK] that asks for the next token."""
         return "nothing" if self.left_to_right else "left_to_right"
 
     @property
     def mask(self) -> str:
-        """See :class:`unified.objectives.Objective`."""
         return "left_to_right" if self.left_to_right else "bidirectional"
 
     @property
     def planner(self) -> Instances:
-        """See :class:`unified.objectives.Objective`."""
         return Instances(self.next_sentence, self.short_share)
 
     def unmet(self, supply: Supply) -> str | None:
-        """See :class:`unified.objectives.Objective`."""
         if self.whole_words and not supply.word_starts:
             return "whole_words needs to know where words begin; prepare the data with a tokenizer"
         return None
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`."""
         is_next = self.pair_labels(texts)
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents

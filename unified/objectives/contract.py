@@ -136,7 +136,7 @@ class Objective(ABC):
 
     @property
     def reuse(self) -> int | None:
-        """With a memory, how many tokens of a row enter it; None for half of the row."""
+        """Number of a row's tokens that enter the memory, if there is one; None for half of the row."""
         return None
 
     @property

@@ -50,7 +50,6 @@ class Cloze:
         require_replacements(self)
 
     def unmet(self, supply: Supply) -> str | None:
-        """See :class:`unified.objectives.Objective`."""
         if self.whole_words and not supply.word_starts:
             return "whole_words needs to know where words begin; prepare the data with a tokenizer"
         return None

@@ -69,7 +69,7 @@ def cover(
 
 
 def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open: np.ndarray, never: int) -> np.ndarray:
-    """For each word the draw that covers it, int64 (W,), ``never`` where none does.
+    """The first draw that covers each word, int64 (W,); ``never`` where none does.
 
     Args:
         draws: int64 (C,), their numbers, increasing.

@@ -30,7 +30,7 @@ TARGET = 5
 
 
 class MayPredictNext(Objective):
-    """For objectives with a field ``next_sentence``: two segments and a prediction from CLS, or one and none."""
+    """Base of objectives with a field ``next_sentence``: two segments and a prediction from CLS, or one and none."""
 
     next_sentence: bool
 
@@ -140,7 +140,7 @@ class Sequences:
 
 
 class MayExtract(Objective):
-    """For objectives on pairs with a field ``extractive``: sentences of the source are classified beside it.
+    """Base of objectives on pairs with a field ``extractive``: sentences of the source are classified beside it.
 
     The state of a sentence's first token says whether an extractive summary takes the sentence [UniLM, sec. 3.1].
     Sentences whose first token is cut off drop out; all others count, or the first ``sentence_limit`` of them if that

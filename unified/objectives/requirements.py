@@ -13,7 +13,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Under which losses are logged."""
+        """The name under which losses are logged."""
 
 
 class Replacing(Named, Protocol):

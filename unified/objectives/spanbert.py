@@ -93,7 +93,6 @@ class SpanBert(MayPredictNext, BatchedObjective):
         return supply.lacks_annotations(self.annotations)
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`."""
         is_next = self.pair_labels(texts)
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents

@@ -48,7 +48,7 @@ from unified.objectives.unilm import next_token_examples
 
 @dataclass(frozen=True)
 class _Rewriting(BatchedObjective):
-    """From a text make an input and a target; subclasses say which."""
+    """Makes an input and a target of a text; subclasses say which."""
 
     paper: ClassVar[str] = "Raffel et al. 2020 (T5), section 3.3"
     token_types: ClassVar[int] = 6
@@ -64,7 +64,6 @@ class _Rewriting(BatchedObjective):
         return 2 * tokens + self.special_tokens
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`."""
         pairs = zip(texts.texts(), draws.generators("noise"), strict=True)
         rewritten = [self.rewrite(text.tokens, text.special, rng) for text, rng in pairs]
         sources, targets = zip(*rewritten, strict=True)
@@ -217,7 +216,6 @@ class ReplaceSpans(_Noised):
         return tokens + 2 * self.most_runs(tokens) + self.closing_sentinel + self.special_tokens
 
     def target_sentinels(self, tokens: int) -> int:
-        """See :class:`unified.objectives.Objective`."""
         return int(self.most_runs(np.array(tokens))) + self.closing_sentinel
 
     def unmet(self, supply: Supply) -> str | None:

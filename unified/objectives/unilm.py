@@ -88,7 +88,6 @@ class _PretrainingCloze(Cloze, BatchedObjective):
         """The token types of a sequence's blocks, of which there are as many as segments."""
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`."""
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         candidates, words = words_to_hide(tokens, extents, texts.special, self.name)
@@ -217,11 +216,9 @@ class TargetCloze(MayExtract, Cloze, BatchedObjective):
             require_integer(self, "max_predictions", 1)
 
     def unmet(self, supply: Supply) -> str | None:
-        """See :class:`unified.objectives.Objective`."""
         return MayExtract.unmet(self, supply) or Cloze.unmet(self, supply)
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`."""
         sequences = Sequences.of(texts, self.segments, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         starts = sequences.word_starts(texts, self.name) if self.whole_words else None
@@ -282,7 +279,7 @@ class TargetNext(MayExtract, BatchedObjective):
         self.require_extractive()
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`; nothing is drawn."""
+        """Makes an example of each text; nothing is drawn."""
         sources, targets = zip(*(both_segments(text, self.name) for text in texts.texts()), strict=True)
         made = next_token_examples(self.name, sources, targets, texts.special)
         return self.with_sentences(made, texts, texts.lengths + [[2], [1]])

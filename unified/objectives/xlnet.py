@@ -88,13 +88,11 @@ class XLNet(MayPredictNext, BatchedObjective):
         return "left_to_right" if self.denoising else "permutation"
 
     def unmet(self, supply: Supply) -> str | None:
-        """See :class:`unified.objectives.Objective`."""
         if self.span_words and not supply.word_starts:
             return "counts spans in words and needs to know where words begin; prepare the data with a tokenizer"
         return None
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
-        """See :class:`unified.objectives.Objective`."""
         sequences = Sequences.cls_last(texts, self.name)
         tokens, extents = sequences.tokens, sequences.extents
         # CLS and every SEP, those between documents of running text included.

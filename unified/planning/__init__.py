@@ -1,1 +1,1 @@
-"""From token files to texts and rows: which texts an epoch has, and which rows hold them."""
+"""Cuts texts from token files and puts them into rows: which texts an epoch has, and which rows hold them."""

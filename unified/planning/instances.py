@@ -54,7 +54,7 @@ class Instances:
     def plan(
         self, texts: SentenceTexts, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None
     ) -> PlannedInstances:
-        """See the module; the choices depend on (seed, epoch) alone."""
+        """Plans the instances of an epoch; the random choices depend on (seed, epoch) alone."""
         rng = randomness.generator(seed, epoch, randomness.INSTANCES)
         first, stop, targets = self._sentences(texts, dealt, limits.longest, rng)
         # Sentences first to stop - 1 are gathered, the first `cuts` of them for the first segment.

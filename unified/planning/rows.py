@@ -179,7 +179,7 @@ def best_fit_decreasing(lengths: np.ndarray, row_length: int) -> tuple[np.ndarra
 
 
 def even_rows(lengths: np.ndarray, row_length: int) -> tuple[np.ndarray, int]:
-    """As few rows as :func:`best_fit_decreasing` finds, filled evenly: cut to the longest they hold less padding.
+    """Fills as few rows as :func:`best_fit_decreasing` finds, but evenly: cut to the longest they hold less padding.
 
     Longest first, each into the emptiest row, unless that overfills one.
     """

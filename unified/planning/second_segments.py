@@ -46,7 +46,7 @@ class Shapes:
 
     @classmethod
     def of(cls, texts: Sentences, blocks: BlocksToCut, lengths: np.ndarray) -> Shapes:
-        """Those of the last ``lengths`` (int64 (n,)) tokens of blocks, as they are read."""
+        """Shapes of the last ``lengths`` (int64 (n,)) tokens of ``blocks``, in the direction in which they are read."""
         far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
         joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
         return cls(lengths, joins, _kinds(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)

@@ -1,4 +1,4 @@
-"""In what several runs differ, in few words: names and values of their settings that are not the same in all."""
+"""Differences between runs in few words: names and values of the settings that are not the same in all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Digest(str):
 
     @property
     def short(self) -> str:
-        """Its first characters, enough to tell files apart in a table."""
+        """The first characters of the hash, enough to tell files apart in a table."""
         return self[:_HASH]
 
 
@@ -48,7 +48,7 @@ def described(run: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def short_paths(paths: Iterable[str]) -> dict[str, str]:
-    """For each path its last part, or as many as tell it from the others."""
+    """The last names of each path, as many as tell it from the others."""
     parts = {path: PurePath(path).parts or (path,) for path in paths}
     found = {}
     for path, own in parts.items():

@@ -24,7 +24,7 @@ Line = Mapping[str, Any]
 
 
 def measurement_files(paths: Iterable[str | Path]) -> list[Path]:
-    """Those of ``paths``, and of the files ``*.json`` in them, that hold lines of measurements."""
+    """The files among ``paths``, and ``*.json`` in their folders, that hold lines of measurements."""
     files: list[Path] = []
     for path in map(Path, paths):
         files += sorted(path.glob("*.json")) if path.is_dir() else [path]
@@ -106,7 +106,7 @@ def wanted_of(line: Line) -> str:
 
 
 def settings_of(line: Line) -> str:
-    """At which size, under which settings and in which run it was measured: names with their values."""
+    """Names and values of the size, the settings and the run of a measurement."""
     at = [f"{line['at']['value']:,} {line['at']['axis']}"] if "at" in line else []
     return ", ".join([*at, *filter(None, [details_of(line)])])
 

@@ -23,7 +23,7 @@ _FIELDS = ("task", "run", "scores", "seed", "command", "model", "settings", "dat
 
 
 def versions() -> dict[str, str]:
-    """Of Python and the packages that decide figures, as far as they are installed."""
+    """Versions of Python and of the installed packages that decide figures."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

@@ -26,7 +26,7 @@ def run_module(module: str, words: Sequence[object]) -> int:
 
 @contextmanager
 def guarded_children() -> Iterator[None]:
-    """Whatever a block starts, and whatever that starts, has no current folder on its path.
+    """Keeps the current folder off the import path of all processes that a ``with`` block starts, directly or not.
 
     Entries of ``PYTHONPATH`` that name a folder stay, a dot too: they were meant.
     """

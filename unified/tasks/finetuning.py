@@ -1,4 +1,4 @@
-"""From a task's official files and a checkpoint to a data folder and the command that fine-tunes on it.
+"""Makes a data folder of a task's official files and a checkpoint, and the command that fine-tunes on it.
 
 What tasks of understanding and of writing have in common; :mod:`unified.tasks.jobs` has the two kinds.
 """
@@ -56,7 +56,7 @@ class Start:
 
     @classmethod
     def of(cls, path: str | Path) -> Start:
-        """Of a checkpoint of fairseq-train or ``unified convert``, or a folder with one.
+        """Loads a checkpoint of fairseq-train or ``unified convert``, or the one in a folder.
 
         Raises:
             UnifiedError: as :func:`unified.load`.

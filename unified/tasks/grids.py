@@ -73,7 +73,7 @@ class Tried:
 
     @property
     def mean(self) -> float:
-        """Over the seeds that have a score; NaN where none has."""
+        """Mean score over the seeds that have one; NaN where none has."""
         return statistics.mean(self.scores.values()) if self.scores else math.nan
 
     @property

@@ -36,7 +36,7 @@ class TaskGroup:
     source: str
 
     def present(self, folder: Path) -> dict[str, str]:
-        """Those of :attr:`members` that a folder has files of.
+        """The :attr:`members` that ``folder`` has files of.
 
         Raises:
             UnifiedError: there is none.
@@ -93,5 +93,5 @@ def _common(mappings: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _digest(digests: Mapping[str, str]) -> str:
-    """One SHA-256 for several."""
+    """Combines several SHA-256 into one."""
     return hashlib.sha256(canonical(digests).encode()).hexdigest()

@@ -93,7 +93,7 @@ class HeadsJob(Job):
 
 @dataclass(frozen=True)
 class UnderstandingJob(HeadsJob):
-    """Of one task of understanding."""
+    """Fine-tuning on one understanding task."""
 
     task: Task
 
@@ -122,7 +122,7 @@ class UnderstandingJob(HeadsJob):
 
 @dataclass(frozen=True)
 class SeveralJob(HeadsJob):
-    """Of several tasks of understanding, each with a folder of its name in the data, the items and the results."""
+    """Fine-tuning on several understanding tasks; each has a folder of its name for data, items and results."""
 
     task: SeveralTasks
 
@@ -174,7 +174,7 @@ def _within(member: WeightedTask, splits: Splits) -> dict[str, Sequence[Any]]:
 
 @dataclass(frozen=True)
 class WritingJob(Job):
-    """Of a task of writing; tables of positions and token types are extended where its rows need more of them.
+    """Fine-tuning on a generation task; tables of positions and token types grow where its rows need more of them.
 
     Raises:
         UnifiedError: sources have no room beside targets, or the tokenizer does not know the separator of sentences.

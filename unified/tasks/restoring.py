@@ -1,4 +1,4 @@
-"""From a checkpoint of ``fairseq-train --task unified_understanding`` to the model and the tasks of its heads."""
+"""Restores the model and the tasks of its heads from a checkpoint of ``--task unified_understanding``."""
 
 from __future__ import annotations
 

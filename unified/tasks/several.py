@@ -34,7 +34,7 @@ class WeightedTask:
 
     @property
     def name(self) -> str:
-        """Of the head, and of the folders of its data and its results."""
+        """Name of the task's head, and of the folders of its data and results."""
         return head_name(self.task.name)
 
 
@@ -59,7 +59,7 @@ class SeveralTasks:
 
     @property
     def head(self) -> str:
-        """As ``fairseq-train --task unified_understanding --head`` takes it."""
+        """All heads with their weights, as ``fairseq-train --task unified_understanding --head`` takes them."""
         return ", ".join(f"{member.name}={member.task.head}{_behind(member.weight)}" for member in self.members)
 
     def as_in(self, system: str) -> SeveralTasks:

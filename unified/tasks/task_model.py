@@ -246,7 +246,7 @@ class TaskModel(TrainedModel):
         return [[" ".join(words[first : last + 1]) for first, last in chain] for chain in found["chains"]]
 
     def predictor(self, *kinds: str, head: str | None = None) -> Predictor:
-        """That of ``head``; by default of the one head there is of these kinds, or of any kind.
+        """The predictor of ``head``; by default of the only head of these kinds, or of any kind.
 
         Raises:
             UnifiedError: there is none, or several.

@@ -154,7 +154,7 @@ class Writer:
     batch_size: int = 32
 
     def item(self, fields: dict[str, Any], number: int) -> WritingItem:
-        """Of what a user wants written; its number is its name where it has none.
+        """Reads one object of a user's file; without an ``id`` the item is called by its number.
 
         Raises:
             UnifiedError: it is not one of the task.
@@ -197,7 +197,7 @@ class Writer:
         return GenerationConfig.of_options(handle.vocabulary, **options)
 
     def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """By the rules of the task."""
+        """Scores the texts by the rules of the task."""
         bert_words = isinstance(self.handle.tokenizer, WordPieceTokenizer)
         return self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
 

@@ -131,7 +131,7 @@ class AnnaTokenizer:
         return ids, np.diff(ends[_ends(chunks_of)])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
+        """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         chunks_of = [text.split() for text in texts]
         chunks = list(itertools.chain.from_iterable(chunks_of))
         within = self._offsets_within(set(chunks))

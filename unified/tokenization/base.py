@@ -31,7 +31,7 @@ class Tokenizer(Protocol):
         """Native ids of many texts, one after another, int32 (sum of sizes,), and the sizes, int64 (texts,)."""
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As :meth:`encode_ids`, and the characters of each token in ``single_spaced(text)``: int64 (sum of sizes, 2).
+        """Ids and sizes of :meth:`encode_ids`, and each token's characters in ``single_spaced(text)``, int64 (sum, 2).
 
         First character and the one behind the last; never empty, and neither column falls within a text. Tokens that
         stand for one character together, as its bytes do, all have that character.

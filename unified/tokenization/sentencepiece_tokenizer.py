@@ -70,7 +70,7 @@ class SentencePieceTokenizer:
         encoded = self.processor.encode(_single_spaced(texts), out_type="offset_mapping", num_threads=1)
         flat, sizes = concatenated([text["ids"] for text in encoded])
         offsets = pairs_of_integers([text["offsets"] for text in encoded])
-        # Of the pieces of one character all but the last have no extent, as has the space put before a text.
+        # Where one character has several pieces, all but the last have no extent; nor has the space put before a text.
         offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
         return flat, sizes, offsets
 

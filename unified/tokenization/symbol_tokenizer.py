@@ -35,7 +35,7 @@ class SymbolTokenizer:
         return concatenated([[self._ids.get(symbol, unknown) for symbol in text.split()] for text in texts])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
+        """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         spans = [[match.span() for match in _SYMBOL.finditer(single_spaced(text))] for text in texts]
         return *self.encode_ids(texts), pairs_of_integers(spans)
 

@@ -94,7 +94,7 @@ class WordPieceTokenizer:
         write_settings(Path(folder) / SETTINGS_NAME, self._settings)
 
     def with_entries(self, more: list[str]) -> WordPieceTokenizer:
-        """The same tokenizer with further entries behind the others."""
+        """A copy of the tokenizer with ``more`` entries behind its own."""
         return WordPieceTokenizer(
             [*self.entries, *more],
             lowercase=self.lowercase,
@@ -121,7 +121,7 @@ class WordPieceTokenizer:
         return concatenated([encoding.ids for encoding in encoded])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
+        """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         encoded = self._tokenizer.encode_batch([single_spaced(text) for text in texts])
         offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
         return *concatenated([encoding.ids for encoding in encoded]), offsets

@@ -17,7 +17,7 @@ FILE_NAME = "xlnet.model"
 _SPACE = "\u2581"
 #: What becomes a quotation mark, or one character.
 _CHARACTER = re.compile("``|''|.", re.DOTALL)
-#: Its symbols under ours; the first and last of a sequence, which it does not use, get names that are free.
+#: XLNet's special symbols and ours; the first and last of a sequence, which it does not use, get names that are free.
 _NAMES = {
     "<cls>": BEGIN,
     "<sep>": SEPARATOR,
@@ -53,7 +53,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
         return concatenated([self._ids(text) for text in texts])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """With the characters of each token, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
+        """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
         found = [self._ids_and_spans(single_spaced(text)) for text in texts]
         return *concatenated([ids for ids, _ in found]), pairs_of_integers([spans for _, spans in found])
 
@@ -83,7 +83,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
                 spans += _divided(begin, end, [self._pieces[part].lstrip(_SPACE) for part in parts], shown)
             else:
                 ids.append(i)
-                # Of the pieces of one character all but the last have no extent.
+                # Where one character has several pieces, all but the last have no extent.
                 spans.append((begin, max(end, begin + 1)))
         return ids, [(begins[begin], ends[end - 1]) for begin, end in spans]
 

@@ -41,7 +41,7 @@ NOUN_WORDS = 2
 
 
 def head_word(words: list[str]) -> str:
-    """In lower case."""
+    """The head word of a mention in lower case: the one before its first ``of``, ``that`` or the like."""
     end = next((i for i, word in enumerate(words) if i and word.lower() in BEHIND), len(words))
     return words[end - 1].lower()
 

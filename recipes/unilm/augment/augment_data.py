@@ -8,7 +8,7 @@ from pathlib import Path
 from augment_sizes import Size
 from squad_parts import articles_of, drawn, kept, write_parts
 
-#: Of every so many articles of the development set one scores; the others train, with the training articles there are.
+#: One of four articles of the development set scores; the others train, with the training articles there are.
 HELD_OUT = 4
 #: Longer passages, and sources of questions, take more than their share of a small budget.
 MOST_WORDS, MOST_ANSWER_WORDS = 120, 12

@@ -96,7 +96,7 @@ def batch_size(size: Size) -> int:
 
 
 def planned_updates(folder: Path) -> int:
-    """Of a run of ``unified finetune``."""
+    """Number of updates of a run of ``unified finetune``."""
     words = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["command"]
     return int(words[words.index("--max-update") + 1])
 

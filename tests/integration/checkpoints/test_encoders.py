@@ -59,7 +59,7 @@ def test_an_encoder_gives_the_features_of_transformers(tmp_path, prefix):
 
 @torch.no_grad()
 def test_sentence_vectors_of_minilm(minilm, tmp_path):  # noqa: F811
-    """As its folder says: the mean of all states, made of length 1; the texts are of unequal lengths."""
+    """MiniLM's folder says how: the mean of all states, made of length 1; the texts are of unequal lengths."""
     import_bert(minilm, tmp_path / "ours")
     lm = load(tmp_path / "ours")
     theirs = transformers.AutoModel.from_pretrained(minilm).eval()

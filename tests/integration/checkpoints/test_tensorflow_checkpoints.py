@@ -157,7 +157,7 @@ def published(state):
 
 
 def tensorflow_folder(folder, kind="BertForPreTraining", **more):
-    """As published, with Adam's moments of one variable and the step; returns the model of ``transformers``."""
+    """Writes a checkpoint as published, with Adam's moments and the step; returns the model of ``transformers``."""
     theirs = bert_folder(folder, kind)
     variables = published(theirs.state_dict()) | {"global_step": np.array(7, "<i8")}
     for slot in ("adam_m", "adam_v"):

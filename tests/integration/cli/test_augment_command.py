@@ -79,7 +79,7 @@ def rows(folder: Path, name: str) -> list[dict]:
 
 
 def official_f1(prediction: str, answer: str) -> float:
-    """As evaluate-v2.0.py has it."""
+    """F1 as evaluate-v2.0.py computes it."""
 
     def words(text: str) -> list[str]:
         text = "".join(c for c in text.lower() if c not in set(string.punctuation))

@@ -183,7 +183,7 @@ def test_the_command_is_the_one_made_by_hand(start, tmp_path):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_updates_are_those_of_fairseqs_batches(start, tmp_path, seed):
-    """By counting what the dataset gives, for any weights and sizes of a batch."""
+    """Counts what the dataset gives, for any weights and sizes of a batch."""
     rng = np.random.default_rng(seed)
     weights, size, groups = rng.uniform(0.05, 3, 2).round(2), int(rng.integers(1, 50)), int(rng.integers(1, 5))
     tasks = tasks_named(f"a=classification:{weights[0]}, b=regression:{weights[1]}")

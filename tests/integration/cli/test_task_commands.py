@@ -114,7 +114,7 @@ def test_a_task_is_learnt_scored_and_written_down(finetuned):
 
 
 def test_a_finished_folder_is_not_trained_anew(finetuned, tmp_path, capsys):
-    """The same settings change nothing; others are refused, and the results say what was trained."""
+    """Equal settings change nothing; others are refused, and the results say what was trained."""
     folder, _ = finetuned
     before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
     words = (*finetuning(folder, folder / "run"), "--micro-batch", 3)
@@ -208,7 +208,7 @@ def broken_run(monkeypatch, *words) -> None:
 
 
 def test_predictions_of_another_run_are_not_taken_over(finetuned, monkeypatch, tmp_path, capsys):
-    """Of another model, other items, other settings, without a claim, junk, or more than there are items."""
+    """Another model, other items or settings, no claim, junk, and more lines than items are refused."""
     folder, _ = finetuned
     items, output, partial = tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
     shutil.copy(folder / "data" / "test.jsonl", items)
@@ -406,7 +406,7 @@ def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
      (0, 64, (32, 1, 29)), (5, None, (7, 1, 26))],
 )  # fmt: skip
 def test_an_update_reads_as_many_sequences_on_any_machine(finetuned, tmp_path, cards, most, expected):
-    """Of 900 items in batches of 32, or the next larger number that the cards and their micro-batches divide."""
+    """900 items are read in batches of 32, or of the next number that the cards and micro-batches divide."""
     folder, _ = finetuned
     task, items = task_named("classification"), Classification.read(folder / "data" / "train.jsonl")
     job = job_of(task, Training(epochs=1), Start.of(folder / "model"), tmp_path)

@@ -194,7 +194,7 @@ def test_decay_of_parameters_whose_kind_is_unknown_is_refused(kind):
 
 
 def test_copies_in_another_precision_keep_what_does_not_decay():
-    """As fairseq makes them with --fp16-no-flatten-grads."""
+    """Copies of parameters as fairseq makes them with --fp16-no-flatten-grads."""
     model = marked_model().half()
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     half = list(model.parameters())

@@ -98,7 +98,7 @@ class OtherHead(WordLengthHead):
 
 @dataclass(frozen=True)
 class Other(WordLengths):
-    """Like the example, with other declarations."""
+    """A copy of the documentation's example with other declarations."""
 
     name: ClassVar[str] = "other"
     fault: str = "another head"

@@ -62,7 +62,7 @@ def test_finetune(hostile, tmp_path):
 
 
 def test_augment(hostile, tmp_path, monkeypatch):
-    """Its stages are `unified finetune`, which gets as far as it can here."""
+    """The recipe's stages are `unified finetune`, which gets as far as it can here."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     (tmp_path / "squad").mkdir()
     language_model(tmp_path / "model")
@@ -99,7 +99,7 @@ def test_an_empty_entry_of_the_path_does_not_reach_what_is_started(hostile, monk
 
 
 def test_processes_of_fairseq_are_guarded(monkeypatch):
-    """Those that fairseq-train starts for several cards are `python -c`."""
+    """The processes that fairseq-train starts for several cards are `python -c`."""
     from fairseq.distributed import utils
 
     import fairseq_plugins  # noqa: F401

@@ -213,7 +213,7 @@ def test_sections_of_unilm_are_the_papers(file):
 
 
 def test_citations_are_listed_in_the_bibliography():
-    """As [UniLM, sec. 2.4]: what stands before the comma is a row of docs/bibliography.md."""
+    """In [UniLM, sec. 2.4] the name before the comma is a row of docs/bibliography.md."""
     bibliography = (ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| ([^|]+?) \|", bibliography, re.MULTILINE))
     cited = {}
@@ -231,7 +231,7 @@ def test_published_settings_of_generation_cite_their_sections():
 
 
 def test_unused_entries_of_an_imported_vocabulary_are_ordinary_symbols():
-    """As docs/background/decisions.md says: random replacement draws them."""
+    """docs/background/decisions.md gives the reason: random replacement draws them."""
     vocabulary = Vocabulary(ordinary_symbols(WordPieceTokenizer(["[PAD]", "[unused1]", "[UNK]", "the", "[MASK]"])))
     special = vocabulary.special
     assert vocabulary.symbols[special.ordinary_start : special.ordinary_stop] == ["[unused1]", "the"]

@@ -52,7 +52,7 @@ def test_plugins_are_imported_by_the_command_itself(words, says):
 
 
 def test_a_killed_command_is_gone():
-    """Its streams end, which they do not while a process holds them."""
+    """The streams of a finished process end, which they do not while a process holds them."""
     words = [interpreter(), "-m", "fairseq_cli.interactive", "--help"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     process.kill()

@@ -148,7 +148,7 @@ def test_every_public_name_has_a_place_on_a_page_of_its_package(site_pages):
 
 
 def test_every_option_of_the_plug_ins_is_on_the_page_of_options():
-    """In a process of its own, as the site asks it."""
+    """Asks in a process of its own, as the site does."""
     program = [sys.executable, ROOT / "tools" / "option_pages.py"]
     result = subprocess.run(program, check=True, capture_output=True, text=True, env=fairseq_runs.environment())
     pages = json.loads(result.stdout.splitlines()[-1])

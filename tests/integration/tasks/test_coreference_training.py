@@ -72,7 +72,7 @@ def test_synthetic_chains_are_learnt(tmp_path, data):
 
 
 def test_gradients_that_are_too_small_for_their_format_are_none(data):
-    """Those of ruled out antecedents: backward passes of denormal numbers took up to 60 times as long."""
+    """Gradients of ruled out antecedents are denormal; their backward passes took up to 60 times as long."""
     from fairseq_plugins.tasks.unified_understanding import UnifiedUnderstandingTask
 
     options = {"data": str(data), "head": "coreference", "max_valid_steps": None}

@@ -88,7 +88,7 @@ def texts(tmp_path_factory):
 
 
 def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
-    """By the official scores, the very ones that the results have."""
+    """A checkpoint is chosen by the official scores, the very ones that the results have."""
     result = finetune(
         "finetune", "reuters", "--data", texts / "data", "--model", texts / "model", "--output", tmp_path / "run",
         "--epochs", 3, "--batch-size", 16, "--lr", 4e-3, "--max-length", 76, "--select", "best",

@@ -74,7 +74,7 @@ def test_garbled_files_are_refused_or_harmless(path):
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol", "ignore:Defining your `__torch_function__`")
 def test_garbled_pickles_with_right_checksums_are_refused(path):
-    """The same for the pickle inside, so that the unpickler itself meets the damage."""
+    """The pickle inside is damaged, so that the unpickler itself meets the damage."""
     import zipfile
 
     with zipfile.ZipFile(path) as archive:

@@ -273,7 +273,7 @@ def annotated_texts(tmp_path, rng, documents=12):
 
 
 def spans_within(tokens, spans):
-    """Those of ``spans`` that lie within ``tokens``, a run of numbers, by their indices; sorted."""
+    """The ``spans`` that lie within ``tokens``, consecutive numbers, by their indices; sorted."""
     low, high = (tokens[0], tokens[-1]) if len(tokens) else (0, -1)
     return sorted((span[0] - low, span[-1] + 1 - low) for span in spans if low <= span[0] and span[-1] <= high)
 

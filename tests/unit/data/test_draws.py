@@ -12,7 +12,7 @@ from unified.data.randomness import Draws
 
 
 def test_draws_are_uniform_and_independent():
-    """Of numbered examples as well as within one: chi-squares of values, of neighbours, and of low and high bits."""
+    """Over examples and within one: chi-squares of values, of neighbours, and of low and high bits."""
     draws = Draws.of(1, 1, randomness.EXAMPLE, np.arange(40_000))
     for values in (draws.uniforms("x"), draws.take(np.arange(200)).uniforms("x", np.full(200, 200))):
         assert values.min() >= 0 and values.max() < 1

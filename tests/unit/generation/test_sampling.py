@@ -31,7 +31,7 @@ def trimmed_by_hand(probabilities: dict[int, float], top_k: int, top_p: float) -
 
 @torch.no_grad()
 def two_token_probabilities(cached, top_k, top_p, temperature) -> dict[tuple[int, ...], float]:
-    """Of every text of at most two tokens, by full forward passes."""
+    """Probability of every text of at most two tokens, by full forward passes."""
 
     def following(written):
         logits = next_logits(cached.model, EIGHT, "cloze", ROW[0], written) / temperature

@@ -24,7 +24,7 @@ LENGTH = 160
 
 @pytest.fixture
 def idle_avx512(monkeypatch):
-    """As on a processor whose AVX-512 torch's products leave idle; oneDNN computes on every processor."""
+    """Pretends that torch's products leave the processor's AVX-512 idle; oneDNN computes on every processor."""
     monkeypatch.setattr(by_onednn, "processor_vendor", lambda: "AuthenticAMD")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
@@ -41,7 +41,7 @@ def language_model(preset: str, **changes) -> UnifiedModel:
 
 
 def logits(model: UnifiedModel) -> torch.Tensor:
-    """Of packed rows, some of whose tokens are padding."""
+    """Logits of packed rows, some of whose tokens are padding."""
     rows = [masks.pack([masks.left_to_right(70), masks.bidirectional(80)], length=LENGTH) for _ in range(2)]
     tokens = torch.arange(2 * LENGTH).view(2, LENGTH) % min(50, model.config.vocabulary_size)
     positions = torch.tensor([[*range(70), *range(80), *[0] * (LENGTH - 150)]] * 2)

@@ -24,7 +24,7 @@ print((resident() - before) / (held - before))
 
 
 def share_that_stays(how: str) -> float:
-    """Of 256 MiB, after they were freed."""
+    """The share of 256 MiB that the process keeps after they were freed."""
     done = subprocess.run([sys.executable, "-c", SIZES, how], capture_output=True, text=True)
     if done.returncode == 3:
         pytest.skip("the allocator is not glibc's")

@@ -285,7 +285,7 @@ def test_only_distances_within_a_document_matter():
 
 @torch.no_grad()
 def test_a_text_of_one_token_stands_right_behind_its_memory():
-    """Its direction cannot be told from its second token, which is another text's: it goes forwards."""
+    """The direction of one token cannot be told from the next, which is another text's: it goes forwards."""
     own, memories = ours(theirs()), (Memory(4, 4), Memory(4, 4))
     tokens, zeros = torch.randint(0, VOCABULARY, (1, 7)), torch.zeros(1, 7, dtype=torch.long)
     alone = batch_of([left_to_right(7)])  # whose first token sees the memory and itself

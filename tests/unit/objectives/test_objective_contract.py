@@ -23,7 +23,7 @@ class Silent(Objective):
 
 @dataclass(frozen=True, kw_only=True)
 class Bare(Reads):
-    """Its setting hides a declaration that has a default, and gives none."""
+    """An objective whose setting hides a declaration that has a default, and gives none."""
 
     boundary_offsets: int
 

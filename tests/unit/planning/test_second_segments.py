@@ -107,7 +107,7 @@ def test_length_beginning_and_end_do_not_tell_the_label(tmp_path, mean, row, pac
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_which_segment_is_used_changes_nothing_else(tmp_path, seed, both):
-    """The same draws with the label forced either way: the same shape, and the same draws left for the objective."""
+    """With the label forced either way, shapes and the draws that are left for the objective are the same."""
     rng = np.random.default_rng(seed)
     corpus = Corpus(tmp_path, random_sizes(rng, 60, 9, 15))
     objective = ReadsPairs(both_directions=both)
@@ -192,7 +192,7 @@ def test_every_run_of_the_shape_is_equally_likely(tmp_path, backward):
 
 
 def test_a_part_of_a_sentence_is_replaced_by_a_part_of_a_sentence(tmp_path):
-    """Of the documents that could lend their end, those whose last sentence is long enough do."""
+    """A document lends its end if its last sentence is long enough."""
     corpus = Corpus(tmp_path, [[30], [8, 60], [5] * 30, [9, 4, 40], [5] * 30])
     rng = np.random.default_rng(0)
     starts = Counter()

@@ -41,7 +41,7 @@ def test_all_paragraphs_of_the_length_are_found_in_order(tmp_path):
 
 
 def test_a_sample_is_uniform_seeded_and_of_different_texts(tmp_path):
-    """Of 12 texts, one of them nine times, 3 are drawn: each is in a quarter of the samples."""
+    """3 of 12 texts are drawn, one of which is there nine times: each is in a quarter of the samples."""
     texts = [f"t{i} a b c" for i in range(12)] + ["t0 a b c"] * 8
     for name, part in (("a", texts[:7]), ("b", texts[7:])):
         (tmp_path / f"{name}.txt").write_text("\n".join(part) + "\n")

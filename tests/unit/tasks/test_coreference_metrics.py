@@ -174,7 +174,7 @@ def test_a_repeated_mention_that_the_key_lacks_stays():
 
 
 def test_a_mention_in_two_chains_of_the_key_belongs_to_the_last():
-    """As published. It counts in the sizes of both chains, and for CEAF in the overlaps of both."""
+    """The published program counts it in the sizes of both chains, and for CEAF in the overlaps of both."""
     scores = score_coreference([[["a", "b"], ["b", "c"]]], [[["a", "b"], ["c"]]])
     assert scores["muc_recall"] == 0  # a and b are in different chains, two links were wanted
     assert scores["bcub_recall"] == pytest.approx(100 * (1 + 1 / 2 + 1 / 2) / 4)  # of a, b, c

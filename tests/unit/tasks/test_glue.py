@@ -253,7 +253,7 @@ def test_test_rows_are_never_left_out(tmp_path):
 
 
 def test_a_split_may_have_two_files(tmp_path, caplog):
-    """As the original CoLA has; elsewhere official names come first, and broken rows are counted aloud."""
+    """The original CoLA has two; elsewhere official names come first, and broken rows are counted aloud."""
     (tmp_path / "in_domain_train.tsv").write_text("a\t1\t\tOne.\n")
     (tmp_path / "in_domain_dev.tsv").write_text("a\t1\t\tOne.\n")
     (tmp_path / "out_of_domain_dev.tsv.gz").write_bytes(gzip.compress(b"a\t0\t*\tTwo.\n"))

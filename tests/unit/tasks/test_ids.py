@@ -39,7 +39,7 @@ def objects(path: Path, *rows: dict) -> Path:
 
 
 def spelled(rng: random.Random, text: str) -> str | int:
-    """As JSON may have it: an integer may be one, or a text."""
+    """An id as JSON may have it: an integer may be one, or a text."""
     return int(text) if text.lstrip("-").isdecimal() and str(int(text)) == text and rng.random() < 0.5 else text
 
 

@@ -122,7 +122,7 @@ def test_what_cannot_be_scored_is_refused(hypotheses, references, message):
 
 
 def test_the_program_itself(tmp_path):
-    """The same number as from its command line, which pycocoevalcap's own wrapper gives too."""
+    """The scores are those of METEOR's command line, which pycocoevalcap's own wrapper gives too."""
     try:
         java, jar = module.java_program(), module.meteor_jar()
     except UnifiedError as missing:

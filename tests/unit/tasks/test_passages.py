@@ -41,7 +41,7 @@ def spaced(rng, count=30):
 
 
 def test_characters_of_the_original_text():
-    """Of each character and each word alone, whatever white space there is."""
+    """Every character and every word is found by itself, whatever white space there is."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         text = spaced(rng)

@@ -273,7 +273,7 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
 
 
 def test_real_conversations(unified_data):
-    """Of Abg-CoQA: answers by the most similar spans would have an F1 of 97.8, by the marked rationales of 63.6."""
+    """In Abg-CoQA, answers by the most similar spans have an F1 of 97.8, by the marked rationales of 63.6."""
     turns = read_coqa_file(unified_data / "coqa_abg" / "coqa_abg_val.json.xz")
     items = coqa_items(turns)
     assert len(items) == 1092 and sum(item.choice is not None for item in items) == 166

@@ -132,7 +132,7 @@ def test_penn_treebank_by_hand():
 
 
 def test_penn_treebank_makes_the_published_references(unified_data):
-    """Of the official questions as written, nearly all are found, once tokenized, among Du's tokenized ones."""
+    """Nearly all official questions, once tokenized, are among Du's tokenized ones."""
     with lzma.open(unified_data / "squad" / "dev-v1.1.json.xz", "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
     questions = [qa["question"] for a in articles for paragraph in a["paragraphs"] for qa in paragraph["qas"]]
@@ -143,7 +143,7 @@ def test_penn_treebank_makes_the_published_references(unified_data):
 
 
 def test_bert_words_by_hand():
-    """As written by UniLM's program for the words of BERT's tokenizer."""
+    """UniLM's program writes this for the words of BERT's tokenizer."""
     text = "Who ' s ( he ) , and what didn ' t \" they \" in the U . S . & co - pay [UNK] for 3 , 000 or 1 . 5 ?"
     expected = "who 's -lrb- he -rrb- , and what did n't `` they '' in the u.s. &amp; co-pay unk for 3,000 or 1.5 ?"
     assert from_bert_words(text) == expected

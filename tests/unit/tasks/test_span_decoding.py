@@ -33,7 +33,7 @@ def random_items(count, seed, labelled=True):
 
 
 def random_scores(design, reading, seed, kinds=2):
-    """Of a head that knows nothing; half of the numbers repeat, so that spans tie."""
+    """Scores of a head that knows nothing; half of the numbers repeat, so that spans tie."""
     generator = torch.Generator().manual_seed(seed)
     sizes = reading["sizes"]
     start, end = torch.randn(2, int(sizes.sum()), generator=generator)

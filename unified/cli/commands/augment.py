@@ -194,7 +194,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -> None:
-    """From passages to questions; says what was made.
+    """Makes questions of passages and prints what was made.
 
     Raises:
         UnifiedError: nothing can be made of the corpus, or no question was kept.

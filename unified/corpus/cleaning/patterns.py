@@ -33,12 +33,12 @@ _DEEPEST = 20
 
 
 def strip_urls(sentence: str) -> str:
-    """Without addresses that begin with ``http://``, ``https://``, ``ftp://`` or ``www.``; the marks behind stay."""
+    """Removes addresses that begin with ``http://``, ``https://``, ``ftp://`` or ``www.``; marks behind them stay."""
     return _strip(_URL, "", sentence)
 
 
 def strip_paths(sentence: str) -> str:
-    """Without paths of files, Unix's (two names or more, or with ``~`` or ``.`` first) and Windows'."""
+    """Removes paths of files, Unix's (two names or more, or with ``~`` or ``.`` first) and Windows'."""
     return _strip(_PATH, "", sentence)
 
 

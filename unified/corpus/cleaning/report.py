@@ -16,7 +16,7 @@ class Counts:
 
     @classmethod
     def of(cls, documents: list[tuple[int, list[str]]]) -> Counts:
-        """Of (number, sentences) of each document; the sentences have single spaces."""
+        """Counts ``documents``, (number, sentences) of each; words are separated by single spaces."""
         sentences = [sentence for _, sentences in documents for sentence in sentences]
         spaces = sum(sentence.count(" ") for sentence in sentences)
         return cls(len(documents), len(sentences), spaces + len(sentences), sum(map(len, sentences)) - spaces)

@@ -143,7 +143,7 @@ class CleanedChunk:
         return self.clean()[0]
 
     def clean(self) -> tuple[Documents, Report]:
-        """See :meth:`Cleaning.clean`."""
+        """Cleans the documents of the chunk with :meth:`Cleaning.clean`."""
         return self.cleaning.clean(list(self.chunk.documents()))
 
     @property

@@ -23,11 +23,11 @@ from unified.masks import AttentionMask
 
 #: Scores at once: 16 MiB of float32, twelve heads of 512 tokens. Smaller pieces wait for each other's threads.
 _SCORES = 4 * 1024 * 1024
-#: The same with a bias: the fewer queries, the fewer distances lie between them and all keys (1.04 of a step).
+#: Scores at once with a bias: the fewer queries, the fewer distances lie between them and all keys (1.04 of a step).
 _BIASED = 1536 * 1024
 #: Documents are gone through one by one where each spares so many pairs: below, a tile costs more than it saves.
 _SPARED = 6 * 1024
-#: Of more keys torch's own kernel is the faster one in bfloat16, too, and weights would take much memory.
+#: With more keys torch's own kernel is the faster one in bfloat16, too, and weights would take much memory.
 _KEYS = 512
 
 
@@ -46,7 +46,7 @@ def _beats_torch(dtype: torch.dtype, keys: int) -> bool:
 
 
 class BlockedAttention(Backend):
-    """On the CPU alone; what documents hide from each other costs nothing, and no scores of all pairs are kept."""
+    """Attention tile by tile on a CPU: pairs of different documents cost nothing, scores are never held at once."""
 
     name = "blocked"
     any_shape = False

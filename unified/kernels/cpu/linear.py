@@ -75,7 +75,7 @@ def _has_product() -> bool:
 
 
 def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
-    """Only plain float32 on a CPU does, unless `torch.backends.mkldnn.flags(enabled=False)` turns it off.
+    """True for plain float32 on a CPU, unless `torch.backends.mkldnn.flags(enabled=False)` turns oneDNN off.
 
     Not where there are no rows: sums over none of them, a weight's gradient, oneDNN leaves unset. Of a bias with gaps
     it would read the wrong numbers, of matrices with gaps it makes the product two hundred times as slowly. Shapes that

@@ -42,7 +42,7 @@ class DocumentTile(Tile):
         return (self.queries.stop - self.queries.start) * self.key_count
 
     def divided(self, pairs: int) -> list[DocumentTile]:
-        """The same in stretches of queries that have at most so many pairs, but at least one query."""
+        """Divides the tile into tiles of consecutive queries with at most ``pairs`` pairs, or one query."""
         size = max(1, pairs // max(1, self.key_count))
         return [self._rows(start, size) for start in range(0, self.queries.stop - self.queries.start, size)]
 

@@ -49,12 +49,12 @@ class Entity:
 
 
 def entities_by_rules(texts: Sequence[str]) -> list[list[Entity]]:
-    """Those of each text, see :func:`find_entities`."""
+    """Entities of each text by the rules of :func:`find_entities`."""
     return [find_entities(text) for text in texts]
 
 
 def entities_of_spacy(pipeline: str, code: str | None = None) -> Callable[[Sequence[str]], list[list[Entity]]]:
-    """The same by a spaCy pipeline, which tells people from places, as far as it was trained to.
+    """A function that finds the entities of texts with a spaCy pipeline, which may tell people from places.
 
     Args:
         pipeline, code: as for :class:`unified.corpus.spacy_pipeline.SpacyAnnotator`.

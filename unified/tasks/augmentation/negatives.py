@@ -37,7 +37,7 @@ class Negative:
 def negatives(
     questions: Sequence[str], entities: Sequence[Entity], share: float, rng: np.random.Generator
 ) -> list[Negative]:
-    """At most one for each answered question about a passage.
+    """Makes at most one negative of each answered question about a passage.
 
     Of the ways that a question allows one is drawn, and for a swap one of all swaps. A question that is asked already,
     capitals and blanks aside, is not among them.

@@ -19,7 +19,7 @@ from unified.tasks.windows import TokenCounter, Words
 
 
 def candidate_answers(predictor: Predictor, passages: Sequence[str], top: int) -> list[list[dict[str, Any]]]:
-    """For each passage its ``top`` best spans where nothing is asked, best first: ``text``, ``start``, ``probability``.
+    """The ``top`` best spans of each passage when nothing is asked, best first: ``text``, ``start``, ``probability``.
 
     Spans of which the official rules leave no word, such as "the", are left out.
 
@@ -82,7 +82,7 @@ def kept_questions(
     questions: Sequence[Sequence[str | None]],
     least: float,
 ) -> list[list[dict[str, Any]]]:
-    """For each passage the questions that the reading model answers like the candidate, with its answer.
+    """The questions of each passage that the reading model answers like the candidate, with its answer.
 
     The F1 of the two answers by the official rules is at least ``least``. A question that several candidates led to is
     read once, and kept with the first that agrees.

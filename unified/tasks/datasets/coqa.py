@@ -47,7 +47,7 @@ def read_coqa(folder: Path) -> dict[str, list[QuestionItem]]:
 
 
 def coqa_items(turns: Iterable[CoqaTurn]) -> list[QuestionItem]:
-    """Of CoQA; turns without a question or an answer are left out.
+    """Items of CoQA's turns; turns without a question or an answer are left out.
 
     The answer is the part of the passage that is most like the main free answer, or one of :data:`CHOICES`; what was
     said before is the history.

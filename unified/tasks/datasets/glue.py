@@ -35,7 +35,7 @@ _SOURCE = (
     "Wang et al. 2020 (MiniLM, 6 layers)"
 )
 
-#: Of the development sets; of MNLI the matched one.
+#: Published figures of the development sets; of MNLI the matched one.
 _FIGURES: dict[str, Mapping[str, Mapping[str, float]]] = {
     "CoLA": {
         "MiniLM, 22M": {"matthews": 47.5},
@@ -86,7 +86,7 @@ _FIGURES: dict[str, Mapping[str, Mapping[str, float]]] = {
         "ANNA": {"accuracy": 83.7},
     },
 }
-#: Of other splits: of the test sets whose labels are public the server's figures.
+#: Published figures of other splits: the server's, where the labels of a test set are public.
 _OTHERS: dict[str, dict[str, Mapping[str, Mapping[str, float]]]] = {
     "SST-2": {
         "test_labelled": {
@@ -236,7 +236,7 @@ def _expected(task: GlueTask) -> str:
 
 
 def _published(name: str) -> dict[str, Mapping[str, Mapping[str, float]]]:
-    """By split."""
+    """Published figures of a task by split."""
     return ({"valid": _FIGURES[name]} if name in _FIGURES else {}) | _OTHERS.get(name, {})
 
 

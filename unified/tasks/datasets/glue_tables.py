@@ -151,7 +151,7 @@ _SICK = GlueTask(
     labels=tuple(label.upper() for label in _INFERENCE),
     unlabelled=(),
 )
-#: By name: the nine tasks, of which MNLI has the diagnostic set AX as a split, and SICK, which has MNLI's form.
+#: The nine tasks by name; MNLI has the diagnostic set AX as a split. SICK is here too, since it has MNLI's form.
 GLUE: dict[str, GlueTask] = {
     task.name: task
     for task in (

@@ -160,7 +160,7 @@ def _mrqa_subset(path: Path) -> list[QuestionItem]:
 
 
 def mrqa_items(questions: Iterable[MrqaQuestion]) -> list[QuestionItem]:
-    """Of MRQA; the detected answer that stands first is learnt, all answers are scored by."""
+    """Items of MRQA's questions; the first detected answer is learnt, all answers are scored against."""
     return [
         QuestionItem(
             question.id,

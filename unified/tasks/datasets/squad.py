@@ -50,7 +50,7 @@ def read_squad_answers(folder: Path) -> dict[str, list[QuestionItem]]:
 
 
 def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
-    """Of SQuAD; answers that do not stand where the file says are kept, to be counted."""
+    """Items of SQuAD's paragraphs; answers that do not stand where the file says are kept, to be counted."""
     return [
         QuestionItem(
             question.id,
@@ -137,7 +137,7 @@ SPANBERT = ("span", Training(4, batch_size=32, lr=2e-5, max_length=512, select="
 
 
 def _xlnet(epochs: int) -> tuple[str, Training]:
-    """Of the published script, whose 8,000 updates, 1,000 of them rising, are so many epochs, rounded."""
+    """XLNet's published settings; the script's 8,000 updates, 1,000 of them warming up, are about ``epochs``."""
     training = Training(epochs, 48, 3e-5, 512, warmup=0.125, weight_decay=0.0, layer_decay=0.75)
     return "span(design='xlnet', max_answer=64, nbest=5)", training
 

@@ -20,7 +20,7 @@ def read_texts(folder: Path, budget: TokenBudget) -> dict[str, list[WritingItem]
 
 
 def text_of(fields: dict[str, Any], number: int) -> WritingItem:
-    """Of ``source`` and ``target``, and where they are there ``references``, ``group`` and ``id``.
+    """Reads ``source`` and ``target``, and if present ``references``, ``group`` and ``id``.
 
     Raises:
         UnifiedError: says which field is wrong.
@@ -38,7 +38,7 @@ def text_of(fields: dict[str, Any], number: int) -> WritingItem:
 
 
 def source_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
-    """Of ``source``, a text or a list of parts, from which something is to be written.
+    """Reads ``source``, a text or a list of parts, from which something is to be written.
 
     Raises:
         UnifiedError: there is none.

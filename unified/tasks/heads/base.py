@@ -148,7 +148,7 @@ class Understanding(ABC, Generic[ItemT]):
 
     @abstractmethod
     def loss(self, scores: Any, reading: Reading) -> LossSum:
-        """Of the scores of a batch, whose ``reading`` has ``labels``."""
+        """Loss of the scores of a batch, whose ``reading`` has ``labels``."""
 
     def loss_count(self, reading: Reading) -> int:
         """The ``count`` of :meth:`loss`, known before there are scores: of labels, if a task says nothing else."""

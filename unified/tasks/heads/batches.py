@@ -39,7 +39,7 @@ def units_of(owners: np.ndarray, together: bool) -> list[np.ndarray]:
 
 
 def runs_of(units: list[np.ndarray], longest: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Of each unit a run of at most ``longest`` examples; every run of that length is as probable."""
+    """Draws at most ``longest`` consecutive examples of each unit; every start is equally probable."""
     begins = rng.integers(np.maximum(np.array([len(unit) for unit in units]) - longest, 0) + 1)
     return [unit[begin : begin + longest] for unit, begin in zip(units, begins, strict=True)]
 

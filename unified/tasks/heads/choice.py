@@ -50,7 +50,7 @@ class ChoiceItem:
 
     @property
     def seconds(self) -> list[str]:
-        """For each choice the text that is read behind the context."""
+        """The text that is read behind the context, one for each choice."""
         if not self.question:
             return list(self.choices)
         if BLANK in self.question:
@@ -105,7 +105,7 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
         return PooledHead(config, 1, self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        """Of (E, 1) scores of the examples; ``labels`` (E,) is 1 at the right choice of each item, 0 elsewhere."""
+        """Loss of the scores (E, 1) of the examples; ``labels`` (E,) is 1 at the right choice of each item, else 0."""
         owners, right = reading["owners"], reading["labels"].bool()
         likelihoods = log_shares(scores.squeeze(-1).float(), owners)
         losses = -likelihoods[right]
@@ -174,7 +174,7 @@ def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
 
 
 def choice_item(fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:
-    """Of ``context`` and ``choices``, and where they are there ``question``, ``label``, ``subset`` and ``id``.
+    """Reads ``context`` and ``choices``, and if present ``question``, ``label``, ``subset`` and ``id``.
 
     As :func:`unified.tasks.heads.items.text_item`.
     """

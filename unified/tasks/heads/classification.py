@@ -101,7 +101,7 @@ class Classification(EnsembleUnderstanding[TextItem]):
         return mean_classes(scores)
 
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """See :func:`unified.tasks.metrics.score_classification`."""
+        """Measures of :func:`unified.tasks.metrics.score_classification`."""
         gold, predicted = [item.gold_class for item in items], [prediction["label"] for prediction in predictions]
         return score_classification(gold, predicted, positive=self.positive)
 
@@ -162,7 +162,7 @@ class Regression(EnsembleUnderstanding[TextItem]):
         return mean_scores(scores)
 
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """See :func:`unified.tasks.metrics.score_regression`."""
+        """Measures of :func:`unified.tasks.metrics.score_regression`."""
         return score_regression(
             [item.gold_number for item in items], [prediction["label"] for prediction in predictions]
         )

@@ -45,7 +45,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
 
     @classmethod
     def of(cls, items: Sequence[DocumentItem], **settings: Any) -> Coreference:
-        """With the genres that occur, unless ``settings`` have others."""
+        """A head for the genres that occur in ``items``, unless ``settings`` name others."""
         task = cls(**settings)
         known = task.genres or sorted({item.genre for item in items if item.genre is not None})
         return replace(task, genres=tuple(known))
@@ -107,7 +107,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
         ]
 
     def score(self, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """See :func:`unified.tasks.metrics.score_coreference`."""
+        """Measures of :func:`unified.tasks.metrics.score_coreference`."""
         found = [[list(map(tuple, chain)) for chain in prediction["chains"]] for prediction in predictions]
         return score_coreference([stated(item.chains, item, "chains") for item in items], found)
 

@@ -83,7 +83,7 @@ def _of_conll(name: str, document: CoreferenceDocument) -> DocumentItem:
 
 
 def document_item(fields: dict[str, Any], number: int, labelled: bool) -> DocumentItem:
-    """Of ``sentences``, and where they are there ``speakers``, ``genre``, ``chains`` and ``id``, or the line's number.
+    """Reads ``sentences``, and if present ``speakers``, ``genre``, ``chains`` and ``id`` (else the line's number).
 
     Args:
         labelled: the chains are read and must be there.

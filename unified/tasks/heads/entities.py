@@ -60,7 +60,7 @@ def marked(
         parts: list[np.ndarray] = []
         begins, ends = {}, {}
         for i in range(len(words) + 1):
-            # Of entities that begin at one word the first opens first, and closes last where they end at one.
+            # If two entities begin at one word, the first one opens first; if they end at one, it closes last.
             for number in (1, 0):
                 if pair[number].stop == i:
                     ends[number] = len(parts)
@@ -116,7 +116,7 @@ def _pieces(sentences: Sequence[Sequence[str]], codec: Codec) -> Iterator[list[n
 
 
 def _nearest(parts: list[np.ndarray], symbols: np.ndarray, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most ``max_tokens`` tokens, ``symbols`` and what stands nearest to one; and which they are, bool (tokens,)."""
+    """Cuts to ``max_tokens`` tokens, ``symbols`` and what is nearest to one; and which they are, bool (tokens,)."""
     tokens = np.concatenate(parts)
     if len(tokens) <= max_tokens:
         return tokens, np.ones(len(tokens), dtype=bool)

@@ -176,7 +176,7 @@ def class_name(label: object) -> str:
 
 
 def words_item(fields: dict[str, Any], number: int, labelled: bool) -> WordsItem:
-    """Of ``words``, and where they are there ``tags``, ``document`` and ``id``; as :func:`text_item`."""
+    """Reads ``words``, and if present ``tags``, ``document`` and ``id``; errors are those of :func:`text_item`."""
     require_fields(fields, "words", *(["tags"] if labelled else []))
     words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
     if not are_texts(words) or not words:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from unified.corpus.annotate import Annotator
 from unified.errors import UnifiedError
 
-#: By the name of a text: first character of each entity, and the one behind its last.
+#: First character of each entity, and the one behind its last, by the name of the text.
 NamedEntities = Mapping[str, Sequence[tuple[int, int]]]
 #: The annotation that an annotator must give.
 KIND = "entities"

@@ -80,7 +80,7 @@ def windows(length: int, window_length: int, stride: int) -> list[tuple[int, int
 
 
 def central(found: list[tuple[int, int]], length: int) -> list[np.ndarray]:
-    """For each window which of its tokens have most context in it, bool (tokens of the window,).
+    """True where a token has most context in this window and in no other: bool (tokens of the window,) for each.
 
     The context of a token is the smaller of the numbers of tokens before and behind it in the window, and a hundredth
     of the window's size; of equal windows the first counts (BERT, ``_check_is_max_context``). So each token of a

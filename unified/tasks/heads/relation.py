@@ -91,7 +91,6 @@ class Relation(EnsembleUnderstanding[RelationItem]):
 
     @property
     def markers(self) -> int:
-        """See :class:`unified.tasks.heads.base.Understanding`."""
         return MARKERS if self.design == _MARKERS else len(self.types)
 
     @property
@@ -156,7 +155,7 @@ class Relation(EnsembleUnderstanding[RelationItem]):
         return mean_classes(scores)
 
     def score(self, items: Sequence[RelationItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """See :mod:`unified.tasks.metrics.relations`."""
+        """Scores by the official rules of the data set, see :mod:`unified.tasks.metrics.relations`."""
         gold = [stated(item.label, item, "label") for item in items]
         predicted = [prediction["label"] for prediction in predictions]
         if self.rules == _SEMEVAL:
@@ -165,7 +164,7 @@ class Relation(EnsembleUnderstanding[RelationItem]):
 
 
 def relation_item(fields: dict[str, Any], number: int, labelled: bool) -> RelationItem:
-    """Of ``words``, ``entities`` (objects with ``start``, ``stop``, perhaps ``type``), and ``label`` and ``id``.
+    """Reads ``words``, ``entities`` (objects with ``start``, ``stop``, perhaps ``type``), ``label`` and ``id``.
 
     As :func:`unified.tasks.heads.items.text_item`.
     """

@@ -84,7 +84,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
     @property
     def scored_by(self) -> str:
-        """Whose rules the scores follow."""
+        """Name of the official rules that the scores follow: ``1.1``, ``2.0`` or ``coqa``."""
         return self.rules or ("2.0" if NOTHING in self.labels else "1.1")
 
     @property
@@ -130,7 +130,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         return best_threshold(answered, silent, [one["no_answer"] for one in predictions])
 
     def _f1(self, item: QuestionItem, text: str) -> float:
-        """Of one question, by the rules of the scores."""
+        """F1 of ``text`` as the answer to one question, by the rules of the scores."""
         if self.scored_by == "coqa":
             return score_coqa([item.gold], [text])["f1"]
         return score_squad_v2({item.id: item.gold}, {item.id: text})["f1"]
@@ -217,7 +217,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         scores: SpanScores,
         reading: Reading,
     ) -> list[dict[str, Any]]:
-        """See :func:`unified.tasks.heads.span_decoding.chosen_answer`; an item's ``subset`` is repeated."""
+        """The fields of :func:`unified.tasks.heads.span_decoding.chosen_answer`, and the item's ``subset``."""
         order = np.argsort(members)
         owners = encoded.owners[members[order]]
         batch = BatchScores.of(scores, reading)
@@ -266,7 +266,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         return SpanScores(start, None, answer_types, beams_of(start, ends_of, reading["sizes"]), ends_of)
 
     def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """By the official rules: ``f1`` and ``exact`` beside the names of the official program.
+        """Scores by the official rules: ``f1`` and ``exact``, beside them what the official program calls its own.
 
         By those of 2.0 also the highest that any threshold of the probability of no answer gives, and that threshold.
         """
@@ -288,5 +288,5 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         }
 
     def official(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """See :mod:`unified.tasks.metrics.official_answers`."""
+        """Files for the official program, see :mod:`unified.tasks.metrics.official_answers`."""
         return coqa_files(predictions) if self.scored_by == "coqa" else squad_files(predictions)

@@ -1,4 +1,4 @@
-"""From scores of tokens to answers: the best spans over all windows of a passage, and what outweighs them."""
+"""Turns scores of tokens into answers: the best spans over all windows of a passage, and what outweighs them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Window:
 
     @property
     def passage(self) -> slice:
-        """Of its tokens, among those that are read."""
+        """Slice of the passage's tokens among those that are read."""
         return slice(self.first, self.first + len(self.offsets))
 
 
@@ -78,7 +78,7 @@ def spans_by_sums(starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], long
 def spans_of_beams(
     starts: np.ndarray, ends: np.ndarray, scores: np.ndarray, windows: Sequence[Window], longest: int
 ) -> Spans:
-    """Those of the spans that a head proposes for each of W windows that lie in the passage and begin where they may.
+    """The spans that a head proposes for W windows, without those outside the passage or with a forbidden start.
 
     Args:
         starts: int64 (W, k), indices among those that are read.

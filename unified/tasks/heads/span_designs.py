@@ -218,7 +218,7 @@ class XlnetDesign(Design):
     def spans(
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
     ) -> Spans:
-        """Those of the head's beams that are spans of the passage, best first; they may be fewer than ``count``."""
+        """The spans of the head's beams that lie in the passage, best first; perhaps fewer than ``count``."""
         assert scores.beams is not None  # its head has them wherever it predicts
         starts, ends, of_pairs = scores.beams
         return spans_of_beams(starts[examples], ends[examples], of_pairs[examples], windows, longest)

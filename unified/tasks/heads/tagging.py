@@ -120,7 +120,7 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
         return mean_classes(scores)
 
     def score(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """See :func:`unified.tasks.metrics.score_tagging`."""
+        """Measures of :func:`unified.tasks.metrics.score_tagging`."""
         gold = [list(stated(item.tags, item, "tags")) for item in items]
         predicted = [prediction["tags"] for prediction in predictions]
         if self.entities:

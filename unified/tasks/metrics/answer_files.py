@@ -131,7 +131,7 @@ def read_predictions(path: str | Path) -> dict[str, Any]:
 
 
 def read_probabilities(path: str | Path) -> dict[str, float]:
-    """As :func:`read_predictions`, with a finite number for each question."""
+    """Reads a JSON object, question id to a finite number; errors are those of :func:`read_predictions`."""
     probabilities = read_predictions(path)
     for question, value in probabilities.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

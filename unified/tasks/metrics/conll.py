@@ -123,7 +123,7 @@ def _cells(document: CoreferenceDocument, where: str) -> list[str]:
             if begun and begun[-1] < end:
                 raise UnifiedError(f"{where}: two mentions of one chain cross at token {start}")
             begun.append(end)
-            # Of the mentions at a token the longest opens first and closes last.
+            # The longest mention at a token opens first and closes last.
             if start == end:
                 opened[start].append((0, f"({chain})"))
             else:

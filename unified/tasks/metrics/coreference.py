@@ -18,7 +18,7 @@ from unified.errors import UnifiedError
 
 Chains = Sequence[Sequence[Hashable]]
 
-#: As the scorer, which refuses a response with more repeated mentions.
+#: The official scorer refuses a response with more repeated mentions.
 MOST_REPEATED_MENTIONS = 10
 _METRICS = ("mentions", "muc", "bcub", "ceafm", "ceafe")
 

@@ -69,7 +69,7 @@ class NBest:
         self._scores[there] = np.array(columns).T
 
     def scores(self, penalty: str, exponent: float, min_length: int, max_length: int) -> LengthScores:
-        """Of the hypotheses that these settings rank first, ties to the earlier one; see :class:`LengthScores`."""
+        """Scores of the hypotheses that these settings rank first; of equal ones the earlier is taken."""
         penalties = {length: PENALTIES[penalty](length, exponent) for length in np.unique(self._lengths).tolist()}
         ranked = self._log_probs / np.vectorize(penalties.get, otypes=[float])(self._lengths)
         tokens = self._lengths - 1

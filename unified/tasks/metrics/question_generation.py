@@ -82,7 +82,7 @@ def score_question_generation(
 
 
 def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> str:
-    """As sacrebleu signs its BLEU; ``tok``: the hypotheses' form, behind which words are what spaces separate."""
+    """Signature in sacrebleu's format; ``tok`` names the form of the hypotheses, whose words spaces separate."""
     sizes = {len(group) for group in references}
     parts = [
         f"nrefs:{sizes.pop() if len(sizes) == 1 else 'var'}",
@@ -127,7 +127,7 @@ def penn_treebank(text: str) -> str:
 
 
 def from_bert_words(text: str) -> str:
-    """The same form from words of BERT's tokenizer, by the rules of UniLM's program: ``Who ' s ( he ) ?`` as above.
+    """Penn Treebank's form of words of BERT's tokenizer, by the rules of UniLM's program: ``Who ' s ( he ) ?``.
 
     But for a slip of that program, which leaves a full stop behind initials: ``U . S .`` becomes ``u.s. .`` there.
     """

@@ -62,7 +62,7 @@ class PostProcessing:
 
     def _rewritten(self, pieces: list[str]) -> list[str]:
         words = _Rewriting(pieces, self).words()
-        # As in the corpus. The published program does so with 1 alone, which its training text has for every #.
+        # The corpus has # for digits. The published program puts it for 1 alone, which its training text has for any #.
         return [re.sub(r"\d", "#", word) for word in words] if self.digits else words
 
     def _new(self, sentences: list[list[str]]) -> list[list[str]]:
@@ -181,7 +181,7 @@ class _Rewriting:
         return 1, True
 
 
-#: By the name that ``unified score generation --post-process`` takes.
+#: Post-processing by the name that ``unified score generation --post-process`` takes.
 POST_PROCESSING = {
     "cnndm": PostProcessing("cnndm", words=_BRACKETS, fewest=5, overlap=0.7, max_words=70),
     "gigaword": PostProcessing("gigaword", words={k: v.lower() for k, v in _BRACKETS.items()} | _ENTITIES, digits=True),
@@ -189,7 +189,7 @@ POST_PROCESSING = {
 }
 
 
-#: As UniLM's program for generated questions has them; nothing is dropped there, so only :meth:`in_form` is meant.
+#: Rules of UniLM's program for generated questions; it drops nothing, so only :meth:`in_form` is meant.
 QUESTIONS = PostProcessing("squad_qg", words={k: v.lower() for k, v in _BRACKETS.items()} | _ENTITIES)
 
 
@@ -204,7 +204,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _without_trail(pieces: list[str]) -> list[str]:
-    """The same with one of four or more equal marks at the end."""
+    """Removes all but one of four or more equal marks at the end."""
     while len(pieces) > 4 and _is_mark(pieces[-1]) and len(set(pieces[-4:])) == 1:
         pieces = pieces[:-3]
     return pieces

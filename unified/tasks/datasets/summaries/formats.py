@@ -121,7 +121,7 @@ def _headline(text: str, headline: str) -> SummaryPair:
     return SummaryPair(_sentences(text.split("\n")), _cleaned([headline]))
 
 
-#: By the name that ``unified pairs`` takes.
+#: Formats of summaries by the name that ``unified pairs`` takes.
 FORMATS: dict[str, Format] = {
     "cnn_dailymail": Format(row=_cnn_dailymail_row, file=cnn_dailymail_story, suffix=".story", stem=_story_name),
     "gigaword": Format(row=_document_row, lines=_headline),

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from unified.tasks.datasets.summaries.combinations import best_combination
 from unified.tasks.datasets.summaries.greedy import greedy_oracle
 
-#: From the sentences of a source and of its summary to the numbers of those that are taken, and whether a limit ended
-#: the search before it was done.
+#: Takes the sentences of a source and of its summary; returns the numbers of the source's sentences that are taken, and
+#: whether a limit ended the search before it was done.
 Oracle = Callable[[Sequence[str], Sequence[str]], tuple[list[int], bool]]
 
 
