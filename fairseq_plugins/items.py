@@ -130,13 +130,13 @@ class ItemFairseqDataset(Planned):
 class HeadsFairseqDataset(Planned):
     """Items of several heads; every batch is of one (MT-DNN: Liu et al. 2019, algorithm 1)."""
 
-    def __init__(self, parts: Sequence[ItemFairseqDataset]):
-        self.parts = parts
-        self.starts = np.cumsum([0, *map(len, parts)])
+    def __init__(self, datasets: Sequence[ItemFairseqDataset]):
+        self.datasets = datasets
+        self.starts = np.cumsum([0, *map(len, datasets)])
 
     def set_epoch(self, epoch: int) -> None:
-        for part in self.parts:
-            part.set_epoch(epoch)
+        for dataset in self.datasets:
+            dataset.set_epoch(epoch)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -145,14 +145,14 @@ class HeadsFairseqDataset(Planned):
         return index
 
     def num_tokens(self, index: int) -> int:
-        part = self._part(index)
-        return self.parts[part].num_tokens(index - self.starts[part])
+        number = self._number(index)
+        return self.datasets[number].num_tokens(index - self.starts[number])
 
     size = num_tokens
 
     def ordered_indices(self) -> np.ndarray:
         return np.concatenate(
-            [part.ordered_indices() + start for part, start in zip(self.parts, self.starts[:-1], strict=True)]
+            [dataset.ordered_indices() + start for dataset, start in zip(self.datasets, self.starts[:-1], strict=True)]
         )
 
     def batch_by_size(
@@ -164,17 +164,17 @@ class HeadsFairseqDataset(Planned):
     ) -> list[np.ndarray]:
         indices, batches = np.asarray(indices), []
         owners = np.searchsorted(self.starts, indices, side="right") - 1
-        for number, part in enumerate(self.parts):
+        for number, dataset in enumerate(self.datasets):
             own = indices[owners == number] - self.starts[number]
-            found = part.batch_by_size(own, max_tokens, max_sentences) if len(own) else []
+            found = dataset.batch_by_size(own, max_tokens, max_sentences) if len(own) else []
             batches += [batch + self.starts[number] for batch in found]
         return batches
 
     def collater(self, indices: Sequence[int]) -> Sample:
         if not indices:
             return {}
-        part = self._part(indices[0])
-        return self.parts[part].collater([index - self.starts[part] for index in indices])
+        number = self._number(indices[0])
+        return self.datasets[number].collater([index - self.starts[number] for index in indices])
 
-    def _part(self, index: int) -> int:
+    def _number(self, index: int) -> int:
         return int(np.searchsorted(self.starts, index, side="right")) - 1

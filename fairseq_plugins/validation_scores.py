@@ -79,9 +79,9 @@ class Predictions:
             self._scores = self._judged(_from_all((self.split, self.found)))
         return round(float(self._scores[name]), 2)
 
-    def _judged(self, parts: list[tuple[str | None, dict[tuple[str, int], Any]]]) -> Mapping[str, float]:
-        items = self.items[next(split for split, _ in parts if split is not None)]
-        found = {key: one for _, part in parts for key, one in part.items()}
+    def _judged(self, processes: list[tuple[str | None, dict[tuple[str, int], Any]]]) -> Mapping[str, float]:
+        items = self.items[next(split for split, _ in processes if split is not None)]
+        found = {key: one for _, own in processes for key, one in own.items()}
         scores = {
             head: task.score(items[head], [found[head, i] for i in range(len(items[head]))])
             for head, task in self.tasks.items()

@@ -84,7 +84,7 @@ def parse_entries(
     Raises:
         UnifiedError: names the entry and what is wrong with it.
     """
-    return [_entry(part, what, known, classes, zero) for part in split_entries(text, f"{what}s")]
+    return [_entry(entry, what, known, classes, zero) for entry in split_entries(text, f"{what}s")]
 
 
 def require_distinct(what: str, names: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ function isInterval(dense) {
  * Queries and keys whose part of the matrix alone cannot be said by steps and intervals; null if there are none.
  * At most 8 queries and 8 keys are a smallest choice: without any one of them the rest is a mask of intervals.
  */
-function forbiddingPart(dense) {
+function forbiddingSubmatrix(dense) {
   if (isInterval(dense)) return null;
   const { rows, firsts } = distinctRows(dense);
   const keys = neededOf(rows[0].length, (chosen) => !isInterval(columnsOf(rows, chosen)));
@@ -216,7 +216,7 @@ function consecutiveCells(columns) {
 
 /** Why a matrix cannot be said, in the words of masks.from_dense. */
 function refusal(dense) {
-  const { queries, keys } = forbiddingPart(dense);
+  const { queries, keys } = forbiddingSubmatrix(dense);
   const seen = queries
     .slice(0, SPELLED_OUT)
     .map((query) => `query ${query} sees ${listed(keys.filter((key) => dense[query][key]))}`);

@@ -77,7 +77,7 @@ function startMaskView() {
       matrix.value = matrixText(dense);
       update([query, key]);
     };
-    const part = forbiddingPart(dense);
+    const part = forbiddingSubmatrix(dense);
     const mask = part === null ? maskOfDense(dense, dense[0].length) : null;
     const picture = mask ? pictureOfMask(mask) : pictureOfMatrix(dense, part);
     drawPicture(byId("mask-picture"), byId("mask-cell"), picture, { onToggle: toggle, cursorAt });

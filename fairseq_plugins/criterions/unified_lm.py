@@ -82,9 +82,9 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
             "nsentences": sample["nsentences"],
         }
         for name in self.loss_names:
-            part = losses[name]
-            log.update({f"{name}:nll": part.nll, f"{name}:divisor": own[name]})
-            log.update({f"{name}:count": part.count, f"{name}:correct": part.correct})
+            loss_sum = losses[name]
+            log.update({f"{name}:nll": loss_sum.nll, f"{name}:divisor": own[name]})
+            log.update({f"{name}:count": loss_sum.count, f"{name}:correct": loss_sum.correct})
         return loss, sample_size, log
 
     @classmethod
@@ -98,7 +98,7 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         if size:
             metrics.log_scalar("loss", totals["loss"] / size / math.log(2), size, round=3)
         for name in (key.removesuffix(":nll") for key in totals if key.endswith(":nll")):
-            _log_objective(name, *(totals[f"{name}:{part}"] for part in ("nll", "divisor", "count", "correct")))
+            _log_objective(name, *(totals[f"{name}:{total}"] for total in ("nll", "divisor", "count", "correct")))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:

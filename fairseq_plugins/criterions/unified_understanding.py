@@ -65,18 +65,18 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
         """(loss, sample size, log) of a sample, and the scores of its items."""
         head = sample["head"]
         scores = model(to_batch(sample), reading=sample["reading"], head=head)
-        part = self.tasks[head].loss(scores, sample["reading"])
+        loss_sum = self.tasks[head].loss(scores, sample["reading"])
         own = self.totals_of(model, sample)
         update, size = self.update_with(own), self.size_of(own)
         log = {"ntokens": sample["ntokens"], "nsentences": sample["nsentences"]}
         # Processes at other heads log the same names with the same kinds of values: fairseq adds them up so.
-        zero = torch.zeros_like(part.nll)
+        zero = torch.zeros_like(loss_sum.nll)
         log |= {f"{name}:{what}": zero for name in self.tasks for what in ("loss", "correct")}
         log |= {f"{name}:count": 0 for name in self.tasks}
-        log |= {f"{head}:loss": part.nll, f"{head}:count": size, f"{head}:correct": part.correct.to(zero)}
+        log |= {f"{head}:loss": loss_sum.nll, f"{head}:count": size, f"{head}:correct": loss_sum.correct.to(zero)}
         log |= {f"{name}:numbers": 1 for name, task in self.tasks.items() if task.numeric}
         items = sum(update.totals[_items(name)] for name in self.tasks)
-        losses, divisors = {head: part}, {head: update.totals[head] * items / update.totals[_items(head)]}
+        losses, divisors = {head: loss_sum}, {head: update.totals[head] * items / update.totals[_items(head)]}
         if "masked" in sample:
             (hidden,) = model.core(to_batch(sample["masked"])).values()
             losses[MASKED] = hidden
@@ -85,7 +85,7 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
         # fairseq divides the sum of all micro-batches by the size of the update.
         loss = sum_of_means(losses, {name: divisor / update.size for name, divisor in divisors.items()})
         loss = loss + model.core.idle(head)
-        return loss, size, {**log, "loss": part.nll, "sample_size": size, "training": int(model.training)}, scores
+        return loss, size, {**log, "loss": loss_sum.nll, "sample_size": size, "training": int(model.training)}, scores
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:

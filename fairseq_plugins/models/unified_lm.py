@@ -26,7 +26,7 @@ from fairseq_plugins.parameter_groups import mark_parameters
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import fingerprint, load_parameters
-from unified.checkpoints.heads import OPTIONAL_HEADS, parts_of_tasks, prefixes, with_pooler, without_other_sizes
+from unified.checkpoints.heads import OPTIONAL_HEADS, prefixes, task_head_prefixes, with_pooler, without_other_sizes
 from unified.checkpoints.vocabularies import grown
 from unified.data.example import Batch
 from unified.generation.cache import SourceCache
@@ -109,7 +109,7 @@ class UnifiedLMModel(BaseFairseqModel):
     ) -> None:
         """Load all parameters; whole heads may be new or unused (both are named), anything else is refused.
 
-        Parts of tasks' heads that are of another size, such as a projection to other labels, are new.
+        Modules of task heads that have another size, such as a projection to other labels, are new.
 
         Symbols that the dictionary has behind the checkpoint's, such as markers that a task adds, get new rows.
         """
@@ -119,8 +119,8 @@ class UnifiedLMModel(BaseFairseqModel):
         parameters, added = grown(parameters, self.symbols, saved, self.core.config.initializer_range)
         parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
         heads = prefixes([*parameters, *self.core.state_dict()])
-        parts = (*heads, *OPTIONAL_HEADS, *parts_of_tasks(self.core), "lstm.")
-        new, unused = load_parameters(self.core, parameters, parts, parts)
+        optional = (*heads, *OPTIONAL_HEADS, *task_head_prefixes(self.core), "lstm.")
+        new, unused = load_parameters(self.core, parameters, optional, optional)
         if not added and saved != int(self.dictionary_version):
             raise refusal(
                 "the checkpoint was trained with another dictionary of the same size; prepare this data with "

@@ -127,10 +127,10 @@ class UnifiedUnderstandingTask(DictionaryTask):
     def load_dataset(self, split: str, combine: bool = False, epoch: int = 1, **kwargs: Any) -> None:
         """Examples of a split: in random order for training, whole items together otherwise."""
         self.items[split] = {}
-        parts = [self._part(head, split) for head in self.entries]
-        self.datasets[split] = parts[0] if len(parts) == 1 else HeadsFairseqDataset(parts)
+        datasets = [self._dataset(head, split) for head in self.entries]
+        self.datasets[split] = datasets[0] if len(datasets) == 1 else HeadsFairseqDataset(datasets)
 
-    def _part(self, head: str, split: str) -> ItemFairseqDataset:
+    def _dataset(self, head: str, split: str) -> ItemFairseqDataset:
         task, training = self.tasks[head], None
         if split == "train":
             training = TrainingOrder(self.cfg.seed, self.entries[head].weight, task.longest_run, self.masked)
@@ -204,7 +204,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         with torch.no_grad():
             loss, size, log, scores = criterion.judged(model, sample)
         split, head, members = sample["split"], sample["head"], sample["members"].cpu().numpy()
-        encoded, items = self._part_of(split, head).encoded, self.items[split][head]
+        encoded, items = self._dataset_of(split, head).encoded, self.items[split][head]
         owners = np.unique(encoded.owners[members]).tolist()
         own = [items[owner] for owner in owners]
         found = self.tasks[head].predict(own, encoded, members, scores, sample["reading"])
@@ -212,11 +212,11 @@ class UnifiedUnderstandingTask(DictionaryTask):
             self.predictions.add(split, head, dict(zip(owners, found, strict=True)))
         return loss, size, {**log, "share": len(owners) / sum(map(len, self.items[split].values()))}
 
-    def _part_of(self, split: str, head: str) -> ItemFairseqDataset:
+    def _dataset_of(self, split: str, head: str) -> ItemFairseqDataset:
         dataset = self.datasets[split]
         if isinstance(dataset, ItemFairseqDataset):
             return dataset
-        return next(part for part in dataset.parts if part.head == head)
+        return next(own for own in dataset.datasets if own.head == head)
 
     def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)

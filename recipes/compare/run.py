@@ -59,15 +59,15 @@ class Work:
         return {**asdict(self.size), **own}
 
     def prepare(self) -> None:
-        """The corpus, once: a part of the text, sentence by sentence as BERT's instances want it, with word starts."""
-        parts = (
+        """Prepares some of the text, once, sentence by sentence as BERT's instances want it, with word starts."""
+        splits = (
             ("train", self.inputs, self.size.megacharacters),
             ("valid", self.valid, self.size.valid_megacharacters),
         )
-        texts = {part: self.run.folder / f"{part}.jsonl" for part, _, _ in parts}
-        for part, paths, millions in parts:
-            if not texts[part].exists():
-                write_atomically(texts[part], first_documents(paths, round(millions * 1e6)))
+        texts = {split: self.run.folder / f"{split}.jsonl" for split, _, _ in splits}
+        for split, paths, millions in splits:
+            if not texts[split].exists():
+                write_atomically(texts[split], first_documents(paths, round(millions * 1e6)))
         annotate = ["--annotate", "noun_phrases", "--spacy", self.spacy] if self.spacy else []
         self.run.run(Step("prepare", [
             TOOLS / "unified", "prepare", texts["train"], "--valid", texts["valid"], "--output", self.data,
@@ -145,9 +145,9 @@ def first_documents(paths: tuple[str, ...], characters: int) -> str:
 
 def write_atomically(path: Path, text: str) -> None:
     """The file is there in full or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
 
 
 def wikipedia() -> tuple[tuple[str, ...], tuple[str, ...]]:

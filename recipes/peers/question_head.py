@@ -1,4 +1,4 @@
-"""The part of a passage that answers a question, or none (``run_qa.py``)."""
+"""The text in a passage that answers a question, or none (``run_qa.py``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HALF = 0.5
 
 
 @dataclass(frozen=True)
-class Part:
+class Window:
     """What one example reads of a passage.
 
     Attributes:
@@ -38,7 +38,7 @@ class Part:
 
 
 class Questions(PeerTask):
-    """Question and passage padded to the longest sequence; parts of long passages share ``stride`` tokens."""
+    """Question and passage padded to the longest sequence; windows of long passages share ``stride`` tokens."""
 
     kind = AutoModelForQuestionAnswering
 
@@ -54,13 +54,13 @@ class Questions(PeerTask):
             for i, encoding in enumerate(read.encodings):
                 indices = [i for i, segment in enumerate(encoding.sequence_ids) if segment == 1]
                 offsets = np.array([encoding.offsets[i] for i in indices], dtype=np.int64).reshape(-1, 2)
-                part = Part(number, indices[0] if indices else 0, offsets)
-                start, end = _target(part, answer)
+                window = Window(number, indices[0] if indices else 0, offsets)
+                start, end = _target(window, answer)
                 fields = {name: read[name][i] for name in self.tokenizer.model_input_names}
                 inputs.append({**fields, "start_positions": start, "end_positions": end})
-                notes.append(part)
-        parts = np.bincount([part.item for part in notes])
-        return Features(inputs, notes, int((parts > 1).sum()))
+                notes.append(window)
+        windows = np.bincount([window.item for window in notes])
+        return Features(inputs, notes, int((windows > 1).sum()))
 
     def _read(self, item: QuestionItem) -> BatchEncoding:
         question = item.question.lstrip()
@@ -90,14 +90,14 @@ class Questions(PeerTask):
     def predictions(
         self, items: Sequence[QuestionItem], features: Features, scores: list[torch.Tensor]
     ) -> list[dict[str, Any]]:
-        owned: list[list[tuple[Part, np.ndarray]]] = [[] for _ in items]
-        for part, own in zip(features.notes, scores, strict=True):
-            owned[part.item].append((part, own.numpy()))
+        owned: list[list[tuple[Window, np.ndarray]]] = [[] for _ in items]
+        for window, own in zip(features.notes, scores, strict=True):
+            owned[window.item].append((window, own.numpy()))
         return [{"id": item.id, **self._answer(item, read)} for item, read in zip(items, owned, strict=True)]
 
-    def _answer(self, item: QuestionItem, read: Sequence[tuple[Part, np.ndarray]]) -> dict[str, Any]:
-        """The best spans of all parts; CLS counts where it scores lowest, as no part may have the answer then."""
-        spans = [span for part, scores in read for span in self._spans(part, scores)]
+    def _answer(self, item: QuestionItem, read: Sequence[tuple[Window, np.ndarray]]) -> dict[str, Any]:
+        """The best spans of all windows; CLS counts where it scores lowest, as no window may have the answer then."""
+        spans = [span for window, scores in read for span in self._spans(window, scores)]
         spans = sorted(spans, key=lambda span: -span[0])[: self.task.nbest]
         outside = {}
         if NOTHING in self.task.labels:
@@ -105,29 +105,29 @@ class Questions(PeerTask):
             outside[NOTHING] = _share(nothing - spans[0][0]) if spans else 1.0
         return chosen_answer(item.context, spans, outside, NOTHING if outside else None, _HALF)
 
-    def _spans(self, part: Part, scores: np.ndarray) -> list[tuple[float, int, int]]:
+    def _spans(self, window: Window, scores: np.ndarray) -> list[tuple[float, int, int]]:
         """Score and characters of the spans between one of the n best starts and one of the n best ends."""
         starts, ends = (np.argsort(-own, kind="stable")[: self.task.nbest] for own in scores.T)
-        first, last = (grid.ravel() for grid in np.meshgrid(starts - part.first, ends - part.first, indexing="ij"))
-        fits = (first >= 0) & (last < len(part.offsets)) & (first <= last) & (last - first < self.task.max_answer)
+        first, last = (grid.ravel() for grid in np.meshgrid(starts - window.first, ends - window.first, indexing="ij"))
+        fits = (first >= 0) & (last < len(window.offsets)) & (first <= last) & (last - first < self.task.max_answer)
         first, last = first[fits], last[fits]
-        found = scores[first + part.first, 0] + scores[last + part.first, 1]
+        found = scores[first + window.first, 0] + scores[last + window.first, 1]
         return [
-            (float(score), int(part.offsets[i, 0]), int(part.offsets[j, 1]))
+            (float(score), int(window.offsets[i, 0]), int(window.offsets[j, 1]))
             for score, i, j in zip(found, first, last, strict=True)
         ]
 
 
-def _target(part: Part, answer: Answer | None) -> tuple[int, int]:
-    """First and last token of the answer; those of CLS, 0, where the part does not hold all of it."""
-    if answer is None or not len(part.offsets):
+def _target(window: Window, answer: Answer | None) -> tuple[int, int]:
+    """First and last token of the answer; those of CLS, 0, where the window does not hold all of it."""
+    if answer is None or not len(window.offsets):
         return 0, 0
     start, end = answer.start, answer.start + len(answer.text)
-    if start < part.offsets[0, 0] or end > part.offsets[-1, 1]:
+    if start < window.offsets[0, 0] or end > window.offsets[-1, 1]:
         return 0, 0
-    first = int(np.searchsorted(part.offsets[:, 0], start, side="right")) - 1
-    last = int(np.searchsorted(part.offsets[:, 1], end, side="left"))
-    return part.first + first, part.first + last
+    first = int(np.searchsorted(window.offsets[:, 0], start, side="right")) - 1
+    last = int(np.searchsorted(window.offsets[:, 1], end, side="left"))
+    return window.first + first, window.first + last
 
 
 def _share(difference: float) -> float:

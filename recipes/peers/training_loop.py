@@ -68,9 +68,9 @@ def train(
     device = next(model.parameters()).device
     optimizer = torch.optim.AdamW(_groups(model, training.weight_decay), training.lr)
     schedule = get_linear_schedule_with_warmup(optimizer, round(training.warmup * updates), updates)
-    parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
+    stateful = {"model": model, "optimizer": optimizer, "schedule": schedule}
     settings = {**asdict(training), "updates": updates, "seed": seed, "examples": len(inputs)}
-    done = _restore(snapshot, parts, settings, device) if snapshot.exists() else Spent(0, 0, 0.0)
+    done = _restore(snapshot, stateful, settings, device) if snapshot.exists() else Spent(0, 0, 0.0)
     model.train()
     kept, losses, began = done.seconds, [], time.monotonic()
     for members in islice(batches(len(inputs), training.batch_size, seed), done.updates, updates):
@@ -90,7 +90,7 @@ def train(
             print(json.dumps({"update": done.updates, "seconds": seconds, "loss": float(np.mean(losses))}), flush=True)
             losses = []
         if last or seconds - kept > KEPT:
-            _keep(snapshot, parts, settings, done)
+            _keep(snapshot, stateful, settings, done)
             kept = seconds
         began = time.monotonic()
     return done
@@ -104,9 +104,9 @@ def batches(examples: int, size: int, seed: int) -> Iterator[np.ndarray]:
     """
     for epoch in count(1):
         order = randomness.generator(seed, epoch, randomness.ORDER).permutation(examples)
-        parts = np.split(order, range(size, examples, size))
-        np.random.RandomState(seed + epoch).shuffle(parts)
-        yield from parts
+        batches = np.split(order, range(size, examples, size))
+        np.random.RandomState(seed + epoch).shuffle(batches)
+        yield from batches
 
 
 def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
@@ -118,18 +118,18 @@ def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
     return [{"params": groups[0], "weight_decay": decay}, {"params": groups[1], "weight_decay": 0.0}]
 
 
-def _keep(path: Path, parts: dict[str, Any], settings: dict[str, Any], done: Spent) -> None:
+def _keep(path: Path, stateful: dict[str, Any], settings: dict[str, Any], done: Spent) -> None:
     """The file is there in full or not at all."""
-    states = {name: part.state_dict() for name, part in parts.items()}
+    states = {name: own.state_dict() for name, own in stateful.items()}
     partial = path.with_suffix(".partial")
     torch.save({**states, "settings": settings, "done": asdict(done)}, partial)
     os.replace(partial, path)
 
 
-def _restore(path: Path, parts: dict[str, Any], settings: dict[str, Any], device: torch.device) -> Spent:
+def _restore(path: Path, stateful: dict[str, Any], settings: dict[str, Any], device: torch.device) -> Spent:
     content = torch.load(path, map_location=device, weights_only=True)
     if content["settings"] != settings:
         raise UnifiedError(f"{path}: of a training with other settings; remove it, or name another --output")
-    for name, part in parts.items():
-        part.load_state_dict(content[name])
+    for name, own in stateful.items():
+        own.load_state_dict(content[name])
     return Spent(**content["done"])

@@ -35,7 +35,7 @@ from pathlib import Path
 import prose
 
 DISTRIBUTIONS = {"torch": "torch", "numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
-PARTS = ("train", "valid", "test")
+SPLITS = ("train", "valid", "test")
 _HELD_OUT_PERCENT = {"valid": 4, "test": 6}
 _SKIPPED_FOLDERS = {"site-packages", "dist-packages", "test", "tests", "testing", "idle_test", "__pycache__"}
 #: Functions whose arguments are documentation of compiled code.
@@ -85,17 +85,17 @@ def modules(package: Package) -> list[tuple[str, Path]]:
         for file in files:
             if file.endswith(".py"):
                 path = Path(folder, file)
-                parts = [package.name, *path.relative_to(package.folder).with_suffix("").parts]
-                found.append((".".join(parts).removesuffix(".__init__"), path))
+                names = [package.name, *path.relative_to(package.folder).with_suffix("").parts]
+                found.append((".".join(names).removesuffix(".__init__"), path))
     return sorted(found)
 
 
-def part_of(module: str) -> str:
+def split_of(module: str) -> str:
     """ "train", "valid" or "test", decided by the module's name alone."""
     percentile = int.from_bytes(hashlib.sha256(module.encode()).digest()[:8], "big") % 100
-    for part, percent in _HELD_OUT_PERCENT.items():
+    for split, percent in _HELD_OUT_PERCENT.items():
         if percentile < percent:
-            return part
+            return split
         percentile -= percent
     return "train"
 
@@ -184,7 +184,7 @@ def _first_block(text: str) -> tuple[str, str]:
 
 
 def read_packages(packages: Iterable[Package], processes: int) -> Iterator[tuple[str, list[Passage]]]:
-    """(part, passages) of every module, in the order of :func:`modules`; prints what each package gave."""
+    """(split, passages) of every module, in the order of :func:`modules`; prints what each package gave."""
     with ProcessPoolExecutor(processes) as pool:
         for package in packages:
             jobs = modules(package)
@@ -192,7 +192,7 @@ def read_packages(packages: Iterable[Package], processes: int) -> Iterator[tuple
             for (module, _), passages in zip(jobs, pool.map(read_module, jobs, chunksize=16), strict=True):
                 unread += passages is None
                 sentences += sum(len(one.clean) for one in passages or [])
-                yield part_of(module), passages or []
+                yield split_of(module), passages or []
             note = f" ({unread} not readable by this Python)" if unread else ""
             print(f"{package.name} {package.version}: {len(jobs):,} modules{note}, {sentences:,} clean sentences")
 
@@ -201,25 +201,25 @@ def build(passages: dict[str, list[Passage]], *, held_out: int = 1000) -> dict[s
     """File name -> lines, for all files of the corpus.
 
     Args:
-        passages: what was found in the modules of each part.
+        passages: what was found in the modules of each split.
         held_out: at most so many pairs in each valid and test file, spread over all modules.
     """
     files: dict[str, list[str]] = {}
-    earlier: dict[str, None] = {}  # keys of every sentence of the parts before
+    earlier: dict[str, None] = {}  # keys of every sentence of the splits before
     bodies: set[str] = set()
-    for part in PARTS:
-        most = None if part == "train" else held_out
-        keys = {prose.without_marks(s): None for one in passages[part] for s in one.running}
+    for split in SPLITS:
+        most = None if split == "train" else held_out
+        keys = {prose.without_marks(s): None for one in passages[split] for s in one.running}
         seen = contained(keys, earlier)
-        clean = _once([one.clean for one in passages[part]], seen)
-        if part != "test":
-            files[f"documents/{part}.txt"] = _text(_once([one.running for one in passages[part]], seen))
-        wanted = prose.is_restorable if part == "train" else prose.is_restoring_test
+        clean = _once([one.clean for one in passages[split]], seen)
+        if split != "test":
+            files[f"documents/{split}.txt"] = _text(_once([one.running for one in passages[split]], seen))
+        wanted = prose.is_restorable if split == "train" else prose.is_restoring_test
         targets = _spread([s for document in clean for s in document if wanted(s)], most)
-        files[f"restore/{part}.target"] = targets
-        files[f"restore/{part}.source"] = [prose.without_marks(target) for target in targets]
-        pairs = _unseen_pairs(passages[part], bodies, earlier)
-        files[f"summarize/{part}.jsonl"] = [json.dumps({"source": s, "target": t}) for s, t in _spread(pairs, most)]
+        files[f"restore/{split}.target"] = targets
+        files[f"restore/{split}.source"] = [prose.without_marks(target) for target in targets]
+        pairs = _unseen_pairs(passages[split], bodies, earlier)
+        files[f"summarize/{split}.jsonl"] = [json.dumps({"source": s, "target": t}) for s, t in _spread(pairs, most)]
         earlier |= keys
     return files
 
@@ -257,7 +257,7 @@ def _once(documents: list[list[str]], seen: set[str]) -> list[list[str]]:
 
 
 def _unseen_pairs(passages: list[Passage], bodies: set[str], earlier: dict[str, None]) -> list[tuple[str, str]]:
-    """Summaries whose body occurs for the first time and whose target is no sentence of an earlier part."""
+    """Summaries whose body occurs for the first time and whose target is no sentence of an earlier split."""
     pairs = []
     for one in passages:
         if one.summary is not None:
@@ -299,9 +299,9 @@ def main(arguments: list[str] | None = None) -> None:
     if options.output.exists():
         raise SystemExit(f"{options.output} exists already; remove it, or choose another folder with --output")
     start = time.monotonic()
-    passages: dict[str, list[Passage]] = {part: [] for part in PARTS}
-    for part, found in read_packages(find_packages(), options.workers):
-        passages[part] += found
+    passages: dict[str, list[Passage]] = {split: [] for split in SPLITS}
+    for split, found in read_packages(find_packages(), options.workers):
+        passages[split] += found
     files = build(passages, held_out=options.held_out)
     write(files, options.output)
     for name, lines in files.items():

@@ -3,7 +3,7 @@
     python recipes/quickstart/run.py [--output quickstart] [--long]
 
 The commands are printed as they start, so that each can be repeated or changed by hand; what a finished step made is
-reused by a second call. Scores of the test part are computed once, at the end. With a GPU, or with --long, a larger
+reused by a second call. Scores of the test split are computed once, at the end. With a GPU, or with --long, a larger
 model also learns to summarize.
 """
 
@@ -65,8 +65,8 @@ class Size:
 
 
 # Below twelve minutes on two cores. At this size progress goes with the number of updates, so batches are small and
-# more tokens than UniLM's 15 % are hidden. Four layers with a narrow feed-forward part copy with fewer slips than two
-# wide ones of as many parameters. Rows of 32 learn to look at their neighbours in half the updates that rows of 64
+# more tokens than UniLM's 15 % are hidden. Four layers with narrow feed-forward networks copy with fewer slips than
+# two wide ones of as many parameters. Rows of 32 learn to look at their neighbours in half the updates that rows of 64
 # need, and rows of 192 had not learnt it after 3,000; fine-tuning extends the positions as UniLM does.
 TINY = Size(
     arch=("unified_lm_tiny", "--layers", "4", "--feed-forward", "128"),
@@ -205,18 +205,18 @@ class Trial:
         ], self.documents)  # fmt: skip
         if (pairs / "train.jsonl").exists():
             sides = ["--source-field", "source", "--target-field", "target"]
-            parts = [pairs / "train.jsonl", "--valid", pairs / "valid.jsonl", "--test", pairs / "test.jsonl"]
+            files = [pairs / "train.jsonl", "--valid", pairs / "valid.jsonl", "--test", pairs / "test.jsonl"]
         else:
             sides = ["--target", pairs / "train.target", "--valid-target", pairs / "valid.target",
                      "--test-target", pairs / "test.target"]  # fmt: skip
-            parts = [pairs / "train.source", "--valid", pairs / "valid.source", "--test", pairs / "test.source"]
-        command = [TOOLS / "unified", "prepare", *parts, *sides, "--output", self.pairs]
+            files = [pairs / "train.source", "--valid", pairs / "valid.source", "--test", pairs / "test.source"]
+        command = [TOOLS / "unified", "prepare", *files, *sides, "--output", self.pairs]
         self.run.run(documents)
         self.run.run(self.step("pairs", [*command, "--tokenizer", self.documents], self.pairs))
-        _, _, references = self.test_part()
+        _, _, references = self.test_split()
         self.references.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
 
-    def test_part(self) -> tuple[Path, list[str], list[str]]:
+    def test_split(self) -> tuple[Path, list[str], list[str]]:
         """The file that holds the test sources, the sources, and the references."""
         pairs = self.corpus / self.experiment.name
         if (pairs / "test.jsonl").exists():
@@ -241,7 +241,7 @@ class Trial:
 
     def score(self) -> dict[str, dict]:
         """Generate with both models, apply the rule, score all three: system -> scores."""
-        source, _, _ = self.test_part()
+        source, _, _ = self.test_split()
         rule = [sys.executable, HERE / "baseline.py", self.experiment.rule, source, self.rule]
         self.run.run(self.step("rule", rule, self.rule))
         self.run.run(self.generation(PRETRAINED), self.generation(SCRATCH))
@@ -255,7 +255,7 @@ class Trial:
         return results
 
     def generation(self, system: str) -> Step:
-        """The test part's targets by beam search."""
+        """Generates the test split's targets by beam search."""
         return self.step(f"generate {system}", [
             TOOLS / "fairseq-generate", self.pairs, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
             "--path", self.model(system) / "checkpoint_last.pt", "--beam", 5,
@@ -267,7 +267,7 @@ class Trial:
         """What the report shows of this experiment; its samples are test sentences drawn at random."""
         texts = {system: read_generate_output([self.outputs(system)])[0] for system in (PRETRAINED, SCRATCH)}
         texts[self.experiment.rule] = read_lines(self.rule)
-        _, sources, references = self.test_part()
+        _, sources, references = self.test_split()
         drawn = sorted(random.Random(SEED).sample(range(len(sources)), min(SHOWN_SAMPLES, len(sources))))
         return Task(
             self.experiment.title,

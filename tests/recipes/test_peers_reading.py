@@ -115,45 +115,45 @@ def test_choices_are_read_with_the_context_each(model):
 
 
 def test_parts_of_passages_and_the_answers_in_them(model):
-    """Each part holds its characters; parts share 8 tokens; a target is the answer, or CLS if it is not there."""
+    """Each window holds its characters; windows share 8 tokens; a target is the answer, or CLS if it is not there."""
     items, longest, stride = questions(80, np.random.default_rng(5)), 32, 8
     peer = Questions(SpanAnswers(("",), stride=stride), model, longest)
     features = peer.features(items)
     held = 0
     for number, item in enumerate(items):
-        own = [i for i, part in enumerate(features.notes) if part.item == number]
+        own = [i for i, window in enumerate(features.notes) if window.item == number]
         behind = None
         for i in own:
-            part, read = features.notes[i], features.inputs[i]
+            window, read = features.notes[i], features.inputs[i]
             assert len(read["input_ids"]) == longest
             tokens = peer.tokenizer.convert_ids_to_tokens(read["input_ids"])
-            assert tokens[part.first - 1] == "[SEP]" and tokens[part.first + len(part.offsets)] == "[SEP]"
-            for index, (start, end) in enumerate(part.offsets, part.first):
+            assert tokens[window.first - 1] == "[SEP]" and tokens[window.first + len(window.offsets)] == "[SEP]"
+            for index, (start, end) in enumerate(window.offsets, window.first):
                 assert tokens[index].removeprefix("##") == item.context[start:end]
             if behind is not None:
-                assert (part.offsets[:stride] == behind[-stride:]).all()
-            behind = part.offsets
+                assert (window.offsets[:stride] == behind[-stride:]).all()
+            behind = window.offsets
             start, end = read["start_positions"], read["end_positions"]
             if start:
                 held += 1
-                characters = part.offsets[start - part.first, 0], part.offsets[end - part.first, 1]
+                characters = window.offsets[start - window.first, 0], window.offsets[end - window.first, 1]
                 answer = item.answers[0]
                 assert characters == (answer.start, answer.start + len(answer.text))
             else:
-                inside = [a for a in item.answers if part.offsets[0, 0] <= a.start]
-                assert end == 0 and not any(a.start + len(a.text) <= part.offsets[-1, 1] for a in inside)
+                inside = [a for a in item.answers if window.offsets[0, 0] <= a.start]
+                assert end == 0 and not any(a.start + len(a.text) <= window.offsets[-1, 1] for a in inside)
         assert features.notes[own[0]].offsets[0, 0] == 0 and behind[-1, 1] == len(item.context)
     assert held > 50 and features.cut == sum(
-        sum(part.item == number for part in features.notes) > 1 for number in range(len(items))
+        sum(window.item == number for window in features.notes) > 1 for number in range(len(items))
     )
 
 
-def published_answer(item, parts, scores, nbest: int, longest: int) -> tuple[str, float]:
+def published_answer(item, windows, scores, nbest: int, longest: int) -> tuple[str, float]:
     """The loops of the example script: best text, and the difference of the null score and the best span's."""
     candidates, null = [], None
-    for part, own in zip(parts, scores, strict=True):
+    for window, own in zip(windows, scores, strict=True):
         offsets: list = [None] * len(own)
-        offsets[part.first : part.first + len(part.offsets)] = part.offsets.tolist()
+        offsets[window.first : window.first + len(window.offsets)] = window.offsets.tolist()
         start_scores, end_scores = own[:, 0].tolist(), own[:, 1].tolist()
         score = start_scores[0] + end_scores[0]
         null = score if null is None or score < null else null
@@ -180,7 +180,7 @@ def test_answers_are_those_of_the_published_loops(model, labels):
         own[0] += 0.6  # CLS: about half of the questions have no answer
     nothing = 0
     for number, (item, found) in enumerate(zip(items, peer.predictions(items, features, scores), strict=True)):
-        own = [i for i, part in enumerate(features.notes) if part.item == number]
+        own = [i for i, window in enumerate(features.notes) if window.item == number]
         text, difference = published_answer(
             item, [features.notes[i] for i in own], [scores[i].double() for i in own], 5, 4
         )

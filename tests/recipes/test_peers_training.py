@@ -21,7 +21,7 @@ from fairseq_plugins.optimizer import OnePassAdamW
 from tests.recipes.test_recipes import load
 from tests.support.peer_items import MAKE, VOCABULARY, texts
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.heads import parts_of_tasks, with_pooler
+from unified.checkpoints.heads import task_head_prefixes, with_pooler
 from unified.checkpoints.parameters import load_parameters
 from unified.errors import UnifiedError
 from unified.files.destination import write_manifest
@@ -149,7 +149,7 @@ def test_ours_takes_the_same_steps(model, tmp_path):
     ours = UnifiedModel.for_tasks(config, {"classification": task.head(config)})
     saved = load_checkpoint(start.checkpoint)["model"]
     state = {name.removeprefix("core."): value for name, value in saved.items() if name != "dictionary_version"}
-    load_parameters(ours, with_pooler(state, ours), parts_of_tasks(ours), ("heads.token.", "heads.next_sentence."))
+    load_parameters(ours, with_pooler(state, ours), task_head_prefixes(ours), ("heads.token.", "heads.next_sentence."))
     ours.heads["classification"].output.load_state_dict(theirs.classifier.state_dict())
     training = Training(batch_size=8, lr=1e-3, weight_decay=0.0)
     encoded = task.encode(items, Codec(start.tokenizer, start.vocabulary, 24))

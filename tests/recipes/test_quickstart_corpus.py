@@ -199,7 +199,7 @@ NESTED = "The sentence that is said again somewhere else is left out"
 
 
 def module_text(number: int) -> str:
-    """Three documented functions; two sentences occur nowhere else, one is in every module, one as part of another."""
+    """Three documented functions; two sentences occur nowhere else, one is in every module, one inside of another."""
     word = "".join(chr(97 + (number // 26**i) % 26) for i in range(3))
     return f'''"""Module {word}.
 
@@ -231,9 +231,9 @@ def package(tmp_path_factory) -> corpus.Package:
 
 @pytest.fixture(scope="module")
 def files(package) -> dict[str, list[str]]:
-    passages = {part: [] for part in corpus.PARTS}
-    for part, found in corpus.read_packages([package], processes=1):
-        passages[part] += found
+    passages = {split: [] for split in corpus.SPLITS}
+    for split, found in corpus.read_packages([package], processes=1):
+        passages[split] += found
     return corpus.build(passages)
 
 
@@ -243,45 +243,45 @@ def test_tests_of_packages_are_not_read(package):
     assert "package.sub.module_001" in names and "package.module_003" in names
 
 
-def test_every_part_has_pairs(files):
-    for part in corpus.PARTS:
-        assert files[f"restore/{part}.target"], part
-        assert files[f"summarize/{part}.jsonl"], part
+def test_every_split_has_pairs(files):
+    for split in corpus.SPLITS:
+        assert files[f"restore/{split}.target"], split
+        assert files[f"summarize/{split}.jsonl"], split
     assert set(files) == {
-        *(f"documents/{part}.txt" for part in ("train", "valid")),
-        *(f"restore/{part}.{side}" for part in corpus.PARTS for side in ("source", "target")),
-        *(f"summarize/{part}.jsonl" for part in corpus.PARTS),
+        *(f"documents/{split}.txt" for split in ("train", "valid")),
+        *(f"restore/{split}.{side}" for split in corpus.SPLITS for side in ("source", "target")),
+        *(f"summarize/{split}.jsonl" for split in corpus.SPLITS),
     }
 
 
-def test_no_held_out_sentence_occurs_in_a_part_before_it(files):
-    """Not as a line, and not as a part of one, whatever the capitals and marks."""
+def test_no_held_out_sentence_occurs_in_a_split_before_it(files):
+    """Not as a line, and not within one, whatever the capitals and marks."""
     before = [name for name in files if "/train" in name and not name.startswith("summarize")]
-    for part in ("valid", "test"):
+    for split in ("valid", "test"):
         text = "\n".join(f" {prose.without_marks(line)} " for name in before for line in files[name])
-        for sentence in files[f"restore/{part}.target"]:
-            assert f" {prose.without_marks(sentence)} " not in text, (part, sentence)
-        before += [f"restore/{part}.target", f"documents/{part}.txt"]
+        for sentence in files[f"restore/{split}.target"]:
+            assert f" {prose.without_marks(sentence)} " not in text, (split, sentence)
+        before += [f"restore/{split}.target", f"documents/{split}.txt"]
     assert sum(SHARED in line for line in files["documents/train.txt"]) == 1
     assert not any(SHARED in line for line in files["documents/valid.txt"] + files["restore/test.target"])
 
 
 def test_no_summary_occurs_twice(files):
     targets, bodies = {}, {}
-    for part in corpus.PARTS:
-        for line in files[f"summarize/{part}.jsonl"]:
+    for split in corpus.SPLITS:
+        for line in files[f"summarize/{split}.jsonl"]:
             pair = json.loads(line)
-            assert targets.setdefault(pair["target"], part) == part
-            assert bodies.setdefault(pair["source"].partition(": ")[2], part) == part
+            assert targets.setdefault(pair["target"], split) == split
+            assert bodies.setdefault(pair["source"].partition(": ")[2], split) == split
 
 
 def test_pairs_belong_together(files):
-    for part in corpus.PARTS:
-        sources, targets = files[f"restore/{part}.source"], files[f"restore/{part}.target"]
+    for split in corpus.SPLITS:
+        sources, targets = files[f"restore/{split}.source"], files[f"restore/{split}.target"]
         assert sources == [prose.without_marks(target) for target in targets]
         assert len(set(sources)) == len(sources)
         assert all(
-            prose.is_prose(target) and (part == "train" or prose.is_restoring_test(target)) for target in targets
+            prose.is_prose(target) and (split == "train" or prose.is_restoring_test(target)) for target in targets
         )
 
 
@@ -292,10 +292,10 @@ def test_documents_are_parted_by_one_empty_line(files):
     assert 0 < lines.count("") < len(lines) / 2
 
 
-def test_held_out_parts_are_cut_evenly(package):
-    passages = {part: [] for part in corpus.PARTS}
-    for part, found in corpus.read_packages([package], processes=1):
-        passages[part] += found
+def test_held_out_splits_are_cut_evenly(package):
+    passages = {split: [] for split in corpus.SPLITS}
+    for split, found in corpus.read_packages([package], processes=1):
+        passages[split] += found
     all_targets, few = corpus.build(passages)["restore/test.target"], corpus.build(passages, held_out=3)
     assert few["restore/test.target"] == [all_targets[i * len(all_targets) // 3] for i in range(3)]
     assert len(few["restore/train.target"]) > 100 and len(all_targets) > 6
@@ -309,9 +309,9 @@ def test_contained_finds_runs_of_whole_words():
 
 def test_a_module_is_dealt_by_its_name_alone():
     names = [f"package.module_{i}" for i in range(20000)]
-    shares = {part: sum(corpus.part_of(n) == part for n in names) / len(names) for part in corpus.PARTS}
+    shares = {split: sum(corpus.split_of(n) == split for n in names) / len(names) for split in corpus.SPLITS}
     assert shares["valid"] == pytest.approx(0.04, abs=0.01) and shares["test"] == pytest.approx(0.06, abs=0.01)
-    assert corpus.part_of("numpy.linalg._linalg") == corpus.part_of("numpy.linalg._linalg")
+    assert corpus.split_of("numpy.linalg._linalg") == corpus.split_of("numpy.linalg._linalg")
 
 
 def test_the_corpus_appears_whole_or_not_at_all(tmp_path, files):

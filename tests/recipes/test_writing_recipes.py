@@ -18,7 +18,7 @@ from unified.tasks.metrics.question_generation import penn_treebank
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, train_wordpiece
 
 sys.path.insert(0, str(RECIPES / "common"))
-import squad_parts  # noqa: E402
+import squad_splits  # noqa: E402
 import task_data  # noqa: E402
 
 UNILM = RECIPES / "unilm"
@@ -114,11 +114,11 @@ def test_a_part_of_squad(debug, tmp_path, monkeypatch):
     """All articles of the train files, and some questions of dev, the same ones again."""
     files = [str(debug / "squad_qg" / f"{part}-v1.1.json") for part in ("train", "dev")]
     for name in ("a", "b"):
-        words = ["squad_parts", str(tmp_path / name), "--train", *files, "--dev", files[1], "--questions", "7"]
+        words = ["squad_splits", str(tmp_path / name), "--train", *files, "--dev", files[1], "--questions", "7"]
         monkeypatch.setattr(sys, "argv", words)
-        squad_parts.main()
-    train, dev = (squad_parts.articles_of(tmp_path / "a" / f"{part}-v1.1.json") for part in ("train", "dev"))
-    assert train == [article for path in files for article in squad_parts.articles_of(Path(path))]
+        squad_splits.main()
+    train, dev = (squad_splits.articles_of(tmp_path / "a" / f"{part}-v1.1.json") for part in ("train", "dev"))
+    assert train == [article for path in files for article in squad_splits.articles_of(Path(path))]
     questions = [qa["id"] for article in dev for paragraph in article["paragraphs"] for qa in paragraph["qas"]]
     assert len(set(questions)) == 7
     for part in ("train", "dev"):

@@ -26,7 +26,7 @@ class Tile:
     keys: slice
 
 
-#: Takes the part of a tensor that belongs to a tile.
+#: Takes the rows of a tensor that belong to a tile.
 Cut = Callable[[torch.Tensor, Tile], torch.Tensor]
 
 
@@ -44,16 +44,16 @@ class ScoreBias(Protocol):
     """A function of tensors.
 
     Attributes:
-        parts: what it is made of, such as queries (B, H, T, any), each with the cut that takes a tile's part of it;
+        tensors: what it is made of, such as queries (B, H, T, any), each with the cut that takes a tile's rows of it;
             gradients flow into the tensors.
     """
 
-    parts: tuple[tuple[torch.Tensor, Cut], ...]
+    tensors: tuple[tuple[torch.Tensor, Cut], ...]
 
     def dense(self) -> torch.Tensor:
         """The definition: (B, H, T, S)."""
 
-    def within(self, tile: Tile, *parts: torch.Tensor) -> torch.Tensor:
+    def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         """(H, q, k) of one tile's pairs, from what was cut for it.
 
         Where queries see the whole tile, what is the same for all keys of a query may be left out: no softmax sees it.

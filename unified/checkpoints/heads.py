@@ -13,7 +13,7 @@ from unified.model import UnifiedModel
 #: Begins the names of parameters of the token head.
 TOKEN_HEAD = f"heads.{TOKEN}."
 _POOLER = f"heads.{NEXT_SENTENCE}.pooler."
-#: Parts of a language model that a checkpoint may lack: nothing that is asked of a loaded model reads them.
+#: Modules of a language model that a checkpoint may lack: nothing that is asked of a loaded model reads them.
 OPTIONAL_HEADS = (_POOLER, f"heads.{NEXT_SENTENCE}.classifier.")
 
 _HEAD = re.compile(r"heads\.([^.]+)\.")
@@ -32,15 +32,15 @@ def heads_of_objectives(parameters: Iterable[str], tasks: Iterable[str]) -> list
 
 
 def prefixes(parameters: Iterable[str]) -> tuple[str, ...]:
-    """What the names of parameters of each head begin with."""
+    """Prefixes of the parameters of each head."""
     return tuple(dict.fromkeys(f"heads.{name}." for name in map(head_of, parameters) if name is not None))
 
 
-def parts_of_tasks(model: UnifiedModel) -> tuple[str, ...]:
-    """What the names of parameters of each head of a task, and of each module in it, begin with."""
+def task_head_prefixes(model: UnifiedModel) -> tuple[str, ...]:
+    """Prefixes of the parameters of each task head, and of each module in it."""
     heads = tuple(f"heads.{name}." for name in model.task_heads)
-    parts = (f"heads.{name}.{part}." for name, head in model.task_heads.items() for part, _ in head.named_children())
-    return heads + tuple(parts)
+    modules = (f"heads.{name}.{own}." for name, head in model.task_heads.items() for own, _ in head.named_children())
+    return heads + tuple(modules)
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnifiedModel) -> dict[str, torch.Tensor]:
@@ -50,21 +50,21 @@ def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnifiedModel) -> 
         return dict(parameters)
     kept = {name: value for name, value in parameters.items() if not name.startswith(_POOLER)}
     for head in poolers:
-        for part in ("weight", "bias"):
-            kept[f"heads.{head}.pooler.{part}"] = parameters[_POOLER + part]
+        for name in ("weight", "bias"):
+            kept[f"heads.{head}.pooler.{name}"] = parameters[_POOLER + name]
     return kept
 
 
 def without_other_sizes(
     parameters: Mapping[str, torch.Tensor], model: UnifiedModel
 ) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """Parameters without the parts of tasks' heads of another size in ``model``, such as a projection to more labels.
+    """Parameters without the modules of task heads that have another size in ``model``, such as more labels.
 
     Returns:
         What is left, and the names of what is not.
     """
-    own, every = model.state_dict(), parts_of_tasks(model)
+    own, every = model.state_dict(), task_head_prefixes(model)
     differ = [name for name, value in parameters.items() if name in own and value.shape != own[name].shape]
-    parts = tuple(max(own_parts, key=len) for name in differ if (own_parts := [*filter(name.startswith, every)]))
-    left_out = [name for name in parameters if name.startswith(parts)]
+    modules = tuple(max(holders, key=len) for name in differ if (holders := [*filter(name.startswith, every)]))
+    left_out = [name for name in parameters if name.startswith(modules)]
     return {name: value for name, value in parameters.items() if name not in left_out}, left_out

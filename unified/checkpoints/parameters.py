@@ -27,8 +27,8 @@ def load_parameters(
     rows is extended to more as UniLM does, see :func:`extend_token_types`.
 
     Args:
-        new_allowed_prefixes: a part of the module whose names start so may be missing as a whole; it stays as it is.
-        unused_allowed_prefixes: a part of the file whose names start so may be left over as a whole.
+        new_allowed_prefixes: a submodule whose names start so may be missing as a whole; it stays as it is.
+        unused_allowed_prefixes: parameters of the file whose names start so may be left over, all of them.
 
     Returns:
         Names of the module's parameters that were not in the file, and names in the file that were not used.
@@ -54,7 +54,7 @@ def load_parameters(
 
 
 def _whole(name: str, prefixes: Iterable[str], present: Iterable[str]) -> bool:
-    """Whether ``name`` belongs to an allowed part of which the other side has nothing at all."""
+    """Whether ``name`` belongs to an allowed module of which the other side has nothing at all."""
     return any(name.startswith(prefix) and not any(p.startswith(prefix) for p in present) for prefix in prefixes)
 
 

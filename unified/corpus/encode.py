@@ -99,7 +99,7 @@ _NO_SEPARATORS = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class DocumentEncoder:
-    """Encodes a chunk of documents; a share of them, chosen by seed and number, goes to the validation part.
+    """Encodes a chunk of documents; a share of them, chosen by seed and number, goes to the validation split.
 
     Their paragraphs are annotated too where there is an ``annotator``.
     """
@@ -110,7 +110,7 @@ class DocumentEncoder:
     annotator: Annotator | None = None
 
     def __call__(self, chunk: DocumentChunk) -> tuple[int, EncodedDocuments | None, EncodedDocuments | None]:
-        """Bytes of text, the training part, the validation part (None where it is empty)."""
+        """Bytes of text, the training split, the validation split (None where it is empty)."""
         train, valid = split(chunk.documents(), self.seed, self.valid_share)
         return chunk.size, self._encode(train), self._encode(valid)
 
@@ -136,7 +136,7 @@ class DocumentEncoder:
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Encodes a chunk of pairs; a share of them goes to the validation part as in :class:`DocumentEncoder`.
+    """Encodes a chunk of pairs; a share of them goes to the validation split as in :class:`DocumentEncoder`.
 
     With ``oracle`` the sentences of the sources come along, and which of them the oracle takes.
     """
@@ -203,7 +203,7 @@ class PairEncoder:
 
 @dataclass(frozen=True)
 class LineSampler:
-    """Gives the lines of a chunk keys for :class:`unified.data.sampling.TextSample`; validation parts stay out."""
+    """Gives the lines of a chunk keys for :class:`unified.data.sampling.TextSample`; validation splits stay out."""
 
     seed: int
     valid_share: float
@@ -229,15 +229,15 @@ class LineSampler:
 
 
 def split(numbered: Iterable[_Numbered], seed: int, valid_share: float) -> tuple[list[_Numbered], list[_Numbered]]:
-    """Training and validation part of documents or pairs, whose numbers come first; the number and the seed decide."""
+    """Training and validation split of documents or pairs, whose numbers come first; the number and the seed decide."""
     numbered = list(numbered)
     if valid_share == 0:
         return numbered, []
     is_valid = uniform(seed, np.array([item[0] for item in numbered], dtype=np.int64)) < valid_share
-    parts: tuple[list[_Numbered], list[_Numbered]] = ([], [])
+    splits: tuple[list[_Numbered], list[_Numbered]] = ([], [])
     for item, valid in zip(numbered, is_valid.tolist(), strict=True):
-        parts[valid].append(item)
-    return parts
+        splits[valid].append(item)
+    return splits
 
 
 def _numbered(spans: list[list[tuple[int, int]]]) -> np.ndarray:

@@ -28,7 +28,6 @@ import unified
 from unified.corpus.annotate import AnnotationSource, Annotator, annotating
 from unified.corpus.cleaning import CleanedChunk, Cleaning, CleaningEncoder, Report
 from unified.corpus.encode import DocumentEncoder, LineSampler, PairEncoder, TokenEncoder
-from unified.corpus.parts import SOURCE, TARGET, DocumentPart, PairPart
 from unified.corpus.readers import (
     DocumentChunk,
     DocumentCorpus,
@@ -37,6 +36,7 @@ from unified.corpus.readers import (
     PairChunk,
     ParallelCorpus,
 )
+from unified.corpus.split_writers import SOURCE, TARGET, DocumentSplitWriter, PairSplitWriter
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.annotations import SOURCE_KINDS
 from unified.data.sampling import TextSample
@@ -52,7 +52,7 @@ from unified.tokenization.anna import AnnaTokenizer
 #: What to do where the destination is not empty, in the words of ``unified prepare``.
 ADVICE = "give another --output, or --overwrite to replace the folder"
 Corpus = DocumentCorpus | ParallelCorpus | JsonPairCorpus
-Parts = Mapping[str, DocumentPart | PairPart]
+SplitWriters = Mapping[str, DocumentSplitWriter | PairSplitWriter]
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Settings:
 
     Attributes:
         train, valid, test: the texts, all documents or all pairs; the latter two may be None.
-        valid_share: share of the training documents or pairs that become the validation part, in place of ``valid``.
+        valid_share: share of the training documents or pairs that become the validation split, in place of ``valid``.
         tokenizer: how to get the tokenizer.
-        cleaning: what is removed from documents, in every part; None takes them as they are.
+        cleaning: what is removed from documents, in every split; None takes them as they are.
         annotation: who annotates the documents; None leaves them as they are.
         skip_empty: leave pairs with an empty side out instead of refusing them.
         oracle: take along where the sentences of the sources are and which of them the oracle takes.
@@ -85,7 +85,7 @@ class Settings:
         if not 0 <= self.valid_share < 1:
             raise UnifiedError(f"--valid-share is at least 0 and below 1, got {self.valid_share}")
         if self.valid_share and self.valid:
-            raise UnifiedError("--valid and --valid-share both say what the validation part is; give one of them")
+            raise UnifiedError("--valid and --valid-share both say what the validation split is; give one of them")
         if self.cleaning and self.is_pairs:
             raise UnifiedError("--clean is for documents; pairs are taken as they are")
         if self.annotation and self.is_pairs:
@@ -95,13 +95,13 @@ class Settings:
 
     @property
     def corpora(self) -> dict[str, Corpus]:
-        """The texts by the name of their part."""
+        """The texts by the name of their split."""
         named = {"train": self.train, "valid": self.valid, "test": self.test}
         return {name: corpus for name, corpus in named.items() if corpus is not None}
 
     @property
-    def part_names(self) -> list[str]:
-        """The parts of the folder."""
+    def split_names(self) -> list[str]:
+        """The splits of the folder."""
         return [*self.corpora, *(["valid"] if self.valid_share else [])]
 
     @property
@@ -142,14 +142,14 @@ def prepare(
     with annotation as annotator, new_folder(destination, overwrite, advice) as folder:
         tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
         encoder = TokenEncoder(tokenizer, vocabulary)
-        parts, reports = _encode_all(settings, folder, encoder, annotator, vocabulary, workers)
+        writers, reports = _encode_all(settings, folder, encoder, annotator, vocabulary, workers)
         if dictionary is None:
             stop = vocabulary.special.ordinary_stop
-            vocabulary = Vocabulary(vocabulary.symbols[4:stop], parts["train"].counts[4:stop].tolist())
+            vocabulary = Vocabulary(vocabulary.symbols[4:stop], writers["train"].counts[4:stop].tolist())
         _write_dictionaries(folder, settings.is_pairs, vocabulary, dictionary)
         tokenizer.save(folder)
         np.save(folder / "word_starts.npy", word_starts(tokenizer, vocabulary))
-        manifest = _manifest(settings, tokenizer, vocabulary, parts, annotator)
+        manifest = _manifest(settings, tokenizer, vocabulary, writers, annotator)
         if settings.cleaning:
             manifest["cleaning"] = {name: asdict(report) for name, report in reports.items()}
         write_manifest(folder, manifest)
@@ -189,30 +189,30 @@ def _encode_all(
     annotator: Annotator | None,
     vocabulary: Vocabulary,
     workers: int,
-) -> tuple[Parts, dict[str, Report]]:
-    """The parts of the folder, and how each text was cleaned."""
+) -> tuple[SplitWriters, dict[str, Report]]:
+    """The writers of the folder's splits, and how each text was cleaned."""
     kinds = settings.annotation.kinds if settings.annotation else SOURCE_KINDS if settings.oracle else ()
-    new_part = PairPart if settings.is_pairs else DocumentPart
-    with ExitStack() as open_parts:
-        parts: dict[str, DocumentPart | PairPart] = {}
-        for name in settings.part_names:
-            parts[name] = new_part(folder, name, vocabulary, kinds)
-            open_parts.enter_context(parts[name])
+    new_writer = PairSplitWriter if settings.is_pairs else DocumentSplitWriter
+    with ExitStack() as open_writers:
+        writers: dict[str, DocumentSplitWriter | PairSplitWriter] = {}
+        for name in settings.split_names:
+            writers[name] = new_writer(folder, name, vocabulary, kinds)
+            open_writers.enter_context(writers[name])
         reports = {
-            name: _encode(settings, name, corpus, parts, encoder, annotator, workers)
+            name: _encode(settings, name, corpus, writers, encoder, annotator, workers)
             for name, corpus in settings.corpora.items()
         }
-        for name, part in parts.items():
-            if not part.counts.any():
+        for name, writer in writers.items():
+            if not writer.counts.any():
                 raise UnifiedError(_no_text(settings, name))
-    return parts, reports
+    return writers, reports
 
 
 def _encode(
     settings: Settings,
     name: str,
     corpus: Corpus,
-    parts: Parts,
+    writers: SplitWriters,
     encoder: TokenEncoder,
     annotator: Annotator | None,
     workers: int,
@@ -222,11 +222,11 @@ def _encode(
     for size, encoded, encoded_valid, *cleaned in ordered_map(function, settings.chunks(corpus), workers):
         report = sum(cleaned, report)
         if encoded is not None:
-            parts[name].add(encoded)
+            writers[name].add(encoded)
         if encoded_valid is not None:
-            parts["valid"].add(encoded_valid)
-        progress.add(size, parts[name].summary)
-    progress.finish(parts[name].summary)
+            writers["valid"].add(encoded_valid)
+        progress.add(size, writers[name].summary)
+    progress.finish(writers[name].summary)
     return report
 
 
@@ -245,8 +245,8 @@ def _no_text(settings: Settings, name: str) -> str:
     if settings.valid_share and name in ("train", "valid"):
         unit = "pairs" if settings.is_pairs else "documents (blank lines divide raw text into documents)"
         return (
-            f"--valid-share {settings.valid_share} leaves the {name} part empty: {', '.join(settings.train.paths)} has "
-            f"too few {unit}; give another share or seed, or a file with --valid"
+            f"--valid-share {settings.valid_share} leaves the {name} split empty: {', '.join(settings.train.paths)} "
+            f"has too few {unit}; give another share or seed, or a file with --valid"
         )
     left = " that --clean leaves" if settings.cleaning else ""
     return f"{', '.join(settings.corpora[name].paths)}: no text{left}"
@@ -261,12 +261,12 @@ def _write_dictionaries(folder: Path, is_pairs: bool, vocabulary: Vocabulary, re
 
 
 def _manifest(
-    settings: Settings, tokenizer: Tokenizer, vocabulary: Vocabulary, parts: Parts, annotator: Annotator | None
+    settings: Settings, tokenizer: Tokenizer, vocabulary: Vocabulary, writers: SplitWriters, annotator: Annotator | None
 ) -> dict[str, Any]:
     return {
-        "kind": "pairs" if settings.is_pairs else "documents",
+        "content": "pairs" if settings.is_pairs else "documents",
         "symbols": len(vocabulary),
-        "parts": {name: part.statistics for name, part in parts.items()},
+        "splits": {name: writer.statistics for name, writer in writers.items()},
         **({"tokenizer": tokenizer.statistics} if isinstance(tokenizer, AnnaTokenizer) else {}),
         "annotations": annotator.description if annotator else None,
         "settings": asdict(settings),

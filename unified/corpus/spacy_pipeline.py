@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 _NOUNS = frozenset(("NOUN", "PROPN"))
-#: A longer paragraph is annotated in parts: a parser's memory grows with its text.
+#: A longer paragraph is annotated in pieces: a parser's memory grows with its text.
 LONGEST = 10_000
 _TEXTS_AT_ONCE = 32
 _TAG_NUMBERS = {tag: number for number, tag in enumerate(TAGS)}
@@ -97,14 +97,14 @@ class SpacyAnnotator:
         return language
 
     def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
-        parts = [
+        pieces = [
             (number, start, text[start:stop])
             for number, text in enumerate(texts)
             for start, stop in within_limit(text, self.longest)
         ]
         found: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in self._kinds}
-        documents = self.language.pipe((part for _, _, part in parts), batch_size=_TEXTS_AT_ONCE)
-        for (number, start, _), document in zip(parts, documents, strict=True):
+        documents = self.language.pipe((piece for _, _, piece in pieces), batch_size=_TEXTS_AT_ONCE)
+        for (number, start, _), document in zip(pieces, documents, strict=True):
             for kind, spans in found.items():
                 own = _SPANS[kind](document)
                 spans.extend((number, start + first, start + stop, *tag) for first, stop, *tag in own)

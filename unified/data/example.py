@@ -153,28 +153,28 @@ class Examples:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Examples], order: np.ndarray) -> Examples:
-        """The examples of all parts together in another order, int64 (n,)."""
-        groups = [group for part in parts for group in part.groups]
-        extents = Extents(np.concatenate([part.lengths for part in parts]))
+    def joined(cls, several: Sequence[Examples], order: np.ndarray) -> Examples:
+        """The examples of several ``Examples`` together in another order, int64 (n,)."""
+        groups = [group for one in several for group in one.groups]
+        extents = Extents(np.concatenate([one.lengths for one in several]))
         tokens = ranges(extents.starts[order], extents.lengths[order])
-        entities = _all_or_none([part.entities for part in parts])
+        entities = _all_or_none([one.entities for one in several])
         targets, target_counts = {}, {}
-        for name in dict.fromkeys(name for part in parts for name in part.targets):
-            none = [np.zeros_like(part.lengths) for part in parts]
-            own = [part.target_counts.get(name, zeros) for part, zeros in zip(parts, none, strict=True)]
+        for name in dict.fromkeys(name for one in several for name in one.targets):
+            none = [np.zeros_like(one.lengths) for one in several]
+            own = [one.target_counts.get(name, zeros) for one, zeros in zip(several, none, strict=True)]
             counts = Extents(np.concatenate(own))
             rows = ranges(counts.starts[order], counts.lengths[order])
-            targets[name] = _concatenated([part.targets.get(name) for part in parts])[rows]
+            targets[name] = _concatenated([one.targets.get(name) for one in several])[rows]
             target_counts[name] = counts.lengths[order]
         return cls(
             groups=[groups[i] for i in order.tolist()],
             lengths=extents.lengths[order],
-            **{name: np.concatenate([getattr(part, name) for part in parts])[tokens] for name in _PER_TOKEN},
-            steps=Steps.joined([part.steps for part in parts]).reordered(tokens, order),
+            **{name: np.concatenate([getattr(one, name) for one in several])[tokens] for name in _PER_TOKEN},
+            steps=Steps.joined([one.steps for one in several]).reordered(tokens, order),
             targets=targets,
             target_counts=target_counts,
-            query_stream=np.concatenate([part.query_stream for part in parts])[order],
+            query_stream=np.concatenate([one.query_stream for one in several])[order],
             entities=None if entities is None else entities[tokens],
         )
 
@@ -194,9 +194,9 @@ class Examples:
         return [
             Example(
                 group=group,
-                **{name: parts[i] for name, parts in cuts.items()},
+                **{name: views[i] for name, views in cuts.items()},
                 mask=of_steps(steps[i]),
-                targets={name: parts[i] for name, parts in targets.items()},
+                targets={name: views[i] for name, views in targets.items()},
                 query_stream=bool(self.query_stream[i]),
             )
             for i, group in enumerate(self.groups)
@@ -207,9 +207,9 @@ _EMPTY = np.empty(0, dtype=np.int64)
 _PER_TOKEN = ("tokens", "positions", "token_types")
 
 
-def _concatenated(parts: Sequence[ExampleTargets | None]) -> ExampleTargets:
-    """Concatenates the targets of one head; None is an example or a part without any."""
-    return ExampleTargets.concatenate([part for part in parts if part is not None])
+def _concatenated(several: Sequence[ExampleTargets | None]) -> ExampleTargets:
+    """Concatenates the targets of one head; None stands for an example without any."""
+    return ExampleTargets.concatenate([one for one in several if one is not None])
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Draws:
         """Independent random numbers for the same examples and another ``purpose``."""
         return Draws(mixed(self.keys ^ _number(purpose)))
 
-    def parts(self, count: int) -> Draws:
+    def pieces(self, count: int) -> Draws:
         """Random numbers for ``count`` pieces of each example, one example's pieces after another's."""
         numbers = np.arange(1, count + 1, dtype=np.uint64)
         return Draws(mixed(self.keys[:, None] ^ mixed(numbers)).ravel())

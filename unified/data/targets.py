@@ -88,31 +88,31 @@ class ExampleTargets:
         return [self[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
 
     @classmethod
-    def concatenate(cls, parts: Sequence[ExampleTargets]) -> ExampleTargets:
+    def concatenate(cls, several: Sequence[ExampleTargets]) -> ExampleTargets:
         """Predictions of one head one after another; weights and divisors that only some of them have are 1 elsewhere.
 
         Raises:
-            ValueError: the parts read different numbers of states, or differ in their inputs or in having labels.
+            ValueError: they read different numbers of states, or differ in their inputs or in having labels.
         """
-        labelled = {part.labels is not None for part in parts}
-        inputs = {tuple(sorted(part.inputs)) for part in parts}
+        labelled = {one.labels is not None for one in several}
+        inputs = {tuple(sorted(one.inputs)) for one in several}
         if len(labelled) > 1 or len(inputs) > 1:
             raise ValueError("targets of one head must agree in the names of their inputs and in having labels")
 
         def factors(name: str) -> np.ndarray | None:
-            own = [getattr(part, name) for part in parts]
+            own = [getattr(one, name) for one in several]
             if all(array is None for array in own):
                 return None
             return np.concatenate(
-                [np.ones(len(part)) if array is None else array for part, array in zip(parts, own, strict=True)]
+                [np.ones(len(one)) if array is None else array for one, array in zip(several, own, strict=True)]
             )
 
         return cls(
-            np.concatenate([part.index for part in parts]),
-            np.concatenate([part.labels for part in parts]) if labelled == {True} else None,
+            np.concatenate([one.index for one in several]),
+            np.concatenate([one.labels for one in several]) if labelled == {True} else None,
             factors("weights"),
             factors("divisors"),
-            {name: np.concatenate([part.inputs[name] for part in parts]) for name in inputs.pop()},
+            {name: np.concatenate([one.inputs[name] for one in several]) for name in inputs.pop()},
         )
 
 

@@ -38,12 +38,12 @@ def masked_batch(
     Raises:
         UnifiedError: there is no ``<mask>``, or the text is longer than the position table.
     """
-    special, parts = vocabulary.special, text.split(MASK)
-    if len(parts) == 1:
+    special, pieces = vocabulary.special, text.split(MASK)
+    if len(pieces) == 1:
         raise UnifiedError(f"a text with at least one {MASK} is needed, got {text[:60]!r}")
-    ids = encode(parts[0])
-    for part in parts[1:]:
-        ids += [special.mask, *encode(part)]
+    ids = encode(pieces[0])
+    for piece in pieces[1:]:
+        ids += [special.mask, *encode(piece)]
     ids = [*ids, special.separator, special.begin] if query_stream else [special.begin, *ids, special.separator]
     if len(ids) > config.position_limit:
         raise UnifiedError(

@@ -1,7 +1,8 @@
 """A long list of sentences over several processes, chunk by chunk, so that a rerun goes on where a crash stopped it.
 
-Beside the output stands a folder ``OUTPUT.parts``: its claim says what decides the output, ``000007.txt`` is a finished
-chunk. At the end the chunks are joined in order and the folder goes, as after a refusal, which would come again.
+Beside the output stands a folder ``OUTPUT.chunks``: its claim says what decides the output, ``000007.txt`` is a
+finished chunk. At the end the chunks are joined in order and the folder goes, as after a refusal, which would come
+again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ChunkWriter:
         batch_size: sentences that are generated together.
         threads: of each process.
         device: "cpu", "cuda", ...
-        parts: folder of the chunks.
+        folder: holds the finished chunks.
     """
 
     checkpoint: Path
@@ -50,7 +51,7 @@ class ChunkWriter:
     batch_size: int
     threads: int
     device: str
-    parts: Path
+    folder: Path
 
     def __call__(self, number: int) -> tuple[int, int]:
         """Write chunk ``number``; returns how many sentences it holds, and how many of them were cut."""
@@ -77,7 +78,7 @@ class ChunkWriter:
 
     def path(self, number: int) -> Path:
         """File of a chunk."""
-        return self.parts / f"{number:06d}.txt"
+        return self.folder / f"{number:06d}.txt"
 
     @property
     def chunks(self) -> int:
@@ -113,12 +114,12 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
     """Generate what is missing of ``output`` and put it together.
 
     Raises:
-        UnifiedError: ``output`` exists, its parts come from other settings, or sentences cannot be written from.
+        UnifiedError: ``output`` exists, its chunks come from other settings, or sentences cannot be written from.
         Interrupted: a process was killed; the same call goes on.
     """
     if output.exists():
         raise UnifiedError(f"{output}: exists already; move it away or give another --output")
-    with claimed_folder(job.parts, job.claim, "remove it, or give another --output"):
+    with claimed_folder(job.folder, job.claim, "remove it, or give another --output"):
         try:
             _write_chunks(job, processes, say)
         except Interrupted:
@@ -133,7 +134,7 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
 def _write_chunks(job: ChunkWriter, processes: int, say: Callable[[str], None]) -> None:
     missing = [number for number in range(job.chunks) if not job.path(number).exists()]
     if len(missing) < job.chunks:
-        say(f"{job.parts}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
+        say(f"{job.folder}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
     done = cut = 0
     for count, shortened in ordered_map(job, missing, min(processes, max(len(missing), 1))):
         done, cut = done + count, cut + shortened
@@ -145,7 +146,7 @@ def _write_chunks(job: ChunkWriter, processes: int, say: Callable[[str], None]) 
 def _remove_chunks(job: ChunkWriter) -> None:
     """All but the claim, what killed processes have left included."""
     for pattern in ("[0-9]*.txt", ".*.partial"):
-        for path in job.parts.glob(pattern):
+        for path in job.folder.glob(pattern):
             path.unlink()
 
 

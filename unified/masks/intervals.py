@@ -41,7 +41,7 @@ def steps_of_matrix(dense: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
 
     Raises:
         ValueError: ``dense`` is no boolean matrix; or there is no such order, and the message names the keys and
-            queries that forbid it, as few as :func:`forbidding_part` finds.
+            queries that forbid it, as few as :func:`forbidding_submatrix` finds.
     """
     _check_matrix(dense)
     rows, row_of_query = _distinct_rows(dense)
@@ -69,7 +69,7 @@ def is_interval(dense: BoolArray) -> bool:
     return _row_order(_distinct_rows(dense)[0]) is not None
 
 
-def forbidding_part(dense: BoolArray) -> tuple[list[int], list[int]] | None:
+def forbidding_submatrix(dense: BoolArray) -> tuple[list[int], list[int]] | None:
     """Finds queries and keys whose submatrix alone cannot be said by steps and intervals; None if there are none.
 
     A choice of at most 8 queries and 8 keys is minimal: without any one of them the rest is a mask of intervals.
@@ -175,9 +175,9 @@ def _row_order(rows: BoolArray, seen: IntArray | None = None) -> list[int] | Non
     for row, innermost in enumerate(cell.tolist()):
         ordered[innermost].append(row)
     for index in reversed(range(len(divided))):
-        parts = [_directed([ordered[inner] for inner in cells], seen) for cells in divided[index]]
-        for part in sorted(parts, key=min):
-            ordered[index] += part
+        components = [_directed([ordered[inner] for inner in cells], seen) for cells in divided[index]]
+        for component in sorted(components, key=min):
+            ordered[index] += component
     return ordered[0]
 
 
@@ -250,9 +250,9 @@ def _consecutive_cells(columns: BoolArray) -> IntArray | None:
 
 
 def _refusal(dense: BoolArray) -> str:
-    part = forbidding_part(dense)
-    assert part is not None
-    queries, keys = part
+    submatrix = forbidding_submatrix(dense)
+    assert submatrix is not None
+    queries, keys = submatrix
     seen = []
     for query in queries[:_SPELLED_OUT]:
         seen.append(f"query {query} sees {_listed([key for key in keys if dense[query, key]])}")

@@ -79,7 +79,7 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
     keys = np.array([mask.key_start.shape[0] for mask in masks], dtype=np.int64)
     queries = np.array([mask.query_step.shape[0] for mask in masks], dtype=np.int64)
     square = np.array_equal(queries, keys)
-    offsets, part_ends = on_one_axis(each.ends, per_row)
+    offsets, axis_ends = on_one_axis(each.ends, per_row)
     joined = each.shifted(keys if square else queries, keys, offsets)
     key_lengths = sums_in_rows(keys, per_row)
     query_lengths = key_lengths if square else sums_in_rows(queries, per_row)
@@ -96,7 +96,7 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
         own_keys = in_rows(moved, query_lengths, query_length, NO_KEY, np.int64)
     structures = {_structure(row, length, query_length) for row in rows}
     if any(len(ends) > 1 for ends in document_ends):
-        part_ends = _nested_ends(document_ends, offsets, per_row)
+        axis_ends = _nested_ends(document_ends, offsets, per_row)
 
     def tensor(vectors: npt.NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(vectors if batched else vectors[0])
@@ -106,7 +106,7 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
         query_step=query_step,
         key_start=query_step if same else tensor(start),
         key_stop=tensor(stop),
-        document_ends=tensor(part_ends),
+        document_ends=tensor(axis_ends),
         query_key=None if own_keys is None else tensor(own_keys),
         exclude_self=bool(masks) and masks[0].exclude_self,
         structure=structures.pop() if len(structures) == 1 else "mixed",

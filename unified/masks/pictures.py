@@ -168,7 +168,7 @@ def svg(mask: MaskVectors, tokens: Sequence[str] | None = None, title: str = "")
     width = max([320.0, *(picture.width for picture in pictures)])
     top = 40.0 + (22 if title else 0)
     height = top + sum(picture.height for picture in pictures) + 56 + 22 * len(legend)
-    parts = [
+    elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" font-family="{_FONT}" role="img">',
         f"<title>{escape(title or 'Attention mask: rows are queries, columns are keys')}</title>",
@@ -176,12 +176,12 @@ def svg(mask: MaskVectors, tokens: Sequence[str] | None = None, title: str = "")
         'stroke="#d9dee6"/>',
     ]
     if title:
-        parts.append(f'<text x="24" y="34" font-size="15" font-weight="600" fill="#1f2733">{escape(title)}</text>')
+        elements.append(f'<text x="24" y="34" font-size="15" font-weight="600" fill="#1f2733">{escape(title)}</text>')
     for picture in pictures:
-        parts += picture.drawn(top)
+        elements += picture.drawn(top)
         top += picture.height
-    parts += _svg_legend(legend, pictures[0].left, top + 26)
-    return "\n".join([*parts, "</svg>", ""])
+    elements += _svg_legend(legend, pictures[0].left, top + 26)
+    return "\n".join([*elements, "</svg>", ""])
 
 
 class _Picture(NamedTuple):
@@ -228,11 +228,11 @@ class _Picture(NamedTuple):
 
     def drawn(self, top: float) -> list[str]:
         """The picture's elements of SVG, below ``top``."""
-        parts = _svg_cells(self.cells, self.left, top + self.above, self.pitch)
+        elements = _svg_cells(self.cells, self.left, top + self.above, self.pitch)
         if self.labelled:
             queries, keys = (self.query_tokens, self.query_steps), (self.key_tokens, self.key_steps)
-            parts += _svg_margins(*queries, *keys, self.left, top + self.above, self.pitch)
-        return parts
+            elements += _svg_margins(*queries, *keys, self.left, top + self.above, self.pitch)
+        return elements
 
 
 def _picture(mask: MaskVectors, tokens: Sequence[str] | None) -> _Picture:
@@ -282,35 +282,35 @@ def _svg_margins(
 ) -> list[str]:
     """Tokens dark, steps grey; steps next to the cells."""
     steps_wide = _text_width(query_steps)
-    parts = ['<g font-size="12" fill="#1f2733" text-anchor="end">']
+    elements = ['<g font-size="12" fill="#1f2733" text-anchor="end">']
     for i, (token, step) in enumerate(zip(query_tokens, query_steps, strict=True)):
         y = top + pitch * (i + 0.5) + 4
-        parts.append(f'<text x="{left - 6 - steps_wide:.1f}" y="{y:.1f}">{escape(token)}</text>')
-        parts.append(f'<text x="{left - 8:.1f}" y="{y:.1f}" fill="#8590a2" font-size="11">{escape(step)}</text>')
-    parts.append('</g><g font-size="12" fill="#1f2733">')
+        elements.append(f'<text x="{left - 6 - steps_wide:.1f}" y="{y:.1f}">{escape(token)}</text>')
+        elements.append(f'<text x="{left - 8:.1f}" y="{y:.1f}" fill="#8590a2" font-size="11">{escape(step)}</text>')
+    elements.append('</g><g font-size="12" fill="#1f2733">')
     for i, (token, step) in enumerate(zip(key_tokens, key_steps, strict=True)):
         x = left + pitch * (i + 0.5)
         turn = f"translate({x - 1:.1f} {top - 22:.1f}) rotate(-45)"
-        parts.append(f'<text transform="{turn}">{escape(token)}</text>')
-        parts.append(
+        elements.append(f'<text transform="{turn}">{escape(token)}</text>')
+        elements.append(
             f'<text x="{x:.1f}" y="{top - 6:.1f}" fill="#8590a2" font-size="11" text-anchor="middle">'
             f"{escape(step)}</text>"
         )
-    return [*parts, "</g>"]
+    return [*elements, "</g>"]
 
 
 def _svg_legend(codes: Sequence[int], left: float, top: float) -> list[str]:
     left = min(left, 34)
-    parts = []
+    elements = []
     for line, code in enumerate(codes):
         name, colour = KINDS[code]
         y = top + 22 * line
-        parts.append(f'<rect x="{left:.1f}" y="{y - 10:.1f}" width="13" height="13" rx="3" fill="{colour}"/>')
-        parts.append(f'<text x="{left + 21:.1f}" y="{y + 1:.1f}" font-size="12" fill="#4a5568">{name}</text>')
+        elements.append(f'<rect x="{left:.1f}" y="{y - 10:.1f}" width="13" height="13" rx="3" fill="{colour}"/>')
+        elements.append(f'<text x="{left + 21:.1f}" y="{y + 1:.1f}" font-size="12" fill="#4a5568">{name}</text>')
     y = top + 22 * len(codes) + 1
     note = "rows attend to columns; in grey the steps at which queries look and keys appear"
-    parts.append(f'<text x="{left:.1f}" y="{y:.1f}" font-size="11" fill="#8590a2">{note}</text>')
-    return parts
+    elements.append(f'<text x="{left:.1f}" y="{y:.1f}" font-size="11" fill="#8590a2">{note}</text>')
+    return elements
 
 
 # ---------------------------------------------------------------------- PNG

@@ -36,12 +36,12 @@ class Steps:
     ends: Integers
 
     @classmethod
-    def joined(cls, parts: Sequence[Steps]) -> Steps:
-        """The sequences of all parts, one after another."""
-        if not parts:
+    def joined(cls, several: Sequence[Steps]) -> Steps:
+        """The sequences of several ``Steps``, one after another."""
+        if not several:
             none = np.zeros(0, dtype=np.int64)
             return cls(none, none, none, none)
-        vectors = zip(*((part.query_step, part.key_start, part.key_stop, part.ends) for part in parts), strict=True)
+        vectors = zip(*((one.query_step, one.key_start, one.key_stop, one.ends) for one in several), strict=True)
         return cls(*map(np.concatenate, vectors))
 
     def reordered(self, tokens: Integers, sequences: Integers) -> Steps:

@@ -148,20 +148,20 @@ class RelativeBias(ScoreBias):
     def __init__(self, relations: Relations, by_distance: torch.Tensor, by_segment: torch.Tensor, table: torch.Tensor):
         self.relations = relations
         # Not a method of this object: what refers to itself would hold its tensors until Python looks for such cycles.
-        self.parts = ((by_distance, of_queries), (by_segment, of_queries), (table, partial(_rows_of, relations)))
+        self.tensors = ((by_distance, of_queries), (by_segment, of_queries), (table, partial(_rows_of, relations)))
 
     def dense(self) -> torch.Tensor:
         """(B, H, Q, S)."""
-        (by_distance, _), (by_segment, _), (table, _) = self.parts
+        (by_distance, _), (by_segment, _), (table, _) = self.tensors
         rows = (self.relations.sinusoids.reach - self.relations.distances).unsqueeze(1)
         rows = rows.expand(-1, by_distance.size(1), -1, -1)
         same, other = by_segment.unsqueeze(-2).unbind(-1)
         segment = torch.where(self.relations.different.unsqueeze(1), other, same)
         return (by_distance @ table.transpose(-1, -2)).gather(-1, rows) + segment
 
-    def within(self, tile: Tile, *parts: torch.Tensor) -> torch.Tensor:
+    def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         """(H, q, k)."""
-        by_distance, by_segment, rows = parts
+        by_distance, by_segment, rows = tensors
         pairs = self.relations.within(tile)
         if pairs.step == 0:
             scores = by_distance @ rows.mT

@@ -50,14 +50,14 @@ class _ClippedBias(ScoreBias):
     """Bias (B, H, Q, S): the scores (B, H, Q, 2 k + 1) of clipped distances, picked by ``rows`` (B, Q, S)."""
 
     def __init__(self, by_distance: torch.Tensor, rows: torch.Tensor):
-        self.parts, self.rows = ((by_distance, of_queries),), rows
+        self.tensors, self.rows = ((by_distance, of_queries),), rows
 
     def dense(self) -> torch.Tensor:
-        ((by_distance, _),) = self.parts
+        ((by_distance, _),) = self.tensors
         return by_distance.gather(-1, self.rows.unsqueeze(1).expand(-1, by_distance.size(1), -1, -1))
 
-    def within(self, tile: Tile, *parts: torch.Tensor) -> torch.Tensor:
-        (by_distance,) = parts
+    def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
+        (by_distance,) = tensors
         rows = self.rows[tile.row, tile.queries, tile.keys]
         return by_distance.gather(-1, rows.expand(len(by_distance), -1, -1))
 

@@ -1,4 +1,4 @@
-"""CLS a SEP, or CLS a SEP b SEP: what most objectives read, and the token types that name its parts."""
+"""CLS a SEP, or CLS a SEP b SEP: what most objectives read, and the token types of its segments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unified.masks.steps import Steps
 from unified.objectives.contract import Objective
 from unified.objectives.requirements import require_flag, require_integer
 
-#: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two parts of a bidirectional sequence.
+#: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two segments of a bidirectional sequence.
 FIRST = 0
 SECOND = 1
 LEFT_TO_RIGHT = 2

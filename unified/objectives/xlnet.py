@@ -97,7 +97,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         tokens, extents = sequences.tokens, sequences.extents
         # CLS and every SEP, those between documents of running text included.
         functional = (tokens == texts.special.separator) | (tokens == texts.special.begin)
-        halves, of_halves = self._halves(extents.lengths), draws.parts(2)
+        halves, of_halves = self._halves(extents.lengths), draws.pieces(2)
         targets = self._targets(texts, sequences, halves, of_halves) & ~functional
         self._ensure_targets(targets, functional, extents, draws)
         indices, last = np.flatnonzero(targets), extents.lengths - 1

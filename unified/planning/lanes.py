@@ -97,7 +97,7 @@ class LaneFiller:
             self.other[lanes, other] = other_stop
             self.space = np.where(stays_open, self.space - whole, self.row_length)
             self.rows += ~stays_open
-        lane, row, firsts, stops = (np.concatenate(parts) for parts in zip(*placed, strict=True))
+        lane, row, firsts, stops = (np.concatenate(arrays) for arrays in zip(*placed, strict=True))
         _, row_of_block = np.unique(lane * (self.rows.max() + 1) + row, return_inverse=True)
         return row_of_block, firsts, stops
 
@@ -157,7 +157,7 @@ def cut_stretches(
     return cuts, np.minimum(np.append(cuts[1:], ends[-1]), ends)
 
 
-def evenly(starts: np.ndarray, lengths: np.ndarray, parts: np.ndarray, end: int) -> np.ndarray:
-    """Where each part begins when stretch i is cut into ``parts[i]`` equal ones, followed by ``end``."""
-    within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-    return np.append(np.repeat(starts, parts) + np.repeat(lengths, parts) * within // np.repeat(parts, parts), end)
+def evenly(starts: np.ndarray, lengths: np.ndarray, pieces: np.ndarray, end: int) -> np.ndarray:
+    """Where each piece begins when stretch i is cut into ``pieces[i]`` equal ones, followed by ``end``."""
+    within = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    return np.append(np.repeat(starts, pieces) + np.repeat(lengths, pieces) * within // np.repeat(pieces, pieces), end)

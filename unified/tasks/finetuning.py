@@ -95,11 +95,11 @@ def write_items_folder(
         write_manifest(made, {"task": name, "items": counts, **found_by})
 
 
-def data_hash(folder: Path, part: str = "") -> dict[str, str]:
-    """SHA-256 of each file of items in a folder of :func:`write_items_folder`, or in a part of it such as ``rte/``."""
+def data_hash(folder: Path, prefix: str = "") -> dict[str, str]:
+    """SHA-256 of each file of items in a folder of :func:`write_items_folder`, or of those below ``prefix``."""
     outputs = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"]
     files = {name: one["sha256"] for name, one in outputs.items() if name.endswith(".jsonl")}
-    return {name.removeprefix(part): digest for name, digest in files.items() if name.startswith(part)}
+    return {name.removeprefix(prefix): digest for name, digest in files.items() if name.startswith(prefix)}
 
 
 def with_both(splits: Splits, source: Path, name: str) -> Splits:
@@ -264,7 +264,7 @@ class Job(ABC):
         # With --fp16 fairseq would hand the optimizer all parameters as one; none could be left out of the decay.
         flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", "--fp16-no-flatten-grads"]
         flags += [] if cards else ["--cpu"]
-        return [str(self.data), *(str(part) for pair in options.items() for part in pair), *flags]
+        return [str(self.data), *(str(word) for pair in options.items() for word in pair), *flags]
 
     def updates(self, splits: Splits, batch_size: int, batches: int = 1) -> int:
         """Updates, each of so many batches of so many sequences, that the epochs over the training items take."""

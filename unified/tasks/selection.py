@@ -27,7 +27,7 @@ def require_development_set(task: AnyTask, option: str) -> None:
     Raises:
         UnifiedError: the task, or one of several, has its test set for validation.
     """
-    for one in _parts(task):
+    for one in _understanding_tasks(task):
         if one.validates_on_test:
             raise UnifiedError(
                 f"{option}: the validation files of {one.name} are its test set, on which nothing may be chosen; "
@@ -46,7 +46,7 @@ def with_held_out(task: AnyTask, share: float) -> AnyTask:
     """
     if not 0 < share < 1:
         raise UnifiedError(f"--hold-out must be above 0 and below 1, got {share}")
-    if not any(one.validates_on_test for one in _parts(task)):
+    if not any(one.validates_on_test for one in _understanding_tasks(task)):
         raise UnifiedError(f"--hold-out {share}: {task.name} has a development set of its own; leave it out")
     if isinstance(task, SeveralTasks):
         changed = [replace(one, task=_held_out(one.task, share)) for one in task.members]
@@ -54,7 +54,7 @@ def with_held_out(task: AnyTask, share: float) -> AnyTask:
     return task if isinstance(task, WritingTask) else _held_out(task, share)
 
 
-def _parts(task: AnyTask) -> list[Task]:
+def _understanding_tasks(task: AnyTask) -> list[Task]:
     """The tasks of understanding among one or several; all tasks of writing have a development set."""
     if isinstance(task, SeveralTasks):
         return [member.task for member in task.members]

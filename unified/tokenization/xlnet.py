@@ -78,9 +78,9 @@ class XLNetTokenizer(SentencePieceTokenizer):
         spans: list[tuple[int, int]] = []
         for i, (begin, end) in zip(encoded["ids"], encoded["offsets"], strict=True):
             if i in self._ends_in_comma:
-                parts = self._without_comma(self._pieces[i])
-                ids += parts
-                spans += _divided(begin, end, [self._pieces[part].lstrip(_SPACE) for part in parts], shown)
+                pieces = self._without_comma(self._pieces[i])
+                ids += pieces
+                spans += _divided(begin, end, [self._pieces[piece].lstrip(_SPACE) for piece in pieces], shown)
             else:
                 ids.append(i)
                 # Where one character has several pieces, all but the last have no extent.
@@ -92,7 +92,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
         number = self.processor.encode(piece[:-1].replace(_SPACE, ""), out_type=str)
         if not piece.startswith(_SPACE) and number[0].startswith(_SPACE):
             number = number[1:] if number[0] == _SPACE else [number[0][1:], *number[1:]]
-        return [self.processor.piece_to_id(part) for part in [*number, ","]]
+        return [self.processor.piece_to_id(piece) for piece in [*number, ","]]
 
 
 def prepared(text: str) -> str:
@@ -120,16 +120,16 @@ def prepared_characters(text: str) -> tuple[str, list[int], list[int]]:
     return "".join(shown), begins, ends
 
 
-def _divided(begin: int, end: int, parts: list[str], shown: str) -> list[tuple[int, int]]:
-    """Characters of the parts of a piece, a number and the comma behind it; all of the number where parts differ."""
+def _divided(begin: int, end: int, pieces: list[str], shown: str) -> list[tuple[int, int]]:
+    """Characters of the pieces of a piece, a number and the comma behind it; all of the number where they differ."""
     first = begin + (shown[begin] == " ")
-    number = parts[:-1]
+    number = pieces[:-1]
     if sum(map(len, number)) != end - 1 - first:
         return [*((begin, end - 1) for _ in number), (end - 1, end)]
     spans = []
-    for part in number:
-        spans.append((begin, max(first + len(part), begin + 1)))
-        begin = first = first + len(part)
+    for piece in number:
+        spans.append((begin, max(first + len(piece), begin + 1)))
+        begin = first = first + len(piece)
     return [*spans, (end - 1, end)]
 
 

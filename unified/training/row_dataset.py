@@ -127,8 +127,8 @@ class RowDataset:
     def _drawn_objectives(self, epoch: int) -> np.ndarray:
         """The objective of each text, int16 (texts,)."""
         uniforms = randomness.generator(self.seed, epoch, randomness.OBJECTIVE).random(self._firsts[-1])
-        parts = np.split(uniforms, self._firsts[1:-1])
-        drawn = [one.numbers[one.mixture.choose(part)] for (one, _), part in zip(self._plans, parts, strict=True)]
+        of_rows = np.split(uniforms, self._firsts[1:-1])
+        drawn = [one.numbers[one.mixture.choose(own)] for (one, _), own in zip(self._plans, of_rows, strict=True)]
         return np.concatenate(drawn).astype(np.int16)
 
     def _example_lengths(self, lengths: np.ndarray) -> np.ndarray:

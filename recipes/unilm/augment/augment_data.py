@@ -1,4 +1,4 @@
-"""What the recipe reads, made of a part of SQuAD 2.0: questions to learn from, and others to score by."""
+"""What the recipe reads, made of some articles of SQuAD 2.0: questions to learn from, and others to score by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from augment_sizes import Size
-from squad_parts import articles_of, drawn, kept, write_parts
+from squad_splits import articles_of, drawn, kept, write_splits
 
 #: One of four articles of the development set scores; the others train, with the training articles there are.
 HELD_OUT = 4
@@ -31,10 +31,10 @@ def write(folder: Path, training: list[dict], held_out: list[dict], size: Size) 
     """
     scored, answered = drawn(held_out, size.scored), kept(training, _answers)
     for name, count in (("few", size.few), ("many", size.many)):
-        write_parts(folder / name, "v2.0", drawn(training, count), scored)
+        write_splits(folder / name, "v2.0", drawn(training, count), scored)
     short = kept(answered, lambda qa: len(qa["answers"][0]["text"].split()) <= MOST_ANSWER_WORDS)
     for name, articles in (("answerable", answered), ("spans", drawn(answered, size.spans)), ("pairs", short)):
-        write_parts(folder / name, "v1.1", articles, kept(scored, _answers))
+        write_splits(folder / name, "v1.1", articles, kept(scored, _answers))
 
 
 def _answers(qa: dict) -> list:

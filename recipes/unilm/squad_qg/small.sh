@@ -33,7 +33,7 @@ say "prepare Wikipedia"
     --character-coverage 0.9999 --clean short_sentences=1
 
 say "questions of SQuAD"
-python "$ROOT/recipes/common/squad_parts.py" "$output/squad" --train "$UNIFIED_DATA/squad/train-v1.1-36articles.json.xz" \
+python "$ROOT/recipes/common/squad_splits.py" "$output/squad" --train "$UNIFIED_DATA/squad/train-v1.1-36articles.json.xz" \
     --dev "$UNIFIED_DATA/squad/dev-v1.1.json.xz" --questions 500
 
 # Short rows and twice UniLM's share of hidden tokens: what a model of this size needs to learn from so few updates.

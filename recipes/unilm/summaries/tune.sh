@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tune.sh OUTPUT [options of unified generate]: length penalty and least length that suit CNN/DailyMail's validation part best.
+# tune.sh OUTPUT [options of unified generate]: length penalty and least length that suit CNN/DailyMail's validation split best.
 #
-# OUTPUT is a folder of recipes/finetune.py. Decodes that part once, unless that is done, and keeps all hypotheses of the beam, which
+# OUTPUT is a folder of recipes/finetune.py. Decodes that split once, unless that is done, and keeps all hypotheses of the beam, which
 # every setting ranks anew, as the released code's gen_seq_from_trace.py does.
 source "$(dirname "${BASH_SOURCE[0]}")/../../common/machine.sh"
 [ $# -ge 1 ] || usage "tune.sh OUTPUT [options of unified generate]"

@@ -105,7 +105,7 @@ def killed_in_the_middle(samples: Path, output: Path) -> Path:
         """
     )
     assert subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == -signal.SIGKILL
-    return output.with_name(output.name + ".parts")
+    return output.with_name(output.name + ".chunks")
 
 
 def test_a_killed_run_goes_on_where_it_stopped(samples, tmp_path, capsys):
@@ -142,7 +142,7 @@ def test_parts_of_other_settings_or_files_are_not_mixed(samples, tmp_path, capsy
     ):
         capsys.readouterr()
         assert plain(samples, output, *(["--chunk", "1"] if "--chunk" not in options else []), *options) == 2
-        assert f"out.txt.parts: was begun with {difference}" in one_line(capsys)
+        assert f"out.txt.chunks: was begun with {difference}" in one_line(capsys)
     (tmp_path / "input.txt").write_text("a\nb\nc\n", encoding="utf-8")
     assert generate(samples, output, "--input", str(tmp_path / "input.txt"), "--chunk", "1") == 2
     assert "was begun with other contents of the sources (input.txt); remove it, or" in one_line(capsys)
@@ -159,9 +159,9 @@ def test_a_refused_command_does_not_stand_in_the_way_of_the_corrected_one(sample
 
 
 def test_two_at_once_are_refused(samples, tmp_path, capsys):
-    with claimed_folder(tmp_path / "out.txt.parts", Claim({}), ""):
+    with claimed_folder(tmp_path / "out.txt.chunks", Claim({}), ""):
         assert plain(samples, tmp_path / "out.txt") == 2
-        assert "out.txt.parts: a command is at work on it" in one_line(capsys)
+        assert "out.txt.chunks: a command is at work on it" in one_line(capsys)
     assert not list(tmp_path.iterdir())
 
 

@@ -109,7 +109,7 @@ def test_fine_tuning_data_share_tokenizer_and_dictionary_of_the_folder_given(tmp
     a, b = tree(tmp_path / "a"), tree(tmp_path / "b")
     assert b["dict.source.txt"] == b["dict.target.txt"] == a["dict.txt"]
     assert b["tokenizer.model"] == a["tokenizer.model"] and b["word_starts.npy"] == a["word_starts.npy"]
-    assert json.loads(b["manifest.json"])["parts"]["train"]["source"] == {"tokens": 6, "unknown": 1}
+    assert json.loads(b["manifest.json"])["splits"]["train"]["source"] == {"tokens": 6, "unknown": 1}
     # And back: a folder of pairs gives its dictionary to documents.
     again = ["--tokenizer", tmp_path / "b", "--output", tmp_path / "c"]
     assert run(tmp_path / "a.txt", *again) == 0
@@ -124,7 +124,7 @@ def test_manifest_says_what_is_there(tmp_path):
     run(source, "--output", tmp_path / "data", "--tokenizer", tmp_path / "t" / "tokenizer.model", "--seed", 5)
     manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
     letters = sum(len(line.split()) + len(line.replace(" ", "")) for document in documents for line in document)
-    assert manifest["parts"]["train"] == {
+    assert manifest["splits"]["train"] == {
         "documents": 26,
         "sentences": sum(map(len, documents)) + 1,
         "tokens": letters + 4,  # a space sign before each word; the two Ω of a word make one unknown piece
@@ -136,7 +136,7 @@ def test_manifest_says_what_is_there(tmp_path):
     assert {name: entry["sha256"] for name, entry in manifest["outputs"].items()} == {
         name: hashlib.sha256(content).hexdigest() for name, content in outputs.items()
     }
-    assert manifest["settings"]["seed"] == 5 and manifest["kind"] == "documents"
+    assert manifest["settings"]["seed"] == 5 and manifest["content"] == "documents"
     assert manifest["symbols"] == len(Vocabulary.load(tmp_path / "data" / "dict.txt"))
 
 
@@ -153,8 +153,8 @@ def test_skip_empty_leaves_pairs_out_on_both_sides_and_counts_them(tmp_path):
     target = write(tmp_path / "t", "A\nB\n\u200b \nC\n")
     arguments = ["--target", target, "--skip-empty", "--tokenizer", "unigram", "--output", tmp_path / "data"]
     assert run(source, *arguments) == 0  # NFKC of sentencepiece drops the zero-width space: that side is empty too
-    assert json.loads((tmp_path / "data" / "manifest.json").read_text())["parts"]["train"]["pairs"] == 2
-    assert json.loads((tmp_path / "data" / "manifest.json").read_text())["parts"]["train"]["skipped"] == 2
+    assert json.loads((tmp_path / "data" / "manifest.json").read_text())["splits"]["train"]["pairs"] == 2
+    assert json.loads((tmp_path / "data" / "manifest.json").read_text())["splits"]["train"]["skipped"] == 2
     sizes = [len(TokenFile(tmp_path / "data" / f"train.source-target.{side}")) for side in ("source", "target")]
     assert sizes == [2, 2]
 
@@ -163,7 +163,7 @@ def test_a_paragraph_without_pieces_is_no_end_of_a_document(tmp_path):
     text = write(tmp_path / "a.txt", "a\n\u200b\nb\n\n\u200b\n\nc\n")
     assert run(text, "--tokenizer", "unigram", "--output", tmp_path / "data") == 0
     assert [len(item) > 1 for item in items(tmp_path / "data" / "train")] == [True, True, False, True]
-    assert json.loads((tmp_path / "data" / "manifest.json").read_text())["parts"]["train"]["documents"] == 2
+    assert json.loads((tmp_path / "data" / "manifest.json").read_text())["splits"]["train"]["documents"] == 2
 
 
 def test_a_line_of_a_million_characters_is_one_item(tmp_path):
@@ -207,7 +207,7 @@ def test_valid_share_divides_by_document_and_keeps_the_order(tmp_path, as_json):
     assert (found[0] != found[2]).sum() > 200
 
 
-def test_tokenizer_sees_no_more_than_the_sample_and_nothing_of_the_validation_part(tmp_path):
+def test_tokenizer_sees_no_more_than_the_sample_and_nothing_of_the_validation_split(tmp_path):
     letters = [chr(0x4E00 + i) for i in range(400)]
     text = write(tmp_path / "a.txt", "\n\n".join(letters))
     assert run(text, "--valid-share", 0.3, "--output", tmp_path / "data") == 0

@@ -197,7 +197,7 @@ def test_prepared_folder_holds_the_pipelines_spans(tmp_path, pipeline, tokenizer
     assert tree(tmp_path / "1") == tree(tmp_path / "2")
     manifest = json.loads((tmp_path / "1" / "manifest.json").read_text())
     assert manifest["annotations"] == SpacyAnnotator(KINDS, pipeline, CODE).description
-    assert f"train: {manifest['parts']['train']['spans']['entities']:,} entities" in capsys.readouterr().out
+    assert f"train: {manifest['splits']['train']['spans']['entities']:,} entities" in capsys.readouterr().out
     assert_folder_holds(tmp_path / "1", [line for document in documents for line in document], pipeline)
 
 
@@ -214,7 +214,7 @@ def test_cleaned_folders_with_words_from_noun_phrases_hold_the_pipelines_spans_t
     assert_folder_holds(tmp_path / "1", [sentence for _, chunk in chunks for sentence in chunk], pipeline)
     assert run(text, *options, "--output", tmp_path / "plain") == 0  # --spacy serves the tokenizer alone
     manifest = json.loads((tmp_path / "plain" / "manifest.json").read_text())
-    assert manifest["annotations"] is None and manifest["parts"]["train"]["documents"] == len(chunks)
+    assert manifest["annotations"] is None and manifest["splits"]["train"]["documents"] == len(chunks)
     assert manifest["tokenizer"]["word_candidates"] == f"words of noun phrases ({pipeline})"
     assert tree(tmp_path / "plain")["train.bin"] == tree(tmp_path / "1")["train.bin"]
 

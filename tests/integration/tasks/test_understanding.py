@@ -8,7 +8,7 @@ from tests.support import fairseq_runs as fairseq
 from tests.support.task_folders import WORDS
 from tests.support.understanding_runs import TASK as TASK
 from tests.support.understanding_runs import train, validations
-from unified.checkpoints.heads import parts_of_tasks, with_pooler, without_other_sizes
+from unified.checkpoints.heads import task_head_prefixes, with_pooler, without_other_sizes
 from unified.checkpoints.parameters import load_parameters
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
@@ -197,7 +197,7 @@ def test_a_head_for_other_labels_keeps_its_pooler(vocabulary):
     kept, left_out = without_other_sizes(three.state_dict(), two)
     assert left_out == ["heads.pairs.output.weight", "heads.pairs.output.bias"]
     before = {name: value.clone() for name, value in two.state_dict().items()}
-    new, unused = load_parameters(two, kept, parts_of_tasks(two), parts_of_tasks(two))
+    new, unused = load_parameters(two, kept, task_head_prefixes(two), task_head_prefixes(two))
     assert (new, unused) == (left_out, [])
     for name, value in two.state_dict().items():
         assert torch.equal(value, before[name] if name in left_out else three.state_dict()[name])

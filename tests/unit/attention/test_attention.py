@@ -102,10 +102,10 @@ class TensorBias(ScoreBias):
     """One number for each pair."""
 
     def __init__(self, bias: torch.Tensor):
-        self.parts = ((bias, of_queries),)
+        self.tensors = ((bias, of_queries),)
 
     def dense(self):
-        return self.parts[0][0]
+        return self.tensors[0][0]
 
     def within(self, tile, bias):
         return bias[..., tile.keys]

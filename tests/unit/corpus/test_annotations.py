@@ -161,7 +161,7 @@ def test_files_hold_the_spans_of_each_item(tmp_path, tokenizer):
                 expected[kind].append([list(span) for span in tokens_of_spans(spans, offsets.tolist())])
     for kind in KINDS:
         assert spans_in(tmp_path / "data" / "train", kind) == expected[kind]
-        assert manifest["parts"]["train"]["spans"][kind] == sum(map(len, expected[kind])) > 50
+        assert manifest["splits"]["train"]["spans"][kind] == sum(map(len, expected[kind])) > 50
     assert manifest["annotations"] == {"kinds": list(KINDS), "pipeline": "patterns"}
     assert not list(tmp_path.glob(".*"))
 

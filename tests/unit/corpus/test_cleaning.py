@@ -360,7 +360,7 @@ def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, as_json):
     manifest = json.loads((data / "manifest.json").read_text())
     assert manifest["cleaning"] == {"train": asdict(report)}
     assert manifest["settings"]["cleaning"] == asdict(Cleaning.parse(rules))
-    assert sum(part["documents"] for part in manifest["parts"].values()) == report.chunks
+    assert sum(split["documents"] for split in manifest["splits"].values()) == report.chunks
 
 
 def test_every_text_is_cleaned_and_the_summary_says_how_much_went(tmp_path, capsys):

@@ -46,7 +46,7 @@ def test_streams_do_not_meet():
     of_keys = [Draws.of(*key[:3], np.array([key[3]])) for key in keys]
     drawn = [draws.uniforms(name, np.array([500])) for draws in of_keys for name in ("one", "other")]
     drawn += [draws.branch("one").uniforms("one", np.array([500])) for draws in of_keys]
-    drawn += [draws.parts(3).uniforms("one", np.full(3, 500)) for draws in of_keys]
+    drawn += [draws.pieces(3).uniforms("one", np.full(3, 500)) for draws in of_keys]
     drawn += [draws.generators("one")[0].random(500) for draws in of_keys]
     drawn += [draws.uniforms("one") for draws in of_keys]
     drawn = np.concatenate(drawn)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support.mask_examples import EXAMPLES, dense
-from unified.masks.intervals import HIDDEN_START, HIDDEN_STOP, forbidding_part, is_interval, steps_of_matrix
+from unified.masks.intervals import HIDDEN_START, HIDDEN_STOP, forbidding_submatrix, is_interval, steps_of_matrix
 
 
 def consecutive_somewhere(matrix: np.ndarray, orders: dict[int, np.ndarray]) -> bool:
@@ -33,7 +33,7 @@ def require_right_answer(matrix: np.ndarray) -> None:
     if possible:
         require_canonical(matrix)
         return
-    queries, keys = forbidding_part(matrix)
+    queries, keys = forbidding_submatrix(matrix)
     part = matrix[np.ix_(queries, keys)]
     assert not consecutive_somewhere(part, ORDERS)
     for query in range(len(queries)):
@@ -76,7 +76,7 @@ def test_random_matrices():
         require_right_answer(matrix)
         if is_interval(matrix):
             possible += 1
-            assert forbidding_part(matrix) is None
+            assert forbidding_submatrix(matrix) is None
     assert 100 < possible < 400
 
 
@@ -163,7 +163,7 @@ NOT_INTERVALS = {
 @pytest.mark.parametrize("name", NOT_INTERVALS)
 def test_refused_masks_name_what_forbids_them(name):
     shown = NOT_INTERVALS[name]
-    queries, keys = forbidding_part(shown)
+    queries, keys = forbidding_submatrix(shown)
     assert not consecutive_somewhere(shown[np.ix_(queries, keys)], ORDERS)
     with pytest.raises(ValueError) as refused:
         steps_of_matrix(shown)

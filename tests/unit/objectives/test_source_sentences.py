@@ -70,7 +70,7 @@ def test_validation_share_skipped_pairs_and_workers(tmp_path):
         assert prepare(path, tmp_path / f"{workers}", *options, "--workers", workers) == 0
     assert tree(tmp_path / "1").keys() == tree(tmp_path / "2").keys()
     assert all(tree(tmp_path / "1")[name] == tree(tmp_path / "2")[name] for name in tree(tmp_path / "1"))
-    counts = json.loads((tmp_path / "1" / "manifest.json").read_text())["parts"]
+    counts = json.loads((tmp_path / "1" / "manifest.json").read_text())["splits"]
     kept = [row for row in rows if row["target"].strip()]
     assert counts["train"]["pairs"] + counts["valid"]["pairs"] == len(kept) and counts["valid"]["pairs"] > 50
     for kind in SOURCE_KINDS:

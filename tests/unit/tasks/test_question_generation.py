@@ -141,7 +141,7 @@ def test_splits_of_squad():
     assert set(titles(paper["valid"])) == {"T9", "T19"} and paper["test"] == dev
     assert set(titles(paper["train"])) == {f"T{i}" for i in range(23)} - {"T9", "T19"}
     assert set(titles(divide(train[:10], dev, "paper")["valid"])) == {"T4"}
-    with pytest.raises(UnifiedError, match="the test part of split 'du' is empty"):
+    with pytest.raises(UnifiedError, match="split 'du': test is empty"):
         divide(train, dev, "du", frozenset({"elsewhere"}))
     with pytest.raises(UnifiedError, match="split 'zhao': expected one of du, reversed, paper"):
         divide(train, dev, "zhao")
@@ -208,8 +208,8 @@ def test_parts_of_a_source_have_the_separator_between_them(tmp_path):
         expected.append(vocabulary.encode([piece for part in pieces for piece in part]).tolist())
     assert items(tmp_path / "data" / "train.source-target.source") == expected
     manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
-    assert manifest["parts"]["train"]["source"]["tokens"] == sum(map(len, expected)) - 6
-    assert manifest["parts"]["train"]["source"]["unknown"] == 0, "the tokenizer was trained on all parts"
+    assert manifest["splits"]["train"]["source"]["tokens"] == sum(map(len, expected)) - 6
+    assert manifest["splits"]["train"]["source"]["unknown"] == 0, "the tokenizer was trained on all parts"
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
             batch_size=args.batch_size,
             threads=args.threads,
             device=args.device,
-            parts=output.with_name(output.name + ".parts"),
+            folder=output.with_name(output.name + ".chunks"),
         ),
         output,
         args.workers,

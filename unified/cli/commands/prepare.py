@@ -248,17 +248,17 @@ def _corpus(
 
 def _summary(manifest: dict[str, Any]) -> list[str]:
     lines = []
-    for name, part in manifest["parts"].items():
-        if manifest["kind"] == "documents":
-            lines.append(f"{name}: {part['documents']:,} documents, {part['sentences']:,} sentences, {_tokens(part)}")
-            lines += [f"{name}: {count:,} {kind}" for kind, count in part.get("spans", {}).items()]
+    for name, own in manifest["splits"].items():
+        if manifest["content"] == "documents":
+            lines.append(f"{name}: {own['documents']:,} documents, {own['sentences']:,} sentences, {_tokens(own)}")
+            lines += [f"{name}: {count:,} {kind}" for kind, count in own.get("spans", {}).items()]
         else:
-            skipped = f" ({part['skipped']:,} skipped)" if part["skipped"] else ""
-            sides = "; ".join(f"{side} {_tokens(part[side])}" for side in ("source", "target"))
-            lines.append(f"{name}: {part['pairs']:,} pairs{skipped}; {sides}")
-            if "spans" in part:
-                counts = part["spans"]
-                lines.append(f"{name}: {counts[SENTENCES]:,} sentences, of which the oracle takes {counts[ORACLE]:,}")
+            skipped = f" ({own['skipped']:,} skipped)" if own["skipped"] else ""
+            sides = "; ".join(f"{side} {_tokens(own[side])}" for side in ("source", "target"))
+            lines.append(f"{name}: {own['pairs']:,} pairs{skipped}; {sides}")
+            if "spans" in own:
+                spans = own["spans"]
+                lines.append(f"{name}: {spans[SENTENCES]:,} sentences, of which the oracle takes {spans[ORACLE]:,}")
     return [*_cleaning(manifest), *lines, f"vocabulary: {manifest['symbols']:,} symbols"]
 
 

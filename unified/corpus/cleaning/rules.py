@@ -72,8 +72,8 @@ class Cleaning:
                 of at least 1.
         """
         settings: dict[str, Any] = {}  # of the types of the fields, as _value reads them
-        for part in ANNA.split(",") if text == "anna" else text.split(","):
-            name, equals, value = part.strip().partition("=")
+        for entry in ANNA.split(",") if text == "anna" else text.split(","):
+            name, equals, value = entry.strip().partition("=")
             if name not in _NAMES:
                 raise UnifiedError(f"--clean: no rule {name!r}; the rules are {', '.join(_NAMES)}, or anna by itself")
             if name in settings:
@@ -114,7 +114,7 @@ class Cleaning:
         Chunks of one document are documents with the same number, one after another.
         """
         divide = split_sentences if self.divides_sentences else _as_one_sentence
-        documents = [(number, [part for line in lines for part in divide(line)]) for number, lines in documents]
+        documents = [(number, [sentence for line in lines for sentence in divide(line)]) for number, lines in documents]
         before = entry = Counts.of(documents)
         removed = {}
         for name, rule in self.rules().items():

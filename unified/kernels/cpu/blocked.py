@@ -91,14 +91,14 @@ class BlockedAttention(Backend):
     ) -> torch.Tensor:
         if not dropout and bias is None and self.by_torch:
             return attend_in_tiles(_at_once, self.tiles, (query, key, value), (of_queries, of_keys, of_keys))
-        inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.parts)]
+        inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.tensors)]
 
-        def kernel(tile: DocumentTile, *parts: torch.Tensor) -> torch.Tensor:
+        def kernel(tile: DocumentTile, *tensors: torch.Tensor) -> torch.Tensor:
             keep = tile.key_count <= self.kept_keys and value.dtype.itemsize < torch.float32.itemsize
-            return _Attend.apply(tile, bias, dropout, keep, *parts)  # type: ignore[no-untyped-call]  # torch has no type
+            return _Attend.apply(tile, bias, dropout, keep, *tensors)  # type: ignore[no-untyped-call]  # torch has no type
 
         pairs = (self.scores_at_once if bias is None else self.biased_scores_at_once) // query.size(1)
-        tiles = [part for tile in self.tiles for part in tile.divided(pairs)]
+        tiles = [smaller for tile in self.tiles for smaller in tile.divided(pairs)]
         return attend_in_tiles(kernel, tiles, *zip(*inputs, strict=True))
 
 
@@ -109,7 +109,7 @@ def _at_once(tile: DocumentTile, query: torch.Tensor, key: torch.Tensor, value: 
 
 
 class _Attend(torch.autograd.Function):
-    """(H, q, K), (H, k, K) twice and parts of the bias -> (H, q, K).
+    """(H, q, K), (H, k, K) twice and the bias's tensors -> (H, q, K).
 
     Scores and their softmax are float32 at least, whatever the inputs are; all other products are of the values' dtype.
     Weights of less than float32 are kept for the gradient where keys are few, others are made again.
@@ -126,11 +126,11 @@ class _Attend(torch.autograd.Function):
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        *parts: torch.Tensor,
+        *tensors: torch.Tensor,
     ) -> torch.Tensor:
         ctx.tile, ctx.bias, ctx.dropout, ctx.kept, ctx.weights = tile, bias, dropout, None, None
-        ctx.save_for_backward(query, key, value, *parts)
-        added = None if bias is None else bias.within(tile, *parts)
+        ctx.save_for_backward(query, key, value, *tensors)
+        added = None if bias is None else bias.within(tile, *tensors)
         with torch.autocast("cpu", enabled=False):
             weights = attention_weights(tile, query, key, added)
             read = weights = weights.to(value.dtype)
@@ -148,10 +148,10 @@ class _Attend(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]  # as above
-        query, key, value, *parts = ctx.saved_tensors
-        parts = [part.detach().requires_grad_() for part in parts]
+        query, key, value, *tensors = ctx.saved_tensors
+        tensors = [tensor.detach().requires_grad_() for tensor in tensors]
         with torch.enable_grad():
-            bias = None if ctx.bias is None else ctx.bias.within(ctx.tile, *parts)
+            bias = None if ctx.bias is None else ctx.bias.within(ctx.tile, *tensors)
         with torch.autocast("cpu", enabled=False):
             weights = ctx.weights
             if weights is None:
@@ -169,8 +169,8 @@ class _Attend(torch.autograd.Function):
             of_scores, scale = torch._softmax_backward_data(of_weights, weights, -1, value.dtype), _scale(query)
             of_query = torch.bmm(of_scores, key.to(value.dtype)).mul_(scale)
             of_key = torch.bmm(of_scores.mT, query.to(value.dtype)).mul_(scale)
-        of_parts = () if bias is None else torch.autograd.grad(bias, parts, of_scores.to(bias.dtype), allow_unused=True)
-        return None, None, None, None, of_query, of_key, of_value, *of_parts
+        of_bias = () if bias is None else torch.autograd.grad(bias, tensors, of_scores.to(bias.dtype), allow_unused=True)
+        return None, None, None, None, of_query, of_key, of_value, *of_bias
 
 
 def _scale(query: torch.Tensor) -> float:

@@ -49,7 +49,8 @@ class DocumentTile(Tile):
     def _rows(self, start: int, size: int) -> DocumentTile:
         first = self.queries.start + start
         visible, hidden, seeing = (
-            None if part is None else part[start : start + size] for part in (self.visible, self.hidden, self.seeing)
+            None if vector is None else vector[start : start + size]
+            for vector in (self.visible, self.hidden, self.seeing)
         )
         queries = slice(first, min(first + size, self.queries.stop))
         return DocumentTile(self.row, queries, self.keys, visible, hidden, seeing)
@@ -106,14 +107,14 @@ def _tile(mask: AttentionMask, row: int, queries: slice, document: int, of_key: 
     return DocumentTile(row, queries, keys, visible, hidden, None if bool(seeing.all()) else seeing.float())
 
 
-#: (tile, its parts of all inputs) -> (H, q, K).
+#: (tile, its rows of all inputs) -> (H, q, K).
 Kernel = Callable[..., torch.Tensor]
 
 
 def attend_in_tiles(
     kernel: Kernel, tiles: Sequence[DocumentTile], inputs: Sequence[torch.Tensor], cuts: Sequence[Cut]
 ) -> torch.Tensor:
-    """(B, H, T, K), what the kernel makes of each tile's parts of the inputs, zero where a tile has no key.
+    """(B, H, T, K), what the kernel makes of each tile's rows of the inputs, zero where a tile has no key.
 
     Args:
         inputs: query, key and value first.
@@ -142,22 +143,22 @@ class _InTiles(torch.autograd.Function):
         for tile in tiles:
             if tile.area:
                 pairs = zip(cuts, inputs, strict=True)
-                parts = [cut(tensor, tile).detach().requires_grad_(trained) for cut, tensor in pairs]
+                of_tile = [cut(tensor, tile).detach().requires_grad_(trained) for cut, tensor in pairs]
                 with torch.set_grad_enabled(trained):
-                    made = kernel(tile, *parts)
+                    made = kernel(tile, *of_tile)
                 of_queries(out, tile).copy_(made.detach())
                 if trained:
-                    ctx.made.append((tile, parts, made))
+                    ctx.made.append((tile, of_tile, made))
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         whole = [gradient.new_zeros(shape) for shape in ctx.shapes]
-        for tile, parts, made in ctx.made:
+        for tile, of_tile, made in ctx.made:
             # Whoever differentiates twice keeps this node, and needs the inner graph again.
-            found = torch.autograd.grad(made, parts, of_queries(gradient, tile), retain_graph=True, allow_unused=True)
-            for cut, tensor, part in zip(ctx.cuts, whole, found, strict=True):
-                if part is not None:
-                    cut(tensor, tile).add_(part)
+            found = torch.autograd.grad(made, of_tile, of_queries(gradient, tile), retain_graph=True, allow_unused=True)
+            for cut, tensor, added in zip(ctx.cuts, whole, found, strict=True):
+                if added is not None:
+                    cut(tensor, tile).add_(added)
         return None, None, None, None, *whole

@@ -14,7 +14,7 @@ Alternatives = tuple[tuple[str, ...], ...]
 
 _COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 _NEEDED = ("train", "valid")
-_Part = TypeVar("_Part")
+_Record = TypeVar("_Record")
 _Item = TypeVar("_Item")
 _Question = TypeVar("_Question", bound="HasId")
 
@@ -49,10 +49,10 @@ def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, li
 
 def read_splits(
     files: Mapping[str, Alternatives],
-    read: Callable[[Path, bool], list[_Part]],
+    read: Callable[[Path, bool], list[_Record]],
     folder: Path,
     unlabelled: Sequence[str] = (),
-) -> dict[str, list[_Part]]:
+) -> dict[str, list[_Record]]:
     """Items of the splits that are there, each of one file or folder.
 
     Args:
@@ -78,23 +78,23 @@ def matching_files(folder: Path, pattern: str) -> list[Path]:
 
 
 def read_together(
-    paths: Sequence[Path], read: Callable[[Path], Sequence[_Part]], ids: Callable[[_Part], Iterable[str]]
-) -> list[_Part]:
+    paths: Sequence[Path], read: Callable[[Path], Sequence[_Record]], ids: Callable[[_Record], Iterable[str]]
+) -> list[_Record]:
     """What several files hold, one after another.
 
     Args:
-        read: parts of a file, which refuses ids that the file itself repeats.
-        ids: of the questions of a part.
+        read: reads the records of a file, such as paragraphs; it refuses ids that the file itself repeats.
+        ids: gives the ids of the questions of a record.
 
     Raises:
         UnifiedError: two files have a question in common, as a file and its compressed copy do: it would be learnt and
             scored twice.
     """
-    parts: list[_Part] = []
+    records: list[_Record] = []
     file_of: dict[str, Path] = {}
     for path in paths:
         own = read(path)
-        names = [name for part in own for name in ids(part)]
+        names = [name for record in own for name in ids(record)]
         repeated = next((name for name in names if name in file_of), None)
         if repeated is not None:
             raise UnifiedError(
@@ -102,8 +102,8 @@ def read_together(
                 "split, keep one of them in the folder"
             )
         file_of |= dict.fromkeys(names, path)
-        parts += own
-    return parts
+        records += own
+    return records
 
 
 def _compressed(path: Path) -> Path | None:

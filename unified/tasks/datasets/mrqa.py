@@ -120,9 +120,9 @@ def read_mrqa(folder: Path, names: Sequence[str]) -> dict[str, list[QuestionItem
     Args:
         names: that the files may have, the first one that is there.
     """
-    parts = {"train": "train", "valid": "dev", "test": "test"}
+    folders = {"train": "train", "valid": "dev", "test": "test"}
     files = split_files(
-        folder, {split: tuple((f"{part}/{name}.jsonl",) for name in names) for split, part in parts.items()}
+        folder, {split: tuple((f"{own}/{name}.jsonl",) for name in names) for split, own in folders.items()}
     )
     splits = {split: mrqa_items(read_mrqa_file(path)) for split, (path,) in files.items()}
     return splits if "test" in splits else splits | dict(zip(("valid", "test"), halves(splits["valid"]), strict=True))

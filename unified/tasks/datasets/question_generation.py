@@ -114,7 +114,7 @@ def sentence_around(context: str, start: int, end: int) -> tuple[int, int]:
 def divide(
     train: Sequence[SquadParagraph], dev: Sequence[SquadParagraph], split: str, held_out: frozenset[str] = frozenset()
 ) -> dict[str, list[SquadParagraph]]:
-    """The parts train, valid and test of SQuAD's train and dev sets.
+    """Divides SQuAD's train and dev sets into train, valid and test.
 
     ========== ==================================================================== ============ ============
     split      train                                                                valid        test
@@ -129,7 +129,7 @@ def divide(
         held_out: titles of train articles, for the first two.
 
     Raises:
-        UnifiedError: the split is unknown, or a part is empty.
+        UnifiedError: ``split`` is unknown, or one of the three is empty.
     """
     if split not in SPLITS:
         raise UnifiedError(f"split {split!r}: expected one of {', '.join(SPLITS)}")
@@ -139,8 +139,8 @@ def divide(
     rest = [paragraph for paragraph in train if paragraph.title not in held_out]
     held = [paragraph for paragraph in train if paragraph.title in held_out]
     valid, test = (list(dev), held) if split == "du" else (held, list(dev))
-    parts = {"train": rest, "valid": valid, "test": test}
-    for name, part in parts.items():
-        if not part:
-            raise UnifiedError(f"the {name} part of split {split!r} is empty; are these the whole SQuAD files?")
-    return parts
+    splits = {"train": rest, "valid": valid, "test": test}
+    for name, paragraphs in splits.items():
+        if not paragraphs:
+            raise UnifiedError(f"split {split!r}: {name} is empty; are these the whole SQuAD files?")
+    return splits

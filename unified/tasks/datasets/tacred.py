@@ -15,7 +15,7 @@ from unified.tasks.heads.items import are_texts
 from unified.tasks.heads.relation import RelationItem
 from unified.tasks.settings import Task, Training
 
-_FILES = {part: ((f"{name}.json",),) for part, name in
+_FILES = {split: ((f"{name}.json",),) for split, name in
                  (("train", "train"), ("valid", "dev"), ("test", "test"))}  # fmt: skip
 #: The Penn treebank's words for brackets.
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}

@@ -172,7 +172,7 @@ class Understanding(ABC, Generic[ItemT]):
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
 
     def subset_of(self, item: ItemT) -> str | None:
-        """The part of its data set that an item belongs to, where parts are scored by themselves too."""
+        """The subset of its data set that an item belongs to, where subsets are scored by themselves too."""
         return None
 
     def signed_score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from unified.tasks.metrics import score_classification
 BLANK = "_"
 
 
-#: CLS, and SEP behind each part.
+#: CLS, and SEP behind each text.
 _SPECIAL = 3
 
 
@@ -167,7 +167,7 @@ def log_shares(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
 
 
 def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
-    """A second part that does not fit loses its beginning (XLNet's code)."""
+    """A second text that does not fit loses its beginning (XLNet's code)."""
     max_tokens = codec.longest - _SPECIAL
     kept = second[max(0, len(second) - max_tokens) :]
     return sequence((context[: max_tokens - len(kept)], kept), codec)

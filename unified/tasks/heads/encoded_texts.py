@@ -78,10 +78,10 @@ def encode_words(
         bounds = np.cumsum([0, *map(len, words)])
         first = 0
         for number, sentence in zip(numbers, found, strict=True):
-            parts = _parts(list(map(len, words[first : first + len(sentence)])), max_tokens)
+            counts = _word_counts(list(map(len, words[first : first + len(sentence)])), max_tokens)
             lost[number] = beyond(sentence, max_tokens)
-            divided += len(parts) > 1 or lost[number] > 0
-            for count in parts:
+            divided += len(counts) > 1 or lost[number] > 0
+            for count in counts:
                 last = first + count
                 begin, end = (first, last) if documents is None else _around(bounds, first, last, max_tokens)
                 indices = bounds[first:last] - bounds[begin] + first_index(codec)
@@ -127,13 +127,13 @@ def _around(bounds: np.ndarray, first: int, last: int, max_tokens: int) -> tuple
     return begin, int(np.searchsorted(bounds, bounds[last] + right, side="right")) - 1
 
 
-def _parts(sizes: list[int], max_tokens: int) -> list[int]:
+def _word_counts(sizes: list[int], max_tokens: int) -> list[int]:
     """Counts of words in runs of at most ``max_tokens`` tokens; each word has no more."""
-    parts, left = [], 0
+    counts, left = [], 0
     for size in sizes:
         if size > left:
-            parts.append(0)
+            counts.append(0)
             left = max_tokens
-        parts[-1] += 1
+        counts[-1] += 1
         left -= size
-    return parts
+    return counts

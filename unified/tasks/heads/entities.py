@@ -57,22 +57,22 @@ def marked(
     symbols = marker_ids(codec.vocabulary, MARKERS, "the markers of two entities")
     examples, lost, turned = [], [], []
     for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
-        parts: list[np.ndarray] = []
+        pieces: list[np.ndarray] = []
         begins, ends = {}, {}
         for i in range(len(words) + 1):
             # If two entities begin at one word, the first one opens first; if they end at one, it closes last.
             for number in (1, 0):
                 if pair[number].stop == i:
-                    ends[number] = len(parts)
-                    parts.append(symbols[2 * number + 1 : 2 * number + 2])
+                    ends[number] = len(pieces)
+                    pieces.append(symbols[2 * number + 1 : 2 * number + 2])
             for number in (0, 1):
                 if pair[number].start == i:
-                    begins[number] = len(parts)
-                    parts.append(symbols[2 * number : 2 * number + 1])
-            parts += words[i : i + 1]
-        tokens, kept = _nearest(parts, symbols, codec.longest - 2)
+                    begins[number] = len(pieces)
+                    pieces.append(symbols[2 * number : 2 * number + 1])
+            pieces += words[i : i + 1]
+        tokens, kept = _nearest(pieces, symbols, codec.longest - 2)
         lost.append(np.count_nonzero(~kept))
-        offsets = np.cumsum([0, *map(len, parts)])
+        offsets = np.cumsum([0, *map(len, pieces)])
         read = ends if codec.mask == "left_to_right" else begins
         indices = np.cumsum(kept)[offsets[[read[0], read[1]]]] - 1 + first_index(codec)
         turned.append(np.array([int(indices[1] < indices[0])]))
@@ -95,14 +95,14 @@ def masked(
         raise UnifiedError(f"entities of types that the training items lack: {first_few(unknown)}")
     examples, lost = [], []
     for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
-        parts = []
+        pieces = []
         for i, word in enumerate(words):
             for role, entity in zip(_ROLES, pair, strict=True):
                 if entity.start == i:
-                    parts.append(symbols[[number[f"{role}={entity.type}"]]])
+                    pieces.append(symbols[[number[f"{role}={entity.type}"]]])
             if not any(entity.start <= i < entity.stop for entity in pair):
-                parts.append(word)
-        tokens, kept = _nearest(parts, symbols, codec.longest - 2)
+                pieces.append(word)
+        tokens, kept = _nearest(pieces, symbols, codec.longest - 2)
         lost.append(np.count_nonzero(~kept))
         examples.append(sequence((tokens,), codec))
     return examples, np.array(lost, dtype=np.int64)
@@ -115,9 +115,9 @@ def _pieces(sentences: Sequence[Sequence[str]], codec: Codec) -> Iterator[list[n
         yield [next(pieces) for _ in words]
 
 
-def _nearest(parts: list[np.ndarray], symbols: np.ndarray, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
+def _nearest(pieces: list[np.ndarray], symbols: np.ndarray, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
     """Cuts to ``max_tokens`` tokens, ``symbols`` and what is nearest to one; and which they are, bool (tokens,)."""
-    tokens = np.concatenate(parts)
+    tokens = np.concatenate(pieces)
     if len(tokens) <= max_tokens:
         return tokens, np.ones(len(tokens), dtype=bool)
     indices = np.flatnonzero(np.isin(tokens, symbols))

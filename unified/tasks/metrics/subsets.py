@@ -1,4 +1,4 @@
-"""Scores of the parts that a data set has, beside those of the whole, such as RACE's levels."""
+"""Scores of the subsets that a data set has, beside those of the whole, such as RACE's levels."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Row = tuple[str, int, Callable[[], SummaryPair]]
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files of one part of a data set.
+    """The files of one split of a data set.
 
     Attributes:
         name: one of :data:`unified.tasks.datasets.summaries.formats.FORMATS`.

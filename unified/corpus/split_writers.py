@@ -1,4 +1,4 @@
-"""The training, validation and test part of a prepared folder, written as their chunks arrive."""
+"""The training, validation and test split of a prepared folder, written as their chunks arrive."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _CountedFile:
             self._writer.discard()
 
 
-class DocumentPart:
+class DocumentSplitWriter:
     """``NAME.bin`` and ``NAME.idx`` in ``folder``; complete when its ``with`` block ends without an exception.
 
     With ``kinds`` of annotations also ``NAME.KIND.bin`` and ``NAME.KIND.idx``.
@@ -93,7 +93,7 @@ class DocumentPart:
         """How many documents and tokens have been written, as text for the log."""
         return f"{self._documents:,} documents, {self._file.statistics['tokens']:,} tokens"
 
-    def __enter__(self) -> DocumentPart:
+    def __enter__(self) -> DocumentSplitWriter:
         return self
 
     def __exit__(
@@ -104,8 +104,8 @@ class DocumentPart:
             writer.__exit__(kind, error, traceback)
 
 
-class PairPart:
-    """``NAME.source-target.source.*`` and ``….target.*`` in ``folder``; otherwise as :class:`DocumentPart`.
+class PairSplitWriter:
+    """``NAME.source-target.source.*`` and ``….target.*`` in ``folder``; otherwise as :class:`DocumentSplitWriter`.
 
     With ``kinds`` of annotations also ``NAME.source-target.source.KIND.*``.
     """
@@ -143,7 +143,7 @@ class PairPart:
         tokens = sum(file.statistics["tokens"] for file in self._files.values())
         return f"{self._files[SOURCE].items:,} pairs, {tokens:,} tokens"
 
-    def __enter__(self) -> PairPart:
+    def __enter__(self) -> PairSplitWriter:
         return self
 
     def __exit__(

@@ -1,6 +1,6 @@
-"""Parts of SQuAD, for recipes that are smaller than it.
+"""Writes small splits of SQuAD, for recipes that need only some of its questions.
 
-    python recipes/common/squad_parts.py OUTPUT --train FILE... --dev FILE --questions 500
+    python recipes/common/squad_splits.py OUTPUT --train FILE... --dev FILE --questions 500
 
 writes OUTPUT/train-v1.1.json, the articles of all train files, and OUTPUT/dev-v1.1.json with some of dev's questions.
 """
@@ -45,8 +45,8 @@ def kept(articles: Iterable[dict], wanted: Callable[[dict], object]) -> list[dic
     return found
 
 
-def write_parts(folder: Path, version: str, training: list[dict], scored: list[dict]) -> None:
-    """``train-VERSION.json`` and ``dev-VERSION.json``."""
+def write_splits(folder: Path, version: str, training: list[dict], scored: list[dict]) -> None:
+    """Writes ``train-VERSION.json`` and ``dev-VERSION.json`` into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, articles in (("train", training), ("dev", scored)):
         text = json.dumps({"version": version, "data": articles}, ensure_ascii=False)
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, required=True)
     options = parser.parse_args()
     training = [article for path in options.train for article in articles_of(path)]
-    write_parts(options.output, "v1.1", training, drawn(articles_of(options.dev), options.questions))
+    write_splits(options.output, "v1.1", training, drawn(articles_of(options.dev), options.questions))
 
 
 if __name__ == "__main__":
