@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from unified import masks
-from unified.masks.pictures import KINDS, key_names, kinds, query_names
+from unified.masks.pictures import CELL_TYPES, cell_types, key_names, query_names
 
 PITCH, MARGIN, GAP, TOP, LEFT, COLUMNS = 17, 20, 22, 88, 24, 6
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
@@ -68,10 +68,10 @@ def panel(x: float, y: float, title: str, note: str, mask: masks.AttentionMask) 
     for i, names in enumerate(key_names(mask)):
         for line, name in enumerate(reversed(names)):
             parts.append(label(x + PITCH * (i + 0.5), top - 7 - 12 * line, name))
-    for (query, key), code in np.ndenumerate(kinds(mask)):
+    for (query, key), code in np.ndenumerate(cell_types(mask)):
         parts.append(
             f'<rect x="{x + PITCH * key + 1}" y="{top + PITCH * query + 1}" width="{PITCH - 2}" height="{PITCH - 2}" '
-            f'rx="3" fill="{KINDS[code][1]}"/>'
+            f'rx="3" fill="{CELL_TYPES[code][1]}"/>'
         )
     return parts
 
@@ -83,7 +83,7 @@ def label(x: float, y: float, name: str) -> str:
 def legends(x: float, y: float) -> list[str]:
     """The colours, and what the grey numbers are."""
     parts = []
-    for name, colour in KINDS:
+    for name, colour in CELL_TYPES:
         parts.append(f'<rect x="{x:.0f}" y="{y - 10}" width="12" height="12" rx="3" fill="{colour}"/>')
         parts.append(f'<text x="{x + 18:.0f}" y="{y}" font-size="11" fill="#4a5568">{name}</text>')
         x += 34 + 6.1 * len(name)

@@ -34,8 +34,8 @@ def mirror(
         if field.name not in without
     ]
     fields += [
-        (key, kind, dataclasses.field(default=default, metadata={"help": sentence}))
-        for key, (kind, default, sentence) in more.items()
+        (key, value_type, dataclasses.field(default=default, metadata={"help": sentence}))
+        for key, (value_type, default, sentence) in more.items()
     ]
     return dataclasses.make_dataclass(name, fields, bases=(FairseqDataclass,))
 

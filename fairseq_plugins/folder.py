@@ -1,4 +1,4 @@
-"""What kind of data folder this is: documents to pre-train on, or source/target pairs."""
+"""Tells folders of documents to pre-train on from those of source/target pairs."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
         UnifiedError: names the option.
     """
     if mixture.paired != paired:
-        kind = "source/target pairs" if paired else "documents"
-        raise UnifiedError(f"--objectives {cfg.objectives!r} does not fit {cfg.data}, which holds {kind}")
+        content = "source/target pairs" if paired else "documents"
+        raise UnifiedError(f"--objectives {cfg.objectives!r} does not fit {cfg.data}, which holds {content}")
     if cfg.max_tokens is not None and cfg.max_tokens < cfg.tokens_per_sample and not cfg.padded:
         raise UnifiedError(
             f"--max-tokens {cfg.max_tokens} is less than one row of --tokens-per-sample {cfg.tokens_per_sample}; "
@@ -43,7 +43,7 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
     if cfg.eval_generate and not paired:
         raise UnifiedError(f"--eval-generate needs source/target pairs, but {cfg.data} holds documents")
     metric = cfg.best_checkpoint_metric
-    measured = {"loss", *(f"{name}_{kind}" for name in mixture.loss_names for kind in ("loss", "ppl", "accuracy"))}
+    measured = {"loss", *(f"{name}_{value}" for name in mixture.loss_names for value in ("loss", "ppl", "accuracy"))}
     generated = METRICS[str(cfg.eval_generate)].measures if cfg.eval_generate else ()
     if cfg.eval_task:
         generated += task_of_writing(cfg.eval_task).measures

@@ -81,26 +81,26 @@ def _checking_task(setup: Callable[..., Any]) -> Callable[..., Any]:
     return setup_task
 
 
-def _check(kind: str, known: Mapping[str, type[Any]], cfg: Settings) -> None:
-    names = _names(kind, cfg)
+def _check(registry: str, known: Mapping[str, type[Any]], cfg: Settings) -> None:
+    names = _names(registry, cfg)
     if not names:
-        raise UnifiedError(f"the checkpoint names a {kind} None, which is not known")
+        raise UnifiedError(f"the checkpoint names a {registry} None, which is not known")
     for name in names:
         if name not in known:
-            raise UnifiedError(f"the checkpoint names a {kind} {name!r}, which is not known")
+            raise UnifiedError(f"the checkpoint names a {registry} {name!r}, which is not known")
         if known[name].__module__.partition(".")[0] == "fairseq":
             raise UnifiedError(
-                f"the checkpoint names the {kind} {name!r} of fairseq itself, whose settings may be evaluated as "
+                f"the checkpoint names the {registry} {name!r} of fairseq itself, whose settings may be evaluated as "
                 "Python; where you trust it, leave --user-dir out"
             )
 
 
-def _names(kind: str, cfg: Settings) -> list[str]:
+def _names(registry: str, cfg: Settings) -> list[str]:
     """All names that fairseq may take for what it builds."""
     if isinstance(cfg, str):
         return [cfg]
     settings = _settings(cfg)
-    return [settings[key] for key in ("_name", kind, "arch") if isinstance(settings.get(key), str)]
+    return [settings[key] for key in ("_name", registry, "arch") if isinstance(settings.get(key), str)]
 
 
 def _settings(cfg: Settings) -> Mapping[str, Any]:

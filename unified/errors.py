@@ -41,7 +41,7 @@ class MissingField(UnifiedError):
         super().__init__(name, names, what)
 
     @property
-    def kind(self) -> str:
+    def problem(self) -> str:
         """What is wrong without the fields that are there, which may differ from record to record."""
         name, _, what = self.args
         return f"no {what} {name!r}"
@@ -49,7 +49,7 @@ class MissingField(UnifiedError):
     def __str__(self) -> str:
         _, names, what = self.args
         more = ", ..." if len(names) > _FIELDS else ""
-        return f"{self.kind}; its {what}s: {', '.join(map(repr, names[:_FIELDS])) or 'none'}{more}"
+        return f"{self.problem}; its {what}s: {', '.join(map(repr, names[:_FIELDS])) or 'none'}{more}"
 
 
 def require_fields(record: Mapping[str, object], *names: str) -> None:
@@ -78,8 +78,8 @@ class Problems:
             location: where it is, such as "line 3" or "train.jsonl, line 3".
         """
         line = _LINE.fullmatch(location)
-        kind = problem.kind if isinstance(problem, MissingField) else str(problem)
-        key = (line[1] if line else None, kind)
+        equal = problem.problem if isinstance(problem, MissingField) else str(problem)
+        key = (line[1] if line else None, equal)
         self._messages.setdefault(key, str(problem))
         self._locations.setdefault(key, []).append(location)
 
@@ -92,7 +92,7 @@ class Problems:
         return sum(map(len, self._locations.values()))
 
     def __str__(self) -> str:
-        """One line: the first ten kinds of problems with their locations, and how many problems more there are."""
+        """One line: the first ten different problems with their locations, and how many problems more there are."""
         shown = list(self._locations)[:SHOWN]
         rest = len(self) - sum(len(self._locations[key]) for key in shown)
         named = [f"{_named(self._locations[key])}: {self._messages[key]}" for key in shown]

@@ -1,4 +1,4 @@
-"""``--task unified_lm``: every kind of language modelling, on documents or on pairs."""
+"""``--task unified_lm``: language modelling by any objective, on documents or on pairs."""
 
 import json
 import logging

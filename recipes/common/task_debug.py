@@ -25,13 +25,13 @@ WRITTEN = 4
 FIRST, SECOND = "harbour", "garden"
 
 
-def words(subject: str, kind: int) -> list[str]:
+def words(subject: str, word_class: int) -> list[str]:
     """Adjectives (0), nouns (1) or verbs (2) of a subject."""
-    return SUBJECTS[subject][kind].split()
+    return SUBJECTS[subject][word_class].split()
 
 
 def sentence(rng: random.Random, subject: str) -> list[str]:
-    adjectives, nouns, verbs = (words(subject, kind) for kind in range(3))
+    adjectives, nouns, verbs = (words(subject, word_class) for word_class in range(3))
     first, second = rng.sample(nouns, 2)
     return ["the", rng.choice(adjectives), first, rng.choice(verbs), "the", second, "."]
 
@@ -89,10 +89,10 @@ def tacred(rng: random.Random, count: int) -> str:
     """Subject and object of one type are related; whose they are says how."""
     found = []
     for i, subject in enumerate(_subjects(rng, count)):
-        token, kinds = sentence(rng, subject), [subject.upper(), rng.choice([FIRST, SECOND]).upper()]
-        relation = f"{kinds[0].lower()}:part" if kinds[0] == kinds[1] else "no_relation"
-        subject_fields = {"subj_start": 2, "subj_end": 2, "subj_type": kinds[0]}
-        object_fields = {"obj_start": 5, "obj_end": 5, "obj_type": kinds[1]}
+        token, types = sentence(rng, subject), [subject.upper(), rng.choice([FIRST, SECOND]).upper()]
+        relation = f"{types[0].lower()}:part" if types[0] == types[1] else "no_relation"
+        subject_fields = {"subj_start": 2, "subj_end": 2, "subj_type": types[0]}
+        object_fields = {"obj_start": 5, "obj_end": 5, "obj_type": types[1]}
         found.append({"id": str(i), "token": token, "relation": relation} | subject_fields | object_fields)
     return json.dumps(found, indent=1)
 
@@ -101,7 +101,7 @@ def conll2012(rng: random.Random, count: int) -> str:
     """Equal nouns of a document are one thing, and itself is what its sentence began with."""
     documents = {}
     for i, subject in enumerate(_subjects(rng, count)):
-        adjectives, nouns, verbs = (words(subject, kind) for kind in range(3))
+        adjectives, nouns, verbs = (words(subject, word_class) for word_class in range(3))
         sentences, chains, place = [], {}, 0
         for _ in range(rng.randint(4, 8)):
             first, second = rng.choices(nouns[:4], k=2)

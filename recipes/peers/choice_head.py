@@ -17,7 +17,7 @@ from unified.tasks.heads.choice import ChoiceItem
 class Choices(PeerTask):
     """One of several continuations, each read behind the context; items have equally many."""
 
-    kind = AutoModelForMultipleChoice
+    model_class = AutoModelForMultipleChoice
 
     def features(self, items: Sequence[ChoiceItem]) -> Features:
         inputs, cut = [], 0

@@ -45,7 +45,7 @@ class PeerTask(ABC):
     """
 
     #: ``AutoModelFor…``
-    kind: ClassVar[type]
+    model_class: ClassVar[type]
 
     def __init__(self, task: Understanding, folder: Path, longest: int):
         self.task, self.folder, self.longest = task, folder, longest
@@ -53,7 +53,7 @@ class PeerTask(ABC):
 
     def model(self) -> PreTrainedModel:
         """The pre-trained model with a new head."""
-        return self.kind.from_pretrained(self.folder, **self.settings())
+        return self.model_class.from_pretrained(self.folder, **self.settings())
 
     def settings(self) -> dict[str, Any]:
         """Settings of the head, for its configuration."""

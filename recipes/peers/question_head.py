@@ -40,7 +40,7 @@ class Window:
 class Questions(PeerTask):
     """Question and passage padded to the longest sequence; windows of long passages share ``stride`` tokens."""
 
-    kind = AutoModelForQuestionAnswering
+    model_class = AutoModelForQuestionAnswering
 
     def features(self, items: Sequence[QuestionItem]) -> Features:
         inputs, notes = [], []

@@ -17,7 +17,7 @@ from unified.tasks.heads.items import TextItem
 class Texts(PeerTask):
     """A label or a number for one text or two, padded to the longest of the batch."""
 
-    kind = AutoModelForSequenceClassification
+    model_class = AutoModelForSequenceClassification
 
     def settings(self) -> dict[str, Any]:
         return {"num_labels": 1 if self.task.numeric else len(self.task.labels)}

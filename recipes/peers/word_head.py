@@ -22,7 +22,7 @@ IGNORED = -100
 class Words(PeerTask):
     """Padded to the longest of the batch. Words behind the longest sequence are not read."""
 
-    kind = AutoModelForTokenClassification
+    model_class = AutoModelForTokenClassification
 
     def settings(self) -> dict[str, Any]:
         return {"num_labels": len(self.task.labels)}

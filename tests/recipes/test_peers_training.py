@@ -145,7 +145,9 @@ def test_ours_takes_the_same_steps(model, tmp_path):
     config = replace(start.config, dropout=0.0, attention_dropout=0.0)
     peer = Texts(task, model, 24)
     features = peer.features(items)
-    theirs = peer.kind.from_pretrained(model, num_labels=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    theirs = peer.model_class.from_pretrained(
+        model, num_labels=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
     ours = UnifiedModel.for_tasks(config, {"classification": task.head(config)})
     saved = load_checkpoint(start.checkpoint)["model"]
     state = {name.removeprefix("core."): value for name, value in saved.items() if name != "dictionary_version"}

@@ -119,15 +119,17 @@ def with_heads_of(
     return replace(config, token_head="none"), [n for n in new if not n.startswith("heads.token.")], [remark]
 
 
-def require_kind(settings: Mapping[str, object], kind: str) -> None:
-    """Refuse a ``config.json`` that names another kind of model than ``kind``, as ``transformers`` calls it.
+def require_model_type(settings: Mapping[str, object], model_type: str) -> None:
+    """Refuse a ``config.json`` that names another type of model than ``model_type``, as ``transformers`` calls it.
 
     Raises:
         UnifiedError: it does.
     """
-    found = settings.get("model_type", kind)
-    if found != kind:
-        raise UnifiedError(f"config.json: model_type {found!r}; --from {kind} reads models of type {kind!r}")
+    found = settings.get("model_type", model_type)
+    if found != model_type:
+        raise UnifiedError(
+            f"config.json: model_type {found!r}; --from {model_type} reads models of type {model_type!r}"
+        )
 
 
 def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple[str, list[str]]:
@@ -136,7 +138,7 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
     Args:
         config: of the model.
         writes: the scheme that the user asks for, or "nothing"; None for ``usual``.
-        usual: the scheme of a model of this kind that was pre-trained and not fine-tuned.
+        usual: the scheme of a model of this type that was pre-trained and not fine-tuned.
 
     Raises:
         UnifiedError: the model cannot write so.

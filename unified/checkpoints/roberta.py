@@ -126,11 +126,11 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
     for i in range(layers):
         ours, theirs = f"transformer.layers.{i}", f"{_ENCODER}.layers.{i}"
         modules |= {f"{ours}.{mine}": f"{theirs}.{other}" for mine, other in _LAYER_MODULES.items()}
-        for kind in ("weight", "bias"):
-            joint = f"{ours}.attention.sublayer.query_key_value.{kind}"
-            pairs[joint] = tuple(f"{theirs}.self_attn.{letter}_proj.{kind}" for letter in "qkv")
+        for parameter in ("weight", "bias"):
+            joint = f"{ours}.attention.sublayer.query_key_value.{parameter}"
+            pairs[joint] = tuple(f"{theirs}.self_attn.{letter}_proj.{parameter}" for letter in "qkv")
     for mine, other in modules.items():
-        pairs |= {f"{mine}.{kind}": (f"{other}.{kind}",) for kind in ("weight", "bias")}
+        pairs |= {f"{mine}.{parameter}": (f"{other}.{parameter}",) for parameter in ("weight", "bias")}
     copies = {f"{_HEAD}.weight": f"{_ENCODER}.embed_tokens.weight"}
     what = f"a RoBERTa of {layers} layers"
     found, new = gather(_split(state), pairs, copies, [f"{_ENCODER}.version"], what)
@@ -138,8 +138,11 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
         _UNUSED_POSITIONS:
     ]
     found[_TOKEN_TYPES] = torch.zeros(2, found["transformer.embeddings.tokens.weight"].shape[1])
-    parts = ("pooler", "classifier")
-    return found, [*new, *(f"heads.next_sentence.{part}.{kind}" for part in parts for kind in ("weight", "bias"))]
+    modules = ("pooler", "classifier")
+    return found, [
+        *new,
+        *(f"heads.next_sentence.{module}.{parameter}" for module in modules for parameter in ("weight", "bias")),
+    ]
 
 
 def _modern(name: str) -> str:
@@ -153,8 +156,10 @@ def _split(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     split: dict[str, torch.Tensor] = {}
     for name, value in state.items():
         if "in_proj_" in name:
-            stem, _, kind = name.partition("in_proj_")
-            split |= {f"{stem}{letter}_proj.{kind}": part for letter, part in zip("qkv", value.chunk(3), strict=False)}
+            stem, _, parameter = name.partition("in_proj_")
+            split |= {
+                f"{stem}{letter}_proj.{parameter}": part for letter, part in zip("qkv", value.chunk(3), strict=False)
+            }
         else:
             split[name] = value
     return split

@@ -17,9 +17,9 @@ from unified.errors import UnifiedError
 
 
 def counted(names: Iterable[str]) -> list[str]:
-    """The last parts of TensorFlow's names, each once, with how often it occurs."""
-    kinds = Counter(name.rpartition("/")[2] for name in names)
-    return [name if count == 1 else f"{name} of {count} variables" for name, count in kinds.items()]
+    """The last names in TensorFlow's paths, each once, with how often it occurs."""
+    counts = Counter(name.rpartition("/")[2] for name in names)
+    return [name if count == 1 else f"{name} of {count} variables" for name, count in counts.items()]
 
 
 def read_settings(path: Path) -> dict[str, Any]:

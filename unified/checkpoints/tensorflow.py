@@ -35,7 +35,7 @@ _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10
 class _Entry:
     """Where a variable stands."""
 
-    kind: int
+    dtype: int
     shape: tuple[int, ...]
     shard: int
     offset: int
@@ -107,13 +107,13 @@ def _read_variable(prefix: Path, name: str, entry: _Entry, shards: int) -> np.nd
     path = prefix.with_name(f"{prefix.name}.data-{entry.shard:05d}-of-{shards:05d}")
     if entry.in_slices:
         raise UnifiedError(f"{prefix}: {name} is divided into slices, which are not read; save it whole")
-    if entry.kind not in _TYPES:
+    if entry.dtype not in _TYPES:
         raise UnifiedError(
-            f"{prefix}: {name} is of TensorFlow's type {entry.kind}, no plain number; only checkpoints of TensorFlow "
+            f"{prefix}: {name} is of TensorFlow's type {entry.dtype}, no plain number; only checkpoints of TensorFlow "
             "1's Saver are read, whose names are those of the graph"
         )
-    kind = np.dtype(_TYPES[entry.kind])
-    if entry.size != math.prod(entry.shape) * kind.itemsize:
+    dtype = np.dtype(_TYPES[entry.dtype])
+    if entry.size != math.prod(entry.shape) * dtype.itemsize:
         raise UnifiedError(f"{prefix}.index: damaged, {name} has {entry.size} bytes for shape {entry.shape}")
     if not path.is_file():
         raise UnifiedError(f"{path}: no such file; {name} is in it")
@@ -122,8 +122,8 @@ def _read_variable(prefix: Path, name: str, entry: _Entry, shards: int) -> np.nd
         raise UnifiedError(f"{path}: truncated within {name}")
     if _checksum(data.tobytes()) != entry.checksum:
         raise UnifiedError(f"{path}: damaged, the checksum of {name} does not fit")
-    value = data.view(kind).reshape(entry.shape)
-    return (value.astype("<u4") << 16).view("<f4") if entry.kind == _BFLOAT16 else value
+    value = data.view(dtype).reshape(entry.shape)
+    return (value.astype("<u4") << 16).view("<f4") if entry.dtype == _BFLOAT16 else value
 
 
 def _checksum(data: bytes) -> int:
@@ -160,7 +160,7 @@ def _entry(message: bytes) -> _Entry:
     fields = _fields(message)
     dimensions = _fields(fields.get(2, b""), repeated=2).get(2, [])
     return _Entry(
-        kind=_number(fields, 1),
+        dtype=_number(fields, 1),
         shape=tuple(_number(_fields(dimension), 1) for dimension in dimensions),
         shard=_number(fields, 3),
         offset=_number(fields, 4),

@@ -54,7 +54,7 @@ def change_vocabulary(source: Path, data: Path, destination: Path, seed: int = S
         seed: of the new rows.
 
     Raises:
-        UnifiedError: a file is missing, the tokenizers are of different kinds, or the dictionaries share too little;
+        UnifiedError: a file is missing, the tokenizers are of different types, or the dictionaries share too little;
             nothing is written.
     """
     path = find_checkpoint(source)
@@ -139,9 +139,9 @@ def _check_shared(old: Vocabulary, new: Vocabulary, data: Path) -> None:
 
 
 def _check_tokenizers(old: Path, new: Path) -> None:
-    kinds = tokenizer_files(old), tokenizer_files(new)
-    if all(kinds) and kinds[0] != kinds[1]:
+    before, after = tokenizer_files(old), tokenizer_files(new)
+    if before and after and before != after:
         raise UnifiedError(
-            f"{new}: its tokenizer is a {' and a '.join(kinds[1])}, the checkpoint's in {old} a "
-            f"{' and a '.join(kinds[0])}; symbols spelled alike are not the same pieces"
+            f"{new}: its tokenizer is a {' and a '.join(after)}, the checkpoint's in {old} a "
+            f"{' and a '.join(before)}; symbols spelled alike are not the same pieces"
         )

@@ -97,11 +97,11 @@ class DocumentSplitWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._file.close(is_complete=kind is None)
+        self._file.close(is_complete=error_type is None)
         for writer in self._spans.values():
-            writer.__exit__(kind, error, traceback)
+            writer.__exit__(error_type, error, traceback)
 
 
 class PairSplitWriter:
@@ -147,9 +147,9 @@ class PairSplitWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for file in self._files.values():
-            file.close(is_complete=kind is None)
+            file.close(is_complete=error_type is None)
         for writer in self._spans.values():
-            writer.__exit__(kind, error, traceback)
+            writer.__exit__(error_type, error, traceback)

@@ -10,10 +10,10 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.tokenization import Tokenizer, load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import WORD_SHARE, train_anna
-from unified.tokenization.sentencepiece_tokenizer import KINDS, train_sentencepiece
+from unified.tokenization.sentencepiece_tokenizer import MODEL_TYPES, train_sentencepiece
 from unified.tokenization.wordpiece import train_wordpiece
 
-TRAINED = (*KINDS, "wordpiece", "anna")
+TRAINED = (*MODEL_TYPES, "wordpiece", "anna")
 DICTIONARIES = ("dict.txt", "dict.source.txt")
 
 
@@ -58,7 +58,7 @@ class TokenizerSource:
         foreign = {
             "--vocabulary-size": self.vocabulary_size is not None and not self.is_trained,
             "--character-coverage": self.character_coverage is not None and not self.is_trained,
-            "--normalization": self.normalization is not None and self.name not in KINDS,
+            "--normalization": self.normalization is not None and self.name not in MODEL_TYPES,
             "--byte-fallback": self.byte_fallback and self.name not in ("unigram", "bpe"),
             "--lowercase": self.lowercase and self.name == "anna",
             "--word-share": self.word_share is not None and self.name != "anna",

@@ -34,12 +34,12 @@ class Spellings:
     """Finds labels that one file has as a number and as a text, such as 1 and "1": nobody says whether they differ."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, bool] = {}
+        self._are_texts: dict[str, bool] = {}
 
     def problem(self, label: object) -> str | None:
         """Says what is wrong where an earlier label has the same text, but is of the other type."""
         text, is_text = name_text(label), isinstance(label, str)
-        if text is None or self._kinds.setdefault(text, is_text) == is_text:
+        if text is None or self._are_texts.setdefault(text, is_text) == is_text:
             return None
         return f'both {text} and "{text}" are labels of this file; write the label in one of the two ways'
 

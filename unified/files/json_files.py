@@ -59,7 +59,7 @@ def fields_of(line: str) -> dict[str, Any]:
 class Entries:
     """Reads fields of a data set's entries and collects what is wrong with them, until :meth:`check` refuses all.
 
-    A field that is missing or of another kind is noted with its location, and an empty value stands in for it, so that
+    A field that is missing or of another type is noted with its location, and an empty value stands in for it, so that
     reading goes on.
     """
 
@@ -132,6 +132,6 @@ class Entries:
         """Refuse the file if something was wrong in it.
 
         Raises:
-            UnifiedError: something was wrong; names the first ten kinds of problems and how many more there are.
+            UnifiedError: something was wrong; names the first ten different problems and how many more there are.
         """
         self.problems.check(f"{self.path}: ")

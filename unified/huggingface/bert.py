@@ -17,7 +17,7 @@ from unified.checkpoints.conversion import (
     activation_of,
     decoding,
     fitting,
-    require_kind,
+    require_model_type,
     with_heads_of,
 )
 from unified.checkpoints.sources import counted, read_parameters, read_settings
@@ -122,7 +122,7 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
     Raises:
         UnifiedError: a field is missing, or asks for what this Transformer does not do.
     """
-    require_kind(settings, "bert")
+    require_model_type(settings, "bert")
     activation = activation_of(settings.get("hidden_act", "gelu"), "hidden_act")
     if settings.get("position_embedding_type", "absolute") != "absolute":
         raise UnifiedError(

@@ -68,11 +68,11 @@ def names(layers: int, boundary: bool = False) -> dict[str, tuple[str, ...]]:
     for i in range(layers):
         ours, theirs = f"transformer.layers.{i}", f"bert.encoder.layer.{i}"
         modules |= {f"{ours}.{mine}": f"{theirs}.{other}" for mine, other in _LAYER_MODULES.items()}
-        for kind in ("weight", "bias"):
-            joint = f"{ours}.attention.sublayer.query_key_value.{kind}"
-            pairs[joint] = tuple(f"{theirs}.attention.self.{name}.{kind}" for name in _PROJECTIONS)
+        for parameter in ("weight", "bias"):
+            joint = f"{ours}.attention.sublayer.query_key_value.{parameter}"
+            pairs[joint] = tuple(f"{theirs}.attention.self.{name}.{parameter}" for name in _PROJECTIONS)
     for mine, other in modules.items():
-        pairs |= {f"{mine}.{kind}": (f"{other}.{kind}",) for kind in ("weight", "bias")}
+        pairs |= {f"{mine}.{parameter}": (f"{other}.{parameter}",) for parameter in ("weight", "bias")}
     return pairs
 
 
@@ -159,8 +159,8 @@ def _split_projections(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
 
 def _modern(name: str) -> str:
     if name.endswith((".gamma", ".beta")):
-        stem, _, kind = name.rpartition(".")
-        name = f"{stem}.{'weight' if kind == 'gamma' else 'bias'}"
+        stem, _, parameter = name.rpartition(".")
+        name = f"{stem}.{'weight' if parameter == 'gamma' else 'bias'}"
     name = name.removeprefix("decoder.")
     return name if name.startswith(("bert.", "cls.")) else f"bert.{name}"
 

@@ -14,7 +14,7 @@ from unified.checkpoints.conversion import (
     activation_of,
     decoding,
     fitting,
-    require_kind,
+    require_model_type,
     with_heads_of,
 )
 from unified.checkpoints.sources import counted, read_parameters, read_settings, required
@@ -119,7 +119,7 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
     Raises:
         UnifiedError: a field is missing, or asks for what this Transformer does not do.
     """
-    require_kind(settings, "xlnet")
+    require_model_type(settings, "xlnet")
     if settings.get("same_length", False):
         raise UnifiedError("config.json: same_length True; only False is built")
     try:

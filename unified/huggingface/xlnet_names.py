@@ -82,7 +82,9 @@ def from_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, t
         ours, theirs = f"transformer.layers.{i}", f"transformer.layer.{i}"
         found |= {f"{ours}.{mine}": state[f"{theirs}.{other}"] for mine, other in _VECTORS.items()}
         for mine, other in _MODULES.items():
-            found |= {f"{ours}.{mine}.{kind}": state[f"{theirs}.{other}.{kind}"] for kind in ("weight", "bias")}
+            found |= {
+                f"{ours}.{mine}.{parameter}": state[f"{theirs}.{other}.{parameter}"] for parameter in ("weight", "bias")
+            }
         sublayer, attention = f"{ours}.attention.sublayer", f"{theirs}.rel_attn"
         joint = [state[f"{attention}.{letter}"].flatten(1).T for letter in _PROJECTIONS]
         found[f"{sublayer}.query_key_value.weight"] = torch.cat(joint)
@@ -104,7 +106,10 @@ def to_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[str, dict[str
         ours, theirs = f"transformer.layers.{i}", f"transformer.layer.{i}"
         vectors = {f"{theirs}.{other}": rest.pop(f"{ours}.{mine}") for mine, other in _VECTORS.items()}
         for mine, other in _MODULES.items():
-            found |= {f"{theirs}.{other}.{kind}": rest.pop(f"{ours}.{mine}.{kind}") for kind in ("weight", "bias")}
+            found |= {
+                f"{theirs}.{other}.{parameter}": rest.pop(f"{ours}.{mine}.{parameter}")
+                for parameter in ("weight", "bias")
+            }
         heads = vectors[f"{theirs}.rel_attn.r_w_bias"].shape
         sublayer, attention = f"{ours}.attention.sublayer", f"{theirs}.rel_attn"
         projections = rest.pop(f"{sublayer}.query_key_value.weight").chunk(3)
@@ -122,7 +127,7 @@ def to_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[str, dict[str
 def _names(layers: int) -> set[str]:
     """All of XLNet's but the copy."""
     of_layer = {f"rel_attn.{letter}" for letter in (*_PROJECTIONS, "r", "o")} | set(_VECTORS.values())
-    of_layer |= {f"{module}.{kind}" for module in _MODULES.values() for kind in ("weight", "bias")}
+    of_layer |= {f"{module}.{parameter}" for module in _MODULES.values() for parameter in ("weight", "bias")}
     return set(_SHARED.values()) | {f"transformer.layer.{i}.{name}" for i in range(layers) for name in of_layer}
 
 

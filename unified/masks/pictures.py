@@ -22,8 +22,8 @@ VISIBLE, HIDDEN = "■", "·"
 #: What the text picture shows of a large mask: tokens per side, rows of a batch.
 TEXT_SIZE, TEXT_ROWS = 64, 4
 
-#: Kind of a cell -> (legend, colour), in the order of the codes of :func:`kinds`.
-KINDS = (
+#: (legend, colour) of each type of cell, in the order of the codes of :func:`cell_types`.
+CELL_TYPES = (
     ("hidden", "#eceff3"),
     ("given from the start", "#5b8def"),
     ("visible since its step", "#f2a65a"),
@@ -70,8 +70,8 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
         Path(path).write_bytes(png(mask))
 
 
-def kinds(mask: MaskVectors) -> np.ndarray:
-    """(T, S) indices into :data:`KINDS` for one row."""
+def cell_types(mask: MaskVectors) -> np.ndarray:
+    """(T, S) indices into :data:`CELL_TYPES` for one row."""
     visible = mask.dense().cpu().numpy()
     given, own = mask.given_keys().cpu().numpy(), mask.own_keys.cpu().numpy()
     cells = np.where(visible, np.where(given, 1, 2), 0)
@@ -158,7 +158,7 @@ _FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
 def svg(mask: MaskVectors, tokens: Sequence[str] | None = None, title: str = "") -> str:
-    """A mask as an SVG document: tokens and steps at the margins, cells coloured by :data:`KINDS`.
+    """A mask as an SVG document: tokens and steps at the margins, cells coloured by :data:`CELL_TYPES`.
 
     The rows of a batch stand below each other.
     """
@@ -195,7 +195,7 @@ class _Picture(NamedTuple):
 
     @property
     def codes(self) -> list[int]:
-        return [code for code in range(len(KINDS)) if (self.cells == code).any()]
+        return [code for code in range(len(CELL_TYPES)) if (self.cells == code).any()]
 
     @property
     def pitch(self) -> float:
@@ -239,7 +239,7 @@ def _picture(mask: MaskVectors, tokens: Sequence[str] | None) -> _Picture:
     key_tokens = [str(token) for token in (tokens if tokens is not None else range(mask.key_length))]
     query_tokens = [key_tokens[k] if k != NO_KEY else "?" for k in mask.own_keys.tolist()]
     key_steps = ["–".join(names) for names in key_names(mask)]
-    return _Picture(kinds(mask), query_tokens, query_names(mask), key_tokens, key_steps)
+    return _Picture(cell_types(mask), query_tokens, query_names(mask), key_tokens, key_steps)
 
 
 def _pitch(cells: np.ndarray) -> float:
@@ -253,12 +253,12 @@ def _text_width(labels: Sequence[str]) -> float:
 
 
 def _svg_cells(cells: np.ndarray, left: float, top: float, pitch: float) -> list[str]:
-    """One path per kind; a round-joined stroke of the same colour makes the corners round."""
+    """One path per type of cell; a round-joined stroke of the same colour makes the corners round."""
     round_by, gap = pitch / 6, pitch / 10
     side = pitch - gap - round_by
     inset = (gap + round_by) / 2
     paths = []
-    for code, (_, colour) in enumerate(KINDS):
+    for code, (_, colour) in enumerate(CELL_TYPES):
         squares = "".join(
             f"M{left + pitch * key + inset:.1f} {top + pitch * query + inset:.1f}h{side:.1f}v{side:.1f}h-{side:.1f}z"
             for query, key in np.argwhere(cells == code).tolist()
@@ -303,7 +303,7 @@ def _svg_legend(codes: Sequence[int], left: float, top: float) -> list[str]:
     left = min(left, 34)
     elements = []
     for line, code in enumerate(codes):
-        name, colour = KINDS[code]
+        name, colour = CELL_TYPES[code]
         y = top + 22 * line
         elements.append(f'<rect x="{left:.1f}" y="{y - 10:.1f}" width="13" height="13" rx="3" fill="{colour}"/>')
         elements.append(f'<text x="{left + 21:.1f}" y="{y + 1:.1f}" font-size="12" fill="#4a5568">{name}</text>')
@@ -319,13 +319,13 @@ def _svg_legend(codes: Sequence[int], left: float, top: float) -> list[str]:
 def png(mask: MaskVectors) -> bytes:
     """A mask as a PNG file: the cells of :func:`svg` without labels."""
     rows = [row_of(mask, i) for i in range(len(mask.query_step))] if mask.batched else [mask]
-    return encode_png(np.concatenate([_pixels(kinds(row)) for row in rows]))
+    return encode_png(np.concatenate([_pixels(cell_types(row)) for row in rows]))
 
 
 def _pixels(cells: np.ndarray) -> np.ndarray:
     """uint8 (height, width, 3), one row with a white margin."""
     pitch = int(_pitch(cells))
-    palette = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in KINDS], dtype=np.uint8)
+    palette = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in CELL_TYPES], dtype=np.uint8)
     image = palette[np.kron(cells, np.ones((pitch, pitch), dtype=np.int64))]
     gap = max(1, pitch // 10)
     for start in range(gap):
@@ -340,8 +340,8 @@ def encode_png(image: np.ndarray) -> bytes:
     lines = np.concatenate([np.zeros((height, 1), dtype=np.uint8), image.reshape(height, -1)], axis=1)  # filter 0
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
 
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     body = zlib.compress(lines.tobytes(), 9)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")

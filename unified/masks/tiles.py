@@ -61,9 +61,9 @@ def block_mask(mask: MaskVectors, tile_size: int) -> BlockMask:
     if isinstance(tile_size, bool) or not isinstance(tile_size, int) or tile_size < 1:
         raise ValueError(f"block_size must be an integer of at least 1, got {tile_size!r}")
     some, full = visible_tiles(mask, tile_size)
-    kinds = torch.stack([some & ~full, full]).unsqueeze(2)  # (partial and full, B, 1, query tiles, key tiles)
-    kv_count, kv_index = _ordered(kinds)
-    q_count, q_index = _ordered(kinds.transpose(-1, -2))
+    tiles = torch.stack([some & ~full, full]).unsqueeze(2)  # (partial and full, B, 1, query tiles, key tiles)
+    kv_count, kv_index = _ordered(tiles)
+    q_count, q_index = _ordered(tiles.transpose(-1, -2))
     return BlockMask(
         seq_lengths=(mask.query_length, mask.key_length),
         kv_num_blocks=kv_count[0],

@@ -21,7 +21,7 @@ TOKEN_HEADS = ("transform", "plain", "none")
 SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "feed_forward")
 
 #: Type of a field's default -> what its values must be, in words and as a class.
-_KINDS = {int: ("an integer", Integral), float: ("a number", Real), bool: ("True or False", bool), str: ("a text", str)}
+_TYPES = {int: ("an integer", Integral), float: ("a number", Real), bool: ("True or False", bool), str: ("a text", str)}
 
 
 def _option(default: Any, sentence: str) -> Any:
@@ -102,9 +102,9 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         for option in fields(self):
-            words, kind = _KINDS[type(option.default)]
+            words, wanted = _TYPES[type(option.default)]
             value = getattr(self, option.name)
-            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
                 raise UnifiedError(f"{option.name} must be {words}, got {value!r}")
         for name in ("vocabulary_size", "norm_epsilon", "initializer_range"):
             if getattr(self, name) < 0:

@@ -100,7 +100,7 @@ class Mixture:
         if pairs and running:
             raise UnifiedError(
                 f"{', '.join(pairs)} learn from source/target pairs, {', '.join(running)} from running text; "
-                "one mixture holds only one of the two kinds"
+                "one mixture holds only one of the two"
             )
 
     @property
@@ -144,5 +144,5 @@ class Mixture:
     def __str__(self) -> str:
         """The list as ``parse_objectives`` reads it; equal mixtures give equal strings."""
         named = ("" if name == objective.name else f"{name}=" for name, objective in self)
-        parts = zip(named, map(spelled, self.objectives), self.ratios, strict=True)
-        return ",".join(f"{name}{kind}:{repr(ratio).removesuffix('.0')}" for name, kind, ratio in parts)
+        entries = zip(named, map(spelled, self.objectives), self.ratios, strict=True)
+        return ",".join(f"{name}{spelling}:{repr(ratio).removesuffix('.0')}" for name, spelling, ratio in entries)

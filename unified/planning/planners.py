@@ -1,4 +1,4 @@
-"""Kinds of planning: how the texts of an epoch are cut from documents, and which documents each kind gets.
+"""Planners: how the texts of an epoch are cut from documents, and which documents each planner gets.
 
 Most objectives read :class:`Blocks`. An objective that wants its texts cut in another way says so by its attribute
 ``planner``; objectives with equal planners share documents.

@@ -40,11 +40,11 @@ class RowPlan:
 
 @dataclass(frozen=True)
 class RowLimits:
-    """What limits the texts of one kind.
+    """What limits the texts of one planner.
 
     Attributes:
         row_length: tokens per row, padding included.
-        longest: tokens of the longest text that every objective of the kind can put into a row.
+        longest: tokens of the longest text that every objective of the planner can put into a row.
         overhead: with ``slope``: an example of a text of n tokens takes at most ``slope * n + overhead`` tokens of a
             row. None where texts of one length make examples of different lengths.
         packed: False where every text has a row of its own.

@@ -1,7 +1,7 @@
 """Random second segments for next-sentence prediction, of the same shape as the segments that they replace.
 
-If true second segments ended a sentence and random ones did not, or if one kind were longer, a model could tell them
-apart without reading the first. So a random one has as many tokens as the true one and begins and ends as it does:
+If true second segments ended a sentence and random ones did not, or if the random ones were longer, a model could tell
+them apart without reading the first. So a random one has as many tokens as the true one and begins and ends as it does:
 within a sentence, between two, or where the document ends. It is found before it is decided which of the two is used.
 Where the corpus has none both become shorter.
 """
@@ -49,7 +49,7 @@ class Shapes:
         """Shapes of the last ``lengths`` (int64 (n,)) tokens of ``blocks``, in the direction in which they are read."""
         far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
         joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
-        return cls(lengths, joins, _kinds(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)
+        return cls(lengths, joins, _ends_at(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)
 
     def take(self, members: np.ndarray) -> Shapes:
         """The shapes of some of the texts; ``members`` are their numbers, int64 (n,)."""
@@ -91,7 +91,7 @@ def runs_elsewhere(
     """Random runs of tokens of given shapes in other documents.
 
     Where nothing fits, as among a few short documents, as little as possible is cut off at a sentence end; where that
-    does not help either, the length is random, so that neither kind ends a sentence more often.
+    does not help either, the length is random, so that neither ends a sentence more often.
 
     Args:
         shorter: the numbers of tokens, falling, to which segment i may be cut where a sentence ends.
@@ -184,7 +184,7 @@ def _fitting(
     other = starts + np.where(from_end, 0, lengths)[:, None]
     valid = valid & (other >= 0) & (other <= bounds[-1])
     border = bounds.searchsorted(other)
-    valid &= _kinds(texts, border, other) == np.where(from_end, left, right)[:, None]
+    valid &= _ends_at(texts, border, other) == np.where(from_end, left, right)[:, None]
     owners, columns = np.nonzero(valid)
     sentences, starts, border = (array[owners, columns] for array in (sentences, starts, border))
     left, right, from_end, stops = left[owners], right[owners], from_end[owners], starts + lengths[owners]
@@ -200,7 +200,7 @@ def _fitting(
     return owners[fits], starts[fits]
 
 
-def _kinds(texts: Sentences, border: np.ndarray, indices: np.ndarray) -> np.ndarray:
+def _ends_at(texts: Sentences, border: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """What there is at indices of the text, given the first of the bounds at or behind each."""
     border = np.minimum(border, len(texts.bounds) - 1)
     return (texts.bounds[border] == indices) * texts.borders[border]

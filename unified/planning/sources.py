@@ -18,7 +18,7 @@ class TextSource(Protocol):
     """Blocks of a document folder, or pairs of a source and a target file.
 
     Running text has also ``bounds`` and ``document_starts``, see :class:`unified.planning.documents.DocumentTexts`:
-    other kinds of planning than blocks, and dealing documents to several kinds, need them.
+    planners other than :class:`Blocks`, and dealing documents to several planners, need them.
 
     Attributes:
         name: what error messages call it, the path of its files.

@@ -178,11 +178,11 @@ def table(grid: Sequence[Tried], seeds: Iterable[int], measure: str, chosen: Tri
     return "\n".join(lines)
 
 
-def _values(word: str, listed: str, kind: Callable[[str], _Number]) -> tuple[_Number, ...]:
+def _values(word: str, listed: str, parse: Callable[[str], _Number]) -> tuple[_Number, ...]:
     try:
-        found = tuple(kind(value) for value in listed.split(","))
+        found = tuple(parse(value) for value in listed.split(","))
     except ValueError:
-        wanted = "integers" if kind is int else "numbers"
+        wanted = "integers" if parse is int else "numbers"
         raise UnifiedError(f"{word}: expected {wanted} with commas between them") from None
     if len(set(found)) < len(found):
         raise UnifiedError(f"{word}: a value is there twice")

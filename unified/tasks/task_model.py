@@ -36,7 +36,7 @@ _MAY_DIFFER = ("dropout", "null_threshold", "threshold_found_on")
 class TaskModel(TrainedModel):
     """A model of one task of understanding or of several, with its vocabulary and tokenizer.
 
-    Where a model has several heads of one kind, ``head`` names the one that shall answer.
+    Where a model has several heads of one type, ``head`` names the one that shall answer.
 
     Attributes:
         predictors: of the tasks by the names of their heads, at least one.
@@ -144,7 +144,7 @@ class TaskModel(TrainedModel):
         facts["heads"] = list(self.predictors) if len(self.predictors) != 1 else ["one"]
         for number, (head, predictor) in enumerate(self.predictors.items()):
             of_head = f" of the heads {head}" if len(self.predictors) > 1 else ""
-            facts[f"kinds of head{number or ''}"] = predictor.task.name
+            facts[f"types of head{number or ''}"] = predictor.task.name
             settings = {name: value for name, value in asdict(predictor.task).items() if name not in _MAY_DIFFER}
             facts |= {f"the {name}{of_head}": value for name, value in settings.items()}
             codec = predictor.codec
@@ -245,8 +245,8 @@ class TaskModel(TrainedModel):
         (found,) = self._predictions(predictor, [{"sentences": divided}])
         return [[" ".join(words[first : last + 1]) for first, last in chain] for chain in found["chains"]]
 
-    def predictor(self, *kinds: str, head: str | None = None) -> Predictor:
-        """The predictor of ``head``; by default of the only head of these kinds, or of any kind.
+    def predictor(self, *types: str, head: str | None = None) -> Predictor:
+        """The predictor of ``head``; by default of the only head of these types, such as "span", or of any type.
 
         Raises:
             UnifiedError: there is none, or several.
@@ -254,11 +254,11 @@ class TaskModel(TrainedModel):
         suited = {
             name: one
             for name, one in self.predictors.items()
-            if (head is None or name == head) and (not kinds or one.task.name in kinds)
+            if (head is None or name == head) and (not types or one.task.name in types)
         }
         if len(suited) == 1:
             return next(iter(suited.values()))
-        wanted = head or " or ".join(kinds) or "one task"
+        wanted = head or " or ".join(types) or "one task"
         if suited:
             raise UnifiedError(
                 f"the model has several heads, {', '.join(suited)}; name one of them (head= in Python, "

@@ -18,7 +18,7 @@ from unified.errors import UnifiedError
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
 
 FILE_NAME = "tokenizer.model"
-KINDS = ("unigram", "bpe", "char")
+MODEL_TYPES = ("unigram", "bpe", "char")
 NORMALIZATIONS = ("nmt_nfkc", "nfkc", "identity")
 _SPACE = "\u2581"
 # Sums of unigram training depend on how sentences are dealt to threads: the number must not depend on the machine.
@@ -94,7 +94,7 @@ class SentencePieceTokenizer:
 
 def train_sentencepiece(
     lines: Iterable[str],
-    kind: str,
+    model_type: str,
     vocabulary_size: int | None = None,
     character_coverage: float = 0.9995,
     normalization: str | None = None,
@@ -105,7 +105,7 @@ def train_sentencepiece(
 
     Args:
         lines: the text, no line above a few thousand characters.
-        kind: one of :data:`KINDS`.
+        model_type: one of :data:`MODEL_TYPES`.
         vocabulary_size: number of pieces with the four special ones; None takes 32,000, or as many as the text gives.
             For "char" it is the largest number, and fewer characters are no error.
         character_coverage: share of the text's characters that get a piece of their own.
@@ -116,10 +116,10 @@ def train_sentencepiece(
     Raises:
         UnifiedError: sentencepiece cannot make such a model from this text; the message says why.
     """
-    normalization = normalization or ("identity" if kind == "char" else "nmt_nfkc")
+    normalization = normalization or ("identity" if model_type == "char" else "nmt_nfkc")
     model = io.BytesIO()
     settings: dict[str, Any] = dict(
-        model_type=kind,
+        model_type=model_type,
         vocab_size=vocabulary_size or _DEFAULT_SIZE,
         hard_vocab_limit=vocabulary_size is not None,
         character_coverage=character_coverage,
@@ -147,7 +147,7 @@ def train_sentencepiece(
                 sentence_iterator=map(single_spaced, lines), model_writer=model, **settings
             )
         except RuntimeError as error:
-            raise UnifiedError(f"the {kind} tokenizer cannot be trained: {_reason(error)}") from None
+            raise UnifiedError(f"the {model_type} tokenizer cannot be trained: {_reason(error)}") from None
     return SentencePieceTokenizer(model.getvalue())
 
 

@@ -303,7 +303,7 @@ def test_models_that_do_not_belong_together_are_refused(models, tmp_path, capsys
     first = models("classification")[0]
     unlike = {
         "the labels differ": {"head": Classification(("a", "d", "c"))},
-        "kinds of head differ (regression and classification)": {"head": Regression()},
+        "types of head differ (regression and classification)": {"head": Regression()},
         "heads differ": {"head": Classification(("a", "b", "c")), "more": Regression()},
     }
     for number, (says, tasks) in enumerate(unlike.items()):

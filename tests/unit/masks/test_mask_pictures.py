@@ -86,7 +86,7 @@ PLOTTED = {
 
 def colours_of(mask) -> np.ndarray:
     """The expected colour of each cell, told from the fields alone: (T, S) of hexadecimal colours."""
-    colour = dict(pictures.KINDS)
+    colour = dict(pictures.CELL_TYPES)
     starts = [0, *mask.document_ends.tolist()]  # of the documents
     cells = np.full((mask.query_length, mask.key_length), colour["hidden"])
     for i, j in torch.nonzero(mask.dense()).tolist():

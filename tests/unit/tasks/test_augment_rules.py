@@ -82,10 +82,10 @@ def test_entities_as_drawn():
         text, end = text + mark[2], mark.end()
     text += DRAWN[end:]
     found = find_entities(text)
-    assert [(one.kind, one.text) for one in found] == [
+    assert [(one.type, one.text) for one in found] == [
         ("name", "Dr. J. Smith of the\nUnited States of America")
         if one.text == "Dr. J. Smith"
-        else (one.kind, one.text)
+        else (one.type, one.text)
         for one in expected
         if one.text != "United States of America"
     ]
@@ -99,7 +99,7 @@ def test_entities_are_parts_of_the_text_and_apart():
     for _ in range(400):
         text = "".join(rng.choice(parts) + rng.choice([" ", " ", ""]) for _ in range(rng.integers(0, 25)))
         found = find_entities(text)
-        seen.update(one.kind for one in found)
+        seen.update(one.type for one in found)
         assert all(text[one.start : one.end] == one.text and one.text.strip() for one in found)
         assert all(a.end <= b.start for a, b in itertools.pairwise(found))
     assert min(seen[kind] for kind in ("date", "money", "percentage", "year", "ordinal", "number", "name")) > 10
@@ -111,7 +111,7 @@ def test_entities_of_a_pipeline(tmp_path):
     find = entities_of_spacy(str(tmp_path / "nlp"))
     found = find(texts)
     for text, some in zip(texts, found, strict=True):
-        assert all(text[one.start : one.end] == one.text and one.kind == "PLACE" for one in some)
+        assert all(text[one.start : one.end] == one.text and one.type == "PLACE" for one in some)
     assert any(found)
 
 
@@ -132,14 +132,14 @@ def told_swaps(question, entities):
         starting = [one for one in inside if words[i : i + len(spelled(one.text))] == spelled(one.text)]
         if starting:
             longest = max(len(spelled(one.text)) for one in starting)
-            kinds = sorted(one.kind for one in starting if len(spelled(one.text)) == longest)
+            kinds = sorted(one.type for one in starting if len(spelled(one.text)) == longest)
             taken.append((i, longest, kinds[0]))
             i += longest
         else:
             i += 1
     for place, length, kind in taken:
         for other in entities:
-            if other.kind == kind and other not in inside:
+            if other.type == kind and other not in inside:
                 found.add((*words[:place], *spelled(other.text), *words[place + length :]))
     return found
 

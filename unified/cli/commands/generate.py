@@ -85,10 +85,12 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         elif isinstance(field.default, bool):
             group.add_argument(option, action="store_true", help=sentence)
         else:
-            kind, default, known = type(field.default), field.default, str(field.default)
+            value_type, default, known = type(field.default), field.default, str(field.default)
             if field.name == "max_length":
                 default, known = None, f"as in training, or {known}"
-            group.add_argument(option, type=kind, default=default, metavar="N", help=f"{sentence} (default: {known})")
+            group.add_argument(
+                option, type=value_type, default=default, metavar="N", help=f"{sentence} (default: {known})"
+            )
 
 
 def run(args: argparse.Namespace) -> int:

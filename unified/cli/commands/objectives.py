@@ -48,20 +48,20 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "show":
         print(_shown(args))
     elif args.json:
-        print(json.dumps([_described(kind) for kind in OBJECTIVES.values()], indent=2))
+        print(json.dumps([_described(objective) for objective in OBJECTIVES.values()], indent=2))
     else:
         print("\n".join(_listed()))
     return 0
 
 
-def _described(kind: type[Objective]) -> dict[str, Any]:
-    assert is_dataclass(kind)  # as objectives with settings are
+def _described(objective: type[Objective]) -> dict[str, Any]:
+    assert is_dataclass(objective)  # as objectives with settings are
     return {
-        "name": kind.name,
-        "summary": (kind.__doc__ or "").splitlines()[0],
-        "paper": kind.paper,
-        "needs": _needs(kind()),
-        "settings": {field.name: field.default for field in fields(kind)},
+        "name": objective.name,
+        "summary": (objective.__doc__ or "").splitlines()[0],
+        "paper": objective.paper,
+        "needs": _needs(objective()),
+        "settings": {field.name: field.default for field in fields(objective)},
     }
 
 
@@ -82,9 +82,9 @@ def _needs(objective: Objective) -> list[str]:
 
 def _listed() -> list[str]:
     lines = []
-    for kind in OBJECTIVES.values():
-        described = _described(kind)
-        lines.append(f"{kind.name}: {described['summary']}")
+    for objective in OBJECTIVES.values():
+        described = _described(objective)
+        lines.append(f"{objective.name}: {described['summary']}")
         lines.append(f"    from {described['paper']}; needs {', '.join(described['needs'])}")
         lines += [f"    {name}={default!r}" for name, default in described["settings"].items()]
     return lines

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "answer as an ensemble",
     )
     parser.add_argument(
-        "--head", metavar="NAME", help="name of the head that answers, where the model has several of a kind"
+        "--head", metavar="NAME", help="name of the head that answers, where the model has several of one type"
     )
     parser.add_argument(
         "--output",
@@ -145,8 +145,8 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
     own = head_name(task.name)  # of a model of several tasks
     model = require_task_model(handle)
     head = args.head or (own if own in model.predictors else None)
-    kinds = () if args.head else (parse_head(task.head).head_class.name,)
-    predictor = model.predictor(*kinds, head=head)
+    types = () if args.head else (parse_head(task.head).head_class.name,)
+    predictor = model.predictor(*types, head=head)
     if threshold is not None:
         require_abstaining([predictor.task], threshold, args.task)
     if abstains(predictor.task):

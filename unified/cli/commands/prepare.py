@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tokenizer.add_argument(
         "--tokenizer",
         default="unigram",
-        metavar="KIND|PATH",
+        metavar="TYPE|PATH",
         help="tokenizer to train (unigram, bpe, char, wordpiece or anna), or one that exists: a sentencepiece model, "
         "a WordPiece vocab.txt, or a folder with a tokenizer, such as the folder that the model was pre-trained "
         "on (default: unigram)",

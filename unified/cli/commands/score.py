@@ -13,12 +13,14 @@ HELP = "score generated text or predictions by the rules of the published progra
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    scores = parser.add_subparsers(dest="score_type", required=True, metavar="TYPE")
     for family in (texts, answers, coreference, labels):
-        family.add_kinds(kinds)
+        family.add_parsers(scores)
     parser.set_defaults(show=None)
-    for kind in kinds.choices.values():
-        kind.add_argument("--output", metavar="FILE", help="file to write the scores to as JSON, besides printing them")
+    for score_parser in scores.choices.values():
+        score_parser.add_argument(
+            "--output", metavar="FILE", help="file to write the scores to as JSON, besides printing them"
+        )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ _VALUES = {
     "ordinal": r"\b\d+(?:st|nd|rd|th)\b",
     "number": rf"\b{_DIGITS}\b{_SCALE}",
 }
-_VALUE = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _VALUES.items()))
+_VALUE = re.compile("|".join(f"(?P<{entity_type}>{pattern})" for entity_type, pattern in _VALUES.items()))
 _NAME = "name"
 _WORD = re.compile(r"[^\W\d_](?:[\w’'-]*\w)?")
 #: What joins capitalized words to one name.
@@ -40,12 +40,12 @@ _SENTENCE_END = re.compile(r"(?:^|[.!?:;]['\"”’)\]]*)\s*['\"“‘(\[]*$")
 
 @dataclass(frozen=True)
 class Entity:
-    """Characters ``start`` to ``end`` (exclusive) of a text are ``text``, of type ``kind``."""
+    """Characters ``start`` to ``end`` (exclusive) of a text are ``text``, a name or value of ``type``."""
 
     start: int
     end: int
     text: str
-    kind: str
+    type: str
 
 
 def entities_by_rules(texts: Sequence[str]) -> list[list[Entity]]:
@@ -70,7 +70,7 @@ def entities_of_spacy(pipeline: str, code: str | None = None) -> Callable[[Seque
     def find(texts: Sequence[str]) -> list[list[Entity]]:
         found = annotator.typed_entities(texts)
         return [
-            [Entity(start, end, text[start:end], kind) for start, end, kind in spans]
+            [Entity(start, end, text[start:end], entity_type) for start, end, entity_type in spans]
             for text, spans in zip(texts, found, strict=True)
         ]
 

@@ -73,9 +73,9 @@ def swaps(question: str, entities: Sequence[Entity]) -> list[str]:
     tokens = list(_TOKEN.finditer(question))
     words = words_of(question)
     found: dict[str, None] = {}
-    for first, stop, kind in _occurrences(words, entities):
+    for first, stop, entity_type in _occurrences(words, entities):
         before, behind = question[: tokens[first].start()], question[tokens[stop - 1].end() :]
-        others = (other for other in entities if other.kind == kind and not _begins(words_of(other.text), words))
+        others = (other for other in entities if other.type == entity_type and not _begins(words_of(other.text), words))
         found |= dict.fromkeys(f"{before}{other.text}{behind}" for other in others)
     return list(found)
 
@@ -101,15 +101,15 @@ def words_of(text: str) -> tuple[str, ...]:
 def _occurrences(words: tuple[str, ...], entities: Sequence[Entity]) -> list[tuple[int, int, str]]:
     """First word, the one behind the last, and type of entities among the words of a question; none overlap."""
     spans = {
-        (i, i + len(wanted), entity.kind)
+        (i, i + len(wanted), entity.type)
         for entity in entities
         for wanted in [words_of(entity.text)]
         for i in _begins(wanted, words)
     }
     found, end = [], 0
-    for first, stop, kind in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
+    for first, stop, entity_type in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
         if first >= end:
-            found.append((first, stop, kind))
+            found.append((first, stop, entity_type))
             end = stop
     return found
 

@@ -16,7 +16,7 @@ from unified.errors import UnifiedError
 #: First character of each entity, and the one behind its last, by the name of the text.
 NamedEntities = Mapping[str, Sequence[tuple[int, int]]]
 #: The annotation that an annotator must give.
-KIND = "entities"
+ENTITIES = "entities"
 _TEXTS_AT_ONCE = 1000
 #: Why a pipeline that finds entities is refused.
 NOTHING_TO_MARK = (
@@ -79,7 +79,7 @@ def annotated(items: Sequence[_MarkableT], annotator: Annotator) -> list[_Markab
     spans: dict[str, list[tuple[int, int]]] = {text: [] for text in texts}
     for first in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[first : first + _TEXTS_AT_ONCE]
-        for number, start, stop in annotator(some)[KIND].tolist():
+        for number, start, stop in annotator(some)[ENTITIES].tolist():
             spans[some[number]].append((start, stop))
     return [
         item

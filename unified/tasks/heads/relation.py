@@ -129,8 +129,8 @@ class Relation(EnsembleUnderstanding[RelationItem]):
         return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
-        kind = PairHead if self.design == _MARKERS else PooledHead
-        return kind(config, len(self.labels), self.dropout)
+        head_class = PairHead if self.design == _MARKERS else PooledHead
+        return head_class(config, len(self.labels), self.dropout)
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
         return class_loss(scores, reading["labels"])
@@ -183,9 +183,9 @@ def relation_item(fields: dict[str, Any], number: int, labelled: bool) -> Relati
 
 def _entity(fields: dict[str, Any], words: int) -> Entity:
     require_fields(fields, "start", "stop")
-    start, stop, kind = (fields.get(name) for name in ("start", "stop", "type"))
+    start, stop, entity_type = (fields.get(name) for name in ("start", "stop", "type"))
     if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= words:
         raise UnifiedError(f"an entity must have 0 <= start < stop <= {words}, got {start!r} and {stop!r}")
-    if kind is not None and (not isinstance(kind, str) or not kind):
-        raise UnifiedError(f"the 'type' of an entity must be a name, got {kind!r}")
-    return Entity(start, stop, kind)
+    if entity_type is not None and (not isinstance(entity_type, str) or not entity_type):
+        raise UnifiedError(f"the 'type' of an entity must be a name, got {entity_type!r}")
+    return Entity(start, stop, entity_type)

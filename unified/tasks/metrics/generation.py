@@ -134,8 +134,8 @@ def rouge_f1(
             hypothesis = _join(hypothesis, separator, "\n")
             group = [_join(reference, separator, "\n") for reference in group]
         scores = scorer.score_multi(group, hypothesis)
-        for column, kind in zip(values, types, strict=True):
-            column.append(scores[kind].fmeasure)
+        for column, measure in zip(values, types, strict=True):
+            column.append(scores[measure].fmeasure)
         without_words += sum(not _has_word(reference) for reference in group)
     signature = "|".join(
         [

@@ -67,7 +67,7 @@ def read_generate_output(paths: Sequence[str | Path], *, need_references: bool =
     """Hypotheses (D lines) and references (T lines), in sentence order.
 
     Where ``fairseq-generate --nbest`` wrote several hypotheses, the best counts. Several files are shards of one run.
-    Lines of other kinds, such as the log's, are passed over.
+    Other lines, such as the log's, are passed over.
 
     Raises:
         UnifiedError: a sentence occurs twice or is missing, or lacks a hypothesis or a needed reference.
@@ -81,15 +81,15 @@ def read_generate_output(paths: Sequence[str | Path], *, need_references: bool =
             match = _LINE.fullmatch(line)
             if match is None:
                 continue
-            kind, sentence, text = match[1], int(match[2]), match[3]
+            letter, sentence, text = match[1], int(match[2]), match[3]
             where = f"{path}, line {number}"
             new_block = sentence != current
             current = sentence
-            if kind in "ST" or (kind == "H" and new_block):
-                _only_once(seen, kind, sentence, where)
-            if kind == "T":
+            if letter in "ST" or (letter == "H" and new_block):
+                _only_once(seen, letter, sentence, where)
+            if letter == "T":
                 references[sentence] = text
-            elif kind == "D":
+            elif letter == "D":
                 _, tab, hypothesis = text.partition("\t")
                 if not tab:
                     raise UnifiedError(f"{where}: expected 'D-{sentence}<tab>score<tab>text', got {line[:60]!r}")
@@ -143,13 +143,13 @@ def read_n_best(paths: Sequence[str | Path]) -> list[list[Written]]:
     ]
 
 
-def _only_once(seen: dict[tuple[str, int], str], kind: str, sentence: int, where: str) -> None:
-    if (kind, sentence) in seen:
+def _only_once(seen: dict[tuple[str, int], str], letter: str, sentence: int, where: str) -> None:
+    if (letter, sentence) in seen:
         raise UnifiedError(
-            f"{where}: {kind}-{sentence} was already in {seen[kind, sentence]}; "
+            f"{where}: {letter}-{sentence} was already in {seen[letter, sentence]}; "
             "pass the output of one run, each shard once"
         )
-    seen[kind, sentence] = where
+    seen[letter, sentence] = where
 
 
 def _in_order(
@@ -161,9 +161,9 @@ def _in_order(
 ) -> tuple[list[str], list[str]]:
     if not hypotheses:
         raise UnifiedError(f"{files}: no D- lines; expected the output of fairseq-generate (without --quiet)")
-    for (kind, sentence), where in seen.items():
+    for (letter, sentence), where in seen.items():
         if sentence not in hypotheses:
-            raise UnifiedError(f"{where}: {kind}-{sentence} has no D-{sentence} line; the output seems to be cut off")
+            raise UnifiedError(f"{where}: {letter}-{sentence} has no D-{sentence} line; the output seems to be cut off")
     count = max(hypotheses) + 1
     missing = [i for i in range(count) if i not in hypotheses]
     if missing:

@@ -65,7 +65,7 @@ def _count(gold: Tags, predicted: Tags) -> _Counts:
         types=types.tolist(),
         gold=np.bincount(entities[0][:, 2], minlength=size),
         predicted=np.bincount(entities[1][:, 2], minlength=size),
-        correct=np.bincount(np.array([kind for *_, kind in found], dtype=np.int64), minlength=size),
+        correct=np.bincount(np.array([entity_type for *_, entity_type in found], dtype=np.int64), minlength=size),
         tokens=codes.shape[1] - len(gold),
         right_tags=int((codes[0] == codes[1]).sum()) - len(gold),
     )
@@ -88,10 +88,10 @@ def is_entity_tag(tag: str) -> bool:
 
 
 def _divide(tag: str) -> tuple[str, str]:
-    prefix, _, kind = tag.partition("-")
+    prefix, _, entity_type = tag.partition("-")
     if not is_entity_tag(tag):
         raise UnifiedError(f"tag {tag!r}: expected O, B-TYPE or I-TYPE (BIO or IOB1)")
-    return prefix, kind
+    return prefix, entity_type
 
 
 def _scores(gold: int, predicted: int, correct: int) -> dict[str, float]:

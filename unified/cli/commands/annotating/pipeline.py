@@ -31,10 +31,10 @@ def entity_source(args: argparse.Namespace) -> AnnotationSource | None:
         UnifiedError: --spacy-code stands without --spacy.
     """
     from unified.corpus.annotate import AnnotationSource
-    from unified.tasks.heads.named_entities import KIND
+    from unified.tasks.heads.named_entities import ENTITIES
 
     require_pipeline(args)
-    return None if args.spacy is None else AnnotationSource((KIND,), args.spacy, args.spacy_code)
+    return None if args.spacy is None else AnnotationSource((ENTITIES,), args.spacy, args.spacy_code)
 
 
 def require_pipeline(args: argparse.Namespace) -> None:

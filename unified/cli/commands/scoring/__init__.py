@@ -1,7 +1,7 @@
 """What `unified score` is made of: one module for each family of scores.
 
-Each has ``add_kinds(kinds)``, which adds a parser for each kind of score. Its default ``score`` makes a dict for JSON
-of the options; its option ``show``, where there is one, makes what is printed of that dict instead of the JSON.
+Each has ``add_parsers(scores)``, which adds a parser for each type of score. Its default ``score`` makes a dict for
+JSON of the options; its option ``show``, where there is one, makes what is printed of that dict instead of the JSON.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from unified.errors import UnifiedError
 
-#: The parsers of the kinds of scores. argparse has no public name for what ``add_subparsers`` returns.
-Kinds: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+#: The parsers of all types of scores. argparse has no public name for what ``add_subparsers`` returns.
+ScoreParsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 @contextmanager

@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from unified.cli.commands.scoring import Kinds, naming
+from unified.cli.commands.scoring import ScoreParsers, naming
 
 _LABELS = "one label a line, 'id<tab>label', or JSON lines with 'label' (*.jsonl)"
 
 
-def add_kinds(kinds: Kinds) -> None:
-    """Declare the kinds of score that this module computes."""
-    classification = kinds.add_parser(
+def add_parsers(scores: ScoreParsers) -> None:
+    """Declare the types of scores that this module computes."""
+    classification = scores.add_parser(
         "classification", help="accuracy, macro F1, Matthews correlation, F1 of one class"
     )
     _add_files(classification, _LABELS)
@@ -21,13 +21,13 @@ def add_kinds(kinds: Kinds) -> None:
         "--positive", metavar="LABEL", help="class whose precision, recall and F1 to print as well"
     )
     classification.set_defaults(score=_classification)
-    choice = kinds.add_parser("choice", help="accuracy of chosen answers, in all and by subset, such as RACE's levels")
+    choice = scores.add_parser("choice", help="accuracy of chosen answers, in all and by subset, such as RACE's levels")
     _add_files(choice, "'id<tab>number', or JSON lines with 'label' and perhaps 'subset' (*.jsonl)")
     choice.set_defaults(score=_choice)
-    regression = kinds.add_parser("regression", help="Pearson and Spearman correlation")
+    regression = scores.add_parser("regression", help="Pearson and Spearman correlation")
     _add_files(regression, "one number a line, 'id<tab>number', or JSON lines with 'label' (*.jsonl)")
     regression.set_defaults(score=_regression)
-    relation = kinds.add_parser("relation", help="F1 of relations by the rules of TACRED or SemEval-2010 task 8")
+    relation = scores.add_parser("relation", help="F1 of relations by the rules of TACRED or SemEval-2010 task 8")
     _add_files(relation, _LABELS)
     relation.add_argument(
         "--rules",
@@ -43,7 +43,7 @@ def add_kinds(kinds: Kinds) -> None:
         help="label of no relation, for the rules of TACRED (default: no_relation)",
     )
     relation.set_defaults(score=_relation)
-    tagging = kinds.add_parser("tagging", help="F1 of entities in BIO or IOB1 tags, by conlleval's rules")
+    tagging = scores.add_parser("tagging", help="F1 of entities in BIO or IOB1 tags, by conlleval's rules")
     _add_files(tagging, "one token a line, the tag in the last column, blank lines between; or JSON lines with 'tags'")
     tagging.set_defaults(score=_tagging)
 

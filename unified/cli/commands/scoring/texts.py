@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unified.cli.commands.scoring import Kinds
+from unified.cli.commands.scoring import ScoreParsers
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ _FILES = """output of fairseq-generate (D- lines are scored against T- lines; se
 two plain files, hypotheses and references, one sentence a line"""
 
 
-def add_kinds(kinds: Kinds) -> None:
-    """Declare the kinds of score that this module computes."""
-    generation = kinds.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
+def add_parsers(scores: ScoreParsers) -> None:
+    """Declare the types of scores that this module computes."""
+    generation = scores.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
     _add_options(generation)
     generation.set_defaults(score=_generation)
     generation.add_argument(
@@ -31,7 +31,7 @@ def add_kinds(kinds: Kinds) -> None:
         help="tokenizer of sacrebleu: 13a, intl, char, zh, ... (default: 13a)",
     )
     add_clean_up(generation)
-    questions = kinds.add_parser(
+    questions = scores.add_parser(
         "question-generation", help="BLEU-1..4 and ROUGE-L as published for SQuAD question generation"
     )
     _add_options(questions)
@@ -59,9 +59,9 @@ def add_kinds(kinds: Kinds) -> None:
     )
 
 
-def _add_options(kind: argparse.ArgumentParser) -> None:
-    add_inputs(kind)
-    kind.add_argument(
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_inputs(parser)
+    parser.add_argument(
         "--json", dest="show", action="store_const", const=None, default=table, help="print JSON instead of a table"
     )
 
@@ -138,21 +138,21 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Hypotheses, and for each the list of its references, from whatever kind of files these are.
+    """Hypotheses, and for each the list of its references, from files of any format.
 
     Raises:
         UnifiedError: a file cannot be read, the files do not go together, or their lengths differ.
     """
     from unified.tasks.metrics import outputs
 
-    kinds = [outputs.is_generate_output(path) for path in files]
-    if all(kinds):
+    generated = [outputs.is_generate_output(path) for path in files]
+    if all(generated):
         hypotheses, own = outputs.read_generate_output(files, need_references=not references)
         columns = [outputs.read_references(path) for path in references] or [[[text] for text in own]]
         names = [" ".join(files)] if not references else references
     else:
         plain = [*files, *references]
-        if any(kinds) or len(files) != (1 if references else 2):
+        if any(generated) or len(files) != (1 if references else 2):
             raise UnifiedError(
                 f"{' '.join(files)}: expected output of fairseq-generate (one file or its shards), two plain files "
                 "(hypotheses, references), or one plain file with --references"

@@ -51,12 +51,12 @@ class Format:
     @property
     def known(self) -> str:
         """The forms in words."""
-        kinds = {
+        forms = {
             "JSON lines (*.jsonl)": self.row,
             "two text files (sources, summaries)": self.lines,
             f"folders of *{self.suffix} files": self.file,
         }
-        return " or ".join(words for words, form in kinds.items() if form)
+        return " or ".join(words for words, form in forms.items() if form)
 
 
 def _cnn_dailymail_row(row: dict[str, Any]) -> SummaryPair:
