@@ -62,7 +62,7 @@ def example(mask: masks.AttentionMask, rng: np.random.Generator) -> Example:
     tokens = rng.integers(10, VOCABULARY - 10, length)
     hidden = np.sort(rng.choice(length, max(1, int(PREDICTED * length)), replace=False))
     return Example(
-        group="benchmark",
+        objective="benchmark",
         tokens=tokens,
         positions=np.arange(length),
         token_types=np.zeros(length, dtype=np.int64),

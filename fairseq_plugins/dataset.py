@@ -91,7 +91,7 @@ class RowFairseqDataset(Planned):
             "id": torch.tensor(indices),
             "nsentences": len(examples),
             "ntokens": len(examples.tokens),
-            **batch_fields(collate_flat(examples, per_row, length, self.rows.groups, self.special.pad)),
+            **batch_fields(collate_flat(examples, per_row, length, self.rows.objective_names, self.special.pad)),
         }
 
 
@@ -204,5 +204,5 @@ class PairFairseqDataset(Planned):
             )
         if self.losses is not None:
             examples, per_row = self.losses.examples([index for index, *_ in items])
-            sample.update(batch_fields(collate_flat(examples, per_row, None, self.losses.groups, pad)))
+            sample.update(batch_fields(collate_flat(examples, per_row, None, self.losses.objective_names, pad)))
         return sample

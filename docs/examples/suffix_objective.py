@@ -49,7 +49,7 @@ class Suffix(Objective):
         given = len(tokens) - predicted
         # The last given token sees the prefix alone, and so does everything it is read by: it may predict.
         return Example(
-            group=self.name,
+            objective=self.name,
             tokens=tokens,
             positions=np.arange(len(tokens)),
             token_types=np.repeat((SOURCE, TARGET), (given, predicted)),

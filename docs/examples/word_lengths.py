@@ -63,7 +63,7 @@ class WordLengths(Objective):
         lengths = np.bincount(word)[word]
         indices = np.arange(1, len(tokens))
         return Example(
-            group=self.name,
+            objective=self.name,
             tokens=tokens,
             positions=np.arange(len(tokens)),
             token_types=np.zeros(len(tokens), dtype=np.int64),

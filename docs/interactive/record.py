@@ -59,7 +59,7 @@ MIXTURE = {
     "right_to_left": (OBJECTIVES["right_to_left"](mask_share=0.3), 2),
     "target_cloze": (OBJECTIVES["target_cloze"](), 24),
 }
-GROUPS = tuple(MIXTURE)
+NAMES = tuple(MIXTURE)
 ROW_LENGTH = 34
 UPDATES = 400
 #: After so many updates the predictions of the recorded batch are written down.
@@ -95,25 +95,25 @@ def record(updates: int, recorded: tuple[int, ...]) -> dict:
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: min((n + 1) / 40, (updates - n) / updates))
     shown = training_batch(np.random.default_rng(53), scale=12)
-    snapshots, losses = [], {group: [] for group in GROUPS}
+    snapshots, losses = [], {objective: [] for objective in NAMES}
     for update in range(updates + 1):
         if update in recorded:
             snapshots.append({"update": update, "predictions": predictions(model, shown)})
         if update == updates:
             break
         means = mean_losses(model, training_batch(rng))
-        for group, loss in means.items():
-            losses[group].append(round(loss.item(), 3))
+        for objective, loss in means.items():
+            losses[objective].append(round(loss.item(), 3))
         optimizer.zero_grad()
         # Writing in the passive is what the page shows: it weighs as much as four of the others.
-        sum(loss * (4 if group == "target_cloze" else 1) for group, loss in means.items()).backward()
+        sum(loss * (4 if objective == "target_cloze" else 1) for objective, loss in means.items()).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
     model.eval()
     return {
         "updates": updates,
-        "losses": {group: smoothed(values) for group, values in losses.items()},
+        "losses": {objective: smoothed(values) for objective, values in losses.items()},
         "batch": {"rows": [row(shown, i) for i in range(len(shown.tokens))], "snapshots": snapshots},
         "searches": [search(model, source) for source in SOURCES],
     }
@@ -133,31 +133,33 @@ def sentence(rng: np.random.Generator) -> tuple[list[str], list[str]]:
     return [*who, verb, *what], [*what, "was", str(rng.choice(VERBS[verb])), *by]
 
 
-def example(group: str, rng: np.random.Generator) -> Example:
+def example(objective: str, rng: np.random.Generator) -> Example:
     source, target = sentence(rng)
-    if MIXTURE[group][0].paired:
+    if MIXTURE[objective][0].paired:
         text = Text(VOCABULARY.encode(source), VOCABULARY.special, second=VOCABULARY.encode(target))
     else:
         text = Text(VOCABULARY.encode(source if rng.random() < 0.5 else target), VOCABULARY.special)
-    return MIXTURE[group][0](text, rng)
+    return MIXTURE[objective][0](text, rng)
 
 
 def training_batch(rng: np.random.Generator, scale: int = 1) -> Batch:
     """Rows of examples of all objectives, in random order; 1 of `scale` examples, at least one of each objective."""
-    examples = [example(group, rng) for group, (_, count) in MIXTURE.items() for _ in range(max(1, count // scale))]
+    examples = [
+        example(objective, rng) for objective, (_, count) in MIXTURE.items() for _ in range(max(1, count // scale))
+    ]
     rows: list[list[Example]] = [[]]
     for index in rng.permutation(len(examples)):
         if sum(len(one.tokens) for one in [*rows[-1], examples[index]]) > ROW_LENGTH:
             rows.append([])
         rows[-1].append(examples[index])
-    return collate(rows, ROW_LENGTH, GROUPS, VOCABULARY.special.pad)
+    return collate(rows, ROW_LENGTH, NAMES, VOCABULARY.special.pad)
 
 
 def mean_losses(model: UnifiedModel, batch: Batch) -> dict[str, torch.Tensor]:
     """The mean loss of each objective, in nats."""
     divisors = model.divisors(batch)
     losses = model(batch)
-    return {group: losses[group].total / divisors[group].float() for group in GROUPS}
+    return {objective: losses[objective].total / divisors[objective].float() for objective in NAMES}
 
 
 def smoothed(losses: list[float], width: int = 10) -> list[float]:
@@ -199,7 +201,7 @@ def row(batch: Batch, i: int) -> dict:
                 "number": n,
                 "index": targets.index[n, 0].item() % ROW_LENGTH,
                 "label": VOCABULARY.symbols[targets.labels[n]],
-                "group": GROUPS[targets.groups[n]],
+                "objective": NAMES[targets.objectives[n]],
             }
             for n in own
         ],

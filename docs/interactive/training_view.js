@@ -48,13 +48,13 @@ function startTrainingView() {
 
   /** The tokens of the row; in front of every example the name of its objective. */
   function showTokens(row, mask, prediction) {
-    const groupOf = new Map(row.predictions.map((own) => [row.documents[own.index], own.group]));
+    const objectiveOf = new Map(row.predictions.map((own) => [row.documents[own.index], own.objective]));
     const predicted = new Set(row.predictions.map((own) => own.index));
     const parts = [];
     row.tokens.forEach((token, index) => {
       const document = row.documents[index];
       if (document !== row.documents[index - 1]) {
-        const name = document === NO_DOCUMENT ? "padding" : groupOf.get(document);
+        const name = document === NO_DOCUMENT ? "padding" : objectiveOf.get(document);
         parts.push(element("span", { class: "example-name" }, name));
       }
       const classes = ["token"];
@@ -71,7 +71,7 @@ function startTrainingView() {
     const snapshot = snapshots[Number(updates.value)];
     const found = snapshot.predictions[prediction.number];
     byId("training-question").textContent =
-      `${prediction.group}: the label at index ${prediction.index} is “${prediction.label}”`;
+      `${prediction.objective}: the label at index ${prediction.index} is “${prediction.label}”`;
     const guesses = found.guesses.map(([symbol, probability]) => ({ symbol, probability }));
     if (!guesses.some((guess) => guess.symbol === prediction.label)) {
       guesses.push({ symbol: prediction.label, probability: found.label });

@@ -47,11 +47,11 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         super().__init__(task)
         self.label_smoothing = label_smoothing
         self.normalize = str(normalize)
-        self.loss_names, self.groups = task.loss_names, task.mixture.names
+        self.loss_names, self.objectives = task.loss_names, task.mixture.names
         self.pad = task.special.pad
 
     def names_of(self, model: BaseFairseqModel) -> list[str]:
-        return [loss_name(head, group) for head in model.core.heads for group in self.groups]
+        return [loss_name(head, objective) for head in model.core.heads for objective in self.objectives]
 
     def totals_of(self, model: BaseFairseqModel, sample: Sample) -> Mapping[str, torch.Tensor]:
         return model.core.divisors(to_batch(sample))

@@ -66,7 +66,7 @@ def train(
         UnifiedError: the snapshot is of a training with other settings.
     """
     device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(_groups(model, training.weight_decay), training.lr)
+    optimizer = torch.optim.AdamW(_parameter_groups(model, training.weight_decay), training.lr)
     schedule = get_linear_schedule_with_warmup(optimizer, round(training.warmup * updates), updates)
     stateful = {"model": model, "optimizer": optimizer, "schedule": schedule}
     settings = {**asdict(training), "updates": updates, "seed": seed, "examples": len(inputs)}
@@ -109,13 +109,13 @@ def batches(examples: int, size: int, seed: int) -> Iterator[np.ndarray]:
         yield from batches
 
 
-def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
+def _parameter_groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
     """Biases and LayerNorms do not decay."""
     exempt = exempt_from_decay(model)
-    groups: tuple[list, list] = ([], [])
+    parameters: tuple[list, list] = ([], [])
     for name, parameter in model.named_parameters():
-        groups[name in exempt].append(parameter)
-    return [{"params": groups[0], "weight_decay": decay}, {"params": groups[1], "weight_decay": 0.0}]
+        parameters[name in exempt].append(parameter)
+    return [{"params": parameters[0], "weight_decay": decay}, {"params": parameters[1], "weight_decay": 0.0}]
 
 
 def _keep(path: Path, stateful: dict[str, Any], settings: dict[str, Any], done: Spent) -> None:

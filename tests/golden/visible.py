@@ -25,8 +25,8 @@ def hashes(batch: Batch) -> dict[str, str]:
         "tokens": _hash([batch.tokens[keys]]),
         "places": _hash([batch.positions[queries], batch.token_types[queries]]),
         "mask": _hash(real),
-        "predictions": _hash([tokens.output_indices, tokens.labels, tokens.groups]),
-        "pairs": _hash([_NONE] * 3 if pairs is None else [pairs.output_indices, pairs.labels, pairs.groups]),
+        "predictions": _hash([tokens.output_indices, tokens.labels, tokens.objectives]),
+        "pairs": _hash([_NONE] * 3 if pairs is None else [pairs.output_indices, pairs.labels, pairs.objectives]),
         "boundaries": _hash(
             [_NONE.view(0, 2), _NONE, _NONE]
             if boundaries is None

@@ -24,7 +24,7 @@ from unified.cli.parsing import make_parser
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tasks.catalogue import GROUPS, task_named
+from unified.tasks.catalogue import TASK_GROUPS, task_named
 from unified.tasks.datasets.glue import SUBMISSIONS
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, WritingTask
@@ -46,7 +46,11 @@ def test_every_recipe_is_a_command_of_unified_finetune(system, group, debug):
         arguments = system, name, Path("data"), "model", "out", debug, ["--seed", "7"]
         words, *_ = finetune.commands(*arguments)
         options = make_parser("finetune").parse_args(words[1:])
-        tasks = [task_named(task) for task in GROUPS[name].members.values()] if name in GROUPS else [task_named(name)]
+        tasks = (
+            [task_named(task) for task in TASK_GROUPS[name].members.values()]
+            if name in TASK_GROUPS
+            else [task_named(name)]
+        )
         assert (options.task, options.data, options.model, options.output) == (name, "data", "model", "out")
         assert options.seed == 7 and debug == (options.epochs is not None)
         if options.system:
@@ -79,12 +83,12 @@ def debug(tmp_path_factory) -> Path:
 
 def test_the_debug_files_are_read(debug):
     for name in task_debug.TASKS:
-        tasks = GROUPS[name].present(debug / name).values() if name in GROUPS else [name]
+        tasks = TASK_GROUPS[name].present(debug / name).values() if name in TASK_GROUPS else [name]
         for task in map(task_named, tasks):
             if not isinstance(task, WritingTask):
                 sizes = {split: len(items) for split, items in task.read(debug / name).items()}
                 # MRQA's test set is a half of its development set.
-                development = sizes["valid"] + (sizes["test"] if name in GROUPS else 0)
+                development = sizes["valid"] + (sizes["test"] if name in TASK_GROUPS else 0)
                 assert (sizes["train"], development) == (240, 40)
 
 

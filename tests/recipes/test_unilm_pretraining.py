@@ -73,7 +73,7 @@ def test_segments_are_cut_between_sentences(prepared):
             tokens = example.tokens.copy()
             tokens[example.targets["token"].output_indices] = example.targets["token"].labels
             ends = np.flatnonzero(tokens == vocabulary.special.separator)
-            if example.group not in ("bidirectional", "seq2seq") or is_next(example) == 0:
+            if example.objective not in ("bidirectional", "seq2seq") or is_next(example) == 0:
                 continue
             first, second = (
                 tokenizer.decode([vocabulary.symbols[token] for token in part])

@@ -83,7 +83,7 @@ def test_questions(debug, capsys):
     }
     items = lines(output / "items" / "test.jsonl")
     assert texts["references"] == [penn_treebank(item["target"]) for item in items]
-    assert texts["sentences"] == [item["group"] for item in items]
+    assert texts["sentences"] == [item["reference_group"] for item in items]
     assert texts["sources"] == [" ".join(item["source"]) for item in items]
     capsys.readouterr()
     questions, references, sources = (output / f"test.{name}.txt" for name in ("questions", "references", "sentences"))

@@ -17,14 +17,14 @@ from unified.masks.rows import in_rows, on_one_axis, starts_in_rows, sums_in_row
 from unified.masks.steps import Steps, before
 
 
-def collate(rows: list[list[Example]], row_length: int | None, groups: tuple[str, ...], pad: int) -> Batch:
+def collate(rows: list[list[Example]], row_length: int | None, objectives: tuple[str, ...], pad: int) -> Batch:
     """:func:`collate_flat` of B lists of examples."""
     per_row = np.array([len(row) for row in rows], dtype=np.int64)
-    return collate_flat(Examples.of(list(chain.from_iterable(rows))), per_row, row_length, groups, pad)
+    return collate_flat(Examples.of(list(chain.from_iterable(rows))), per_row, row_length, objectives, pad)
 
 
 def collate_flat(
-    examples: Examples, per_row: np.ndarray, row_length: int | None, groups: tuple[str, ...], pad: int
+    examples: Examples, per_row: np.ndarray, row_length: int | None, objectives: tuple[str, ...], pad: int
 ) -> Batch:
     """Put the examples of each row one after another and fill the rows up with padding.
 
@@ -37,11 +37,11 @@ def collate_flat(
         examples: row after row.
         per_row: int64 (B,), how many each row holds.
         row_length: tokens per row, padding included; None takes the longest row's.
-        groups: names of all objectives; the groups of targets index them.
+        objectives: names of all objectives, which the ``objectives`` of targets index.
         pad: id of the padding symbol.
 
     Raises:
-        ValueError: no rows, a row longer than ``row_length``, or an example of a group that is not listed.
+        ValueError: no rows, a row longer than ``row_length``, or an example of an objective that is not listed.
     """
     count = len(per_row)
     if count == 0:
@@ -65,11 +65,11 @@ def collate_flat(
     query_step = spread(steps.query_step, NOWHERE, np.int32)
     key_start = spread(steps.key_start, HIDDEN_START, np.int32)
     key_stop = spread(steps.key_stop, HIDDEN_STOP, np.int32)
-    group_of_example = _group_numbers(examples, groups)
+    objective_of_example = _objective_numbers(examples, objectives)
     targets = {}
     for name, own in examples.targets.items():
         each = examples.target_counts[name]
-        targets[name] = Targets.of(own, starts.repeat(each), group_of_example.repeat(each), len(groups))
+        targets[name] = Targets.of(own, starts.repeat(each), objective_of_example.repeat(each), len(objectives))
     if stream.width:
         of_stream = torch.from_numpy(np.repeat(streamed > 0, examples.target_counts[TOKEN]))
         targets[TOKEN].index[of_stream, 0] = torch.from_numpy(stream.rows * stride + width + stream.columns)
@@ -90,7 +90,7 @@ def collate_flat(
         query_key=torch.from_numpy(own_keys).expand(count, -1) if stream.width else None,
         structure="mixed" if stream.width else structure_of(query_step, key_start, key_stop),
     )
-    return Batch(**tensors, mask=mask, targets=targets, groups=groups)
+    return Batch(**tensors, mask=mask, targets=targets, objectives=objectives)
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,11 @@ class _Stream:
         return np.concatenate([content, full], axis=1)
 
 
-def _group_numbers(examples: Examples, groups: tuple[str, ...]) -> np.ndarray:
-    number = {name: i for i, name in enumerate(groups)}
-    for group in examples.groups:
-        if group not in number:
-            raise ValueError(f"an example of group {group!r}; the groups of this run are {', '.join(groups)}")
-    return np.array([number[group] for group in examples.groups], dtype=np.int64)
+def _objective_numbers(examples: Examples, objectives: tuple[str, ...]) -> np.ndarray:
+    number = {name: i for i, name in enumerate(objectives)}
+    for objective in examples.objectives:
+        if objective not in number:
+            raise ValueError(
+                f"an example of the objective {objective!r}; those of this run are {', '.join(objectives)}"
+            )
+    return np.array([number[objective] for objective in examples.objectives], dtype=np.int64)

@@ -22,7 +22,7 @@ class Example:
     """One sequence of T tokens as an objective leaves it; all arrays int64.
 
     Attributes:
-        group: name of the objective, under which its loss is summed and logged.
+        objective: name of the objective that made it, under which its loss is summed and logged.
         tokens: (T,) input ids, special symbols and corruption included.
         positions: (T,) position ids.
         token_types: (T,) token-type ids (UniLM's also name the objective).
@@ -36,7 +36,7 @@ class Example:
         entities: bool (T,), tokens within named entities; None where nobody says.
     """
 
-    group: str
+    objective: str
     tokens: np.ndarray
     positions: np.ndarray
     token_types: np.ndarray
@@ -53,7 +53,7 @@ class Examples:
     All arrays are int64 where nothing else is said.
 
     Attributes:
-        groups: n names.
+        objectives: n names.
         lengths: (n,) tokens of each.
         tokens, positions, token_types: (all tokens,).
         steps: who sees whom, of n sequences.
@@ -63,7 +63,7 @@ class Examples:
         entities: bool (all tokens,); None where some example does not say.
     """
 
-    groups: list[str]
+    objectives: list[str]
     lengths: np.ndarray
     tokens: np.ndarray
     positions: np.ndarray
@@ -96,7 +96,7 @@ class Examples:
         heads = dict.fromkeys(name for example in examples for name in example.targets)
         of_head = {name: [example.targets.get(name) for example in examples] for name in heads}
         return cls(
-            groups=[example.group for example in examples],
+            objectives=[example.objective for example in examples],
             lengths=each(len(example.tokens) for example in examples),
             **{name: joined(name) for name in _PER_TOKEN},
             steps=steps_of([example.mask for example in examples]),
@@ -107,9 +107,9 @@ class Examples:
         )
 
     @classmethod
-    def of_one_group(
+    def of_one_objective(
         cls,
-        group: str,
+        objective: str,
         extents: Extents,
         *,
         tokens: np.ndarray,
@@ -140,7 +140,7 @@ class Examples:
             targets[NEXT_SENTENCE] = ExampleTargets.at(pair_indices, is_next)
             target_counts[NEXT_SENTENCE] = np.ones(count, dtype=np.int64)
         return cls(
-            groups=[group] * count,
+            objectives=[objective] * count,
             lengths=extents.lengths,
             tokens=tokens,
             positions=extents.within,
@@ -155,7 +155,7 @@ class Examples:
     @classmethod
     def joined(cls, several: Sequence[Examples], order: np.ndarray) -> Examples:
         """The examples of several ``Examples`` together in another order, int64 (n,)."""
-        groups = [group for one in several for group in one.groups]
+        objectives = [objective for one in several for objective in one.objectives]
         extents = Extents(np.concatenate([one.lengths for one in several]))
         tokens = ranges(extents.starts[order], extents.lengths[order])
         entities = _all_or_none([one.entities for one in several])
@@ -168,7 +168,7 @@ class Examples:
             targets[name] = _concatenated([one.targets.get(name) for one in several])[rows]
             target_counts[name] = counts.lengths[order]
         return cls(
-            groups=[groups[i] for i in order.tolist()],
+            objectives=[objectives[i] for i in order.tolist()],
             lengths=extents.lengths[order],
             **{name: np.concatenate([getattr(one, name) for one in several])[tokens] for name in _PER_TOKEN},
             steps=Steps.joined([one.steps for one in several]).reordered(tokens, order),
@@ -193,13 +193,13 @@ class Examples:
         steps = self.steps.split(self.lengths)
         return [
             Example(
-                group=group,
+                objective=objective,
                 **{name: views[i] for name, views in cuts.items()},
                 mask=of_steps(steps[i]),
                 targets={name: views[i] for name, views in targets.items()},
                 query_stream=bool(self.query_stream[i]),
             )
-            for i, group in enumerate(self.groups)
+            for i, objective in enumerate(self.objectives)
         ]
 
 
@@ -224,22 +224,22 @@ class Batch:
         mask: of int32 steps, (B, Q) queries by (B, T) keys; each example is a document of its row.
         targets: by head, what it predicts; a head that is asked nothing may be missing.
         entities: bool (B, T), tokens within named entities; None where some example does not say.
-        groups: names of the objectives; the same tuple in every batch of a run.
+        objectives: names of the objectives; the same tuple in every batch of a run.
 
     A row of ten tokens with two examples: one that sees all of itself, predicts a hidden token and says that its second
     segment follows; and one that is read left to right, every token predicting the next.
 
     >>> from unified import masks
     >>> from unified.data.collate import collate
-    >>> def example(group, tokens, mask, targets):
+    >>> def example(objective, tokens, mask, targets):
     ...     positions, types = np.arange(len(tokens)), np.zeros(len(tokens), dtype=int)
-    ...     return Example(group, np.array(tokens), positions, types, mask, targets)
+    ...     return Example(objective, np.array(tokens), positions, types, mask, targets)
     >>> def targets(indices, labels):
     ...     return ExampleTargets.at(np.array(indices), np.array(labels))
     >>> first = example("bert", [0, 11, 99, 2, 13, 2], masks.bidirectional(6),
     ...                 {"token": targets([2], [12]), "next_sentence": targets([0], [1])})
     >>> second = example("next", [21, 22, 23], masks.left_to_right(3), {"token": targets([0, 1], [22, 23])})
-    >>> batch = collate([[first, second]], row_length=10, groups=("bert", "next"), pad=1)
+    >>> batch = collate([[first, second]], row_length=10, objectives=("bert", "next"), pad=1)
     >>> batch.tokens.tolist()
     [[0, 11, 99, 2, 13, 2, 21, 22, 23, 1]]
     >>> batch.positions.tolist()
@@ -249,12 +249,12 @@ class Batch:
             [0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
             [0, 0, 0, 0, 0, 0, 1, 1, 0, 0]], dtype=torch.int32)
     >>> token = batch.targets["token"]
-    >>> token.index.tolist(), token.labels.tolist(), token.groups.tolist()
+    >>> token.index.tolist(), token.labels.tolist(), token.objectives.tolist()
     ([[2], [6], [7]], [12, 22, 23], [0, 1, 1])
     >>> token.divisors.tolist()  # the loss of "bert" is a mean over one prediction, that of "next" over two
     [1.0, 2.0]
     >>> pairs = batch.targets["next_sentence"]
-    >>> pairs.index.tolist(), pairs.labels.tolist(), pairs.groups.tolist(), pairs.divisors.tolist()
+    >>> pairs.index.tolist(), pairs.labels.tolist(), pairs.objectives.tolist(), pairs.divisors.tolist()
     ([[0]], [1], [0], [1.0, 0.0])
     """
 
@@ -263,7 +263,7 @@ class Batch:
     token_types: torch.Tensor
     mask: AttentionMask
     targets: Mapping[str, Targets]
-    groups: tuple[str, ...]
+    objectives: tuple[str, ...]
     entities: torch.Tensor | None = None
 
     @property
@@ -283,16 +283,16 @@ class Batch:
         return found if self.entities is None else found | {"entities": self.entities}
 
     def known(self) -> dict[str, Any]:
-        """What is no tensor: ``groups``, and of the mask ``structure`` and ``exclude_self``."""
+        """What is no tensor: ``objectives``, and of the mask ``structure`` and ``exclude_self``."""
         mask = {"structure": self.mask.structure, "exclude_self": self.mask.exclude_self}
-        return {"groups": self.groups, "mask": mask}
+        return {"objectives": self.objectives, "mask": mask}
 
     @classmethod
     def of_tensors(cls, tensors: Mapping[str, Any], known: Mapping[str, Any]) -> Batch:
         """The batch of which :meth:`tensors` and :meth:`known` gave these, wherever the tensors have been moved."""
         mask = AttentionMask.unchecked(**tensors["mask"], **known["mask"])
         targets = {name: Targets(**own) for name, own in tensors["targets"].items()}
-        return cls(**{**tensors, "mask": mask, "targets": targets}, groups=known["groups"])
+        return cls(**{**tensors, "mask": mask, "targets": targets}, objectives=known["objectives"])
 
     def to(self, device: torch.device | str) -> Batch:
         """Copies the batch to another device, its mask and targets too."""
@@ -319,13 +319,13 @@ def _check_mask(example: Example) -> None:
     mask, length = example.mask, len(example.tokens)
     if mask.batched or (mask.query_length, mask.key_length) != (length, length):
         raise ValueError(
-            f"an example of {example.group!r} has {length} tokens, but its mask has {mask.query_length} queries and "
-            f"{mask.key_length} keys"
+            f"an example of {example.objective!r} has {length} tokens, but its mask has {mask.query_length} queries "
+            f"and {mask.key_length} keys"
         )
     if mask.exclude_self or mask.last_key is not None or mask.document_count > 1:
         raise ValueError(
-            f"the mask of an example of {example.group!r} must be one of steps alone, of one document: without_self "
-            "and causal are a model's, and packing comes later"
+            f"the mask of an example of {example.objective!r} must be one of steps alone, of one document: "
+            "without_self and causal are a model's, and packing comes later"
         )
 
 

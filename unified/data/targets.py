@@ -20,9 +20,9 @@ PREDICTION_HEADS = (TOKEN, NEXT_SENTENCE, BOUNDARY, EXTRACTIVE)
 TASK = "task"
 
 
-def loss_name(head: str, group: str) -> str:
-    """Name of a head's loss for a group: ``<group>`` for the head ``token``, ``<group>_<head>`` for others."""
-    return group if head == TOKEN else f"{group}_{head}"
+def loss_name(head: str, objective: str) -> str:
+    """Name of a head's loss for an objective: ``<objective>`` for ``token``, ``<objective>_<head>`` for others."""
+    return objective if head == TOKEN else f"{objective}_{head}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class ExampleTargets:
         index: int64 (N, k), the k tokens whose states each prediction reads, counted from its example's first token.
         labels: int64 (N,), what is predicted; None where only states are read.
         weights: float (N,), factors of the losses; None for 1 each.
-        divisors: float (N,), what each prediction adds to the number by which the summed loss of its group is divided;
-            None for 1 each, so that the loss is the weighted sum over the number of predictions. Masked diffusion
+        divisors: float (N,), what each prediction adds to the number that the summed loss of its objective is divided
+            by; None for 1 each, so that the loss is the weighted sum over the number of predictions. Masked diffusion
             weights each masked token by 1 / t and divides by the number of all tokens: it gives each of the m masked
             ones of n tokens n / m.
         inputs: further arrays that the head reads, by name; their first axis is N.
@@ -118,13 +118,13 @@ class ExampleTargets:
 
 @dataclass(frozen=True)
 class Targets:
-    """N predictions of one head for a batch of B rows of Q states, whose losses are summed in G groups.
+    """N predictions of one head for a batch of B rows of Q states, whose losses are summed by G objectives.
 
     Attributes:
         index: int64 (N, k), the k states that each prediction reads, as flat indices into B x Q.
         labels: int64 (N,), what is predicted; None where only states are read.
-        groups: int64 (N,), index into ``Batch.groups``: under which name each loss is summed and logged.
-        divisors: float64 (G,), by which the summed loss of each group is divided for its mean: the number of its
+        objectives: int64 (N,), index into ``Batch.objectives``: under which name each loss is summed and logged.
+        divisors: float64 (G,), by which the summed loss of each objective is divided for its mean: the number of its
             predictions, unless the examples say otherwise (:attr:`ExampleTargets.divisors`).
         weights: float64 (N,), factors of the losses; None for 1 each.
         inputs: further tensors that the head reads, by name; their first axis is N.
@@ -132,40 +132,40 @@ class Targets:
 
     index: torch.Tensor
     labels: torch.Tensor | None
-    groups: torch.Tensor
+    objectives: torch.Tensor
     divisors: torch.Tensor
     weights: torch.Tensor | None = None
     inputs: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, examples: ExampleTargets, starts: np.ndarray, groups: np.ndarray, group_count: int) -> Targets:
+    def of(cls, examples: ExampleTargets, starts: np.ndarray, objectives: np.ndarray, objective_count: int) -> Targets:
         """The predictions of a batch.
 
         Args:
             examples: of all examples one after another.
             starts: int64 (N,), the flat index of the first token of each prediction's example.
-            groups: int64 (N,).
-            group_count: G.
+            objectives: int64 (N,).
+            objective_count: G.
         """
-        divisors = np.bincount(groups, weights=examples.divisors, minlength=group_count).astype(np.float64)
+        divisors = np.bincount(objectives, weights=examples.divisors, minlength=objective_count).astype(np.float64)
         return cls(
             torch.from_numpy(examples.index + starts[:, None]),
             None if examples.labels is None else torch.from_numpy(np.ascontiguousarray(examples.labels)),
-            torch.from_numpy(groups),
+            torch.from_numpy(objectives),
             torch.from_numpy(divisors),
             None if examples.weights is None else torch.from_numpy(examples.weights.astype(np.float64)),
             {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in examples.inputs.items()},
         )
 
     @classmethod
-    def none(cls, states: int, inputs: Sequence[str], group_count: int, device: torch.device) -> Targets:
+    def none(cls, states: int, inputs: Sequence[str], objective_count: int, device: torch.device) -> Targets:
         """No predictions of a head that reads so many states and inputs of these names, all of them int64."""
         nothing = torch.empty(0, dtype=torch.long, device=device)
         return cls(
             index=nothing.view(0, states),
             labels=nothing,
-            groups=nothing,
-            divisors=torch.zeros(group_count, dtype=torch.float64, device=device),
+            objectives=nothing,
+            divisors=torch.zeros(objective_count, dtype=torch.float64, device=device),
             inputs=dict.fromkeys(inputs, nothing),
         )
 
@@ -190,7 +190,7 @@ class Targets:
         return Targets(
             moved(self.index),
             None if self.labels is None else moved(self.labels),
-            moved(self.groups),
+            moved(self.objectives),
             moved(self.divisors),
             None if self.weights is None else moved(self.weights),
             {name: moved(tensor) for name, tensor in self.inputs.items()},

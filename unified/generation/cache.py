@@ -141,7 +141,7 @@ class CachedAttention:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Attend to the cache with weights, one row for each beam of a sentence."""
         weights, read = self._attend(query, key, value, None)
-        return split_rows(weights, self.state.beam), read
+        return split_beams(weights, self.state.beam), read
 
     def _attend(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: ScoreBias | None
@@ -151,13 +151,13 @@ class CachedAttention:
         self.key = torch.cat([self.state.keys[layer], key], dim=2)
         self.value = torch.cat([self.state.values[layer], value], dim=2)
         query = query / math.sqrt(query.size(-1))
-        of_source = group_rows(query, beam) @ source.keys[layer].mT
-        scores = torch.cat([of_source, group_rows(query @ self.key.mT, beam)], dim=-1)
-        scores = scores if bias is None else scores + group_rows(bias.dense(), beam)
+        of_source = join_beams(query, beam) @ source.keys[layer].mT
+        scores = torch.cat([of_source, join_beams(query @ self.key.mT, beam)], dim=-1)
+        scores = scores if bias is None else scores + join_beams(bias.dense(), beam)
         weights = self.seen.softmax(scores)
         from_source, from_target = weights.split([of_source.size(-1), self.key.size(2)], dim=-1)
-        read = split_rows(from_source @ source.values[layer], beam)
-        return weights, read + split_rows(from_target, beam) @ self.value
+        read = split_beams(from_source @ source.values[layer], beam)
+        return weights, read + split_beams(from_target, beam) @ self.value
 
 
 class Seen:
@@ -184,11 +184,11 @@ class Seen:
         return weights if self._fully_masked is None else weights.masked_fill(self._fully_masked, 0.0)
 
 
-def group_rows(rows: torch.Tensor, beam: int) -> torch.Tensor:
+def join_beams(rows: torch.Tensor, beam: int) -> torch.Tensor:
     """(N x beam, H, q, X) -> (N, H, beam x q, X)."""
     return rows.unflatten(0, (-1, beam)).transpose(1, 2).flatten(2, 3)
 
 
-def split_rows(groups: torch.Tensor, beam: int) -> torch.Tensor:
-    """(N, H, beam x q, X) -> (N x beam, H, q, X); undoes :func:`group_rows`."""
-    return groups.unflatten(2, (beam, -1)).transpose(1, 2).flatten(0, 1)
+def split_beams(joined: torch.Tensor, beam: int) -> torch.Tensor:
+    """(N, H, beam x q, X) -> (N x beam, H, q, X); undoes :func:`join_beams`."""
+    return joined.unflatten(2, (beam, -1)).transpose(1, 2).flatten(0, 1)

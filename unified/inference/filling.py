@@ -59,7 +59,7 @@ def masked_batch(
         token_types = np.full_like(tokens, codec.token_types[0])
         mask = TEXT_MASKS[codec.mask](len(tokens))
     example = Example(
-        group="masked",
+        objective="masked",
         tokens=tokens,
         positions=np.arange(len(tokens)),
         token_types=token_types,
@@ -67,7 +67,7 @@ def masked_batch(
         targets={TOKEN: ExampleTargets.at(hidden, tokens[hidden])},
         query_stream=query_stream,
     )
-    return collate([[example]], None, (example.group,), special.pad)
+    return collate([[example]], None, (example.objective,), special.pad)
 
 
 def around_runs(tokens: torch.Tensor, mask: int, reach: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -118,7 +118,7 @@ def sequence(
     positions, mask = _positions_and_mask(sizes, codec)
     output_indices = np.array([class_index(sizes, codec)]) if output_indices is None else output_indices
     return Example(
-        group="task",
+        objective="task",
         tokens=tokens,
         positions=positions,
         token_types=types,

@@ -340,14 +340,14 @@ def classified(
 
 
 def summed(losses: PredictionLosses, targets: Targets) -> list[LossSum]:
-    """The sums of each group: of losses times their weights, and of predictions and right ones without weights."""
+    """The sums of each objective: of losses times their weights, and of predictions and right ones without weights."""
     loss, nll, right = losses
     if targets.weights is not None:
         weights = targets.weights.to(loss.dtype)
         loss, nll = loss * weights, nll * weights
-    groups, count = targets.groups, len(targets.divisors)
-    sums = loss.new_zeros(count).index_add(0, groups, loss)
-    nlls = nll.new_zeros(count).index_add(0, groups, nll)
-    counts = torch.zeros_like(sums, dtype=torch.long).index_add(0, groups, torch.ones_like(groups))
-    corrects = torch.zeros_like(counts).index_add(0, groups, right)
+    objectives, count = targets.objectives, len(targets.divisors)
+    sums = loss.new_zeros(count).index_add(0, objectives, loss)
+    nlls = nll.new_zeros(count).index_add(0, objectives, nll)
+    counts = torch.zeros_like(sums, dtype=torch.long).index_add(0, objectives, torch.ones_like(objectives))
+    corrects = torch.zeros_like(counts).index_add(0, objectives, right)
     return [LossSum(sums[i], counts[i], corrects[i], nlls[i]) for i in range(count)]

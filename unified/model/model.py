@@ -190,8 +190,8 @@ class UnifiedModel(nn.Module):
     ) -> dict[str, LossSum]:
         """Losses by name, see :func:`unified.data.targets.loss_name`.
 
-        The names depend on ``batch.groups`` and the model alone, so that every process logs the same ones. ``memory``
-        is read and goes on by this batch.
+        The names depend on ``batch.objectives`` and the model alone, so that every process logs the same ones.
+        ``memory`` is read and goes on by this batch.
 
         Raises:
             UnifiedError: the batch has targets of a head that the model lacks, or that do not fit the head; or it has a
@@ -206,15 +206,15 @@ class UnifiedModel(nn.Module):
         for (name, targets), states in zip(asked.items(), found, strict=True):
             states = states.unflatten(0, targets.index.shape)  # (N x k, D) -> (N, k, D)
             sums = summed(heads[name].losses(states, targets, symbols), targets)
-            losses |= {loss_name(name, group): one for group, one in zip(batch.groups, sums, strict=True)}
+            losses |= {loss_name(name, objective): one for objective, one in zip(batch.objectives, sums, strict=True)}
         return losses
 
     def divisors(self, batch: Batch) -> dict[str, torch.Tensor]:
         """float64 scalars: by what each loss of :meth:`forward` is divided for its mean, 0 where there is none."""
         return {
-            loss_name(name, group): divisor
+            loss_name(name, objective): divisor
             for name, targets in _targets(batch, self.prediction_heads).items()
-            for group, divisor in zip(batch.groups, targets.divisors.unbind(), strict=True)
+            for objective, divisor in zip(batch.objectives, targets.divisors.unbind(), strict=True)
         }
 
     def _unsmoothed(self, pad: int | None) -> torch.Tensor:
@@ -274,7 +274,7 @@ def _targets(batch: Batch, heads: Mapping[str, PredictionHead]) -> dict[str, Tar
     return {
         name: batch.targets[name]
         if name in batch.targets
-        else Targets.none(head.states_read, head.inputs, len(batch.groups), device)
+        else Targets.none(head.states_read, head.inputs, len(batch.objectives), device)
         for name, head in heads.items()
     }
 

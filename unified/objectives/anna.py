@@ -120,7 +120,7 @@ class Anna(BatchedObjective):
         tokens, extents = sequences.tokens, sequences.extents
         indices = np.flatnonzero(self._hidden(texts, sequences, draws))
         shares = self.mask_replace_share, self.random_replace_share
-        return Examples.of_one_group(
+        return Examples.of_one_objective(
             self.name,
             extents,
             tokens=replace(tokens, indices, extents.counts(indices), texts.special, *shares, draws),

@@ -96,7 +96,7 @@ class Bert(MayPredictNext, BatchedObjective):
             shares = self.mask_replace_share, self.random_replace_share
             shown = replace(tokens, indices, extents.counts(indices), texts.special, *shares, draws)
             labels = tokens[indices]
-        return Examples.of_one_group(
+        return Examples.of_one_objective(
             self.name,
             extents,
             tokens=shown,

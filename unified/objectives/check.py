@@ -120,9 +120,9 @@ def _labels(called: str, head: str, targets: ExampleTargets) -> np.ndarray:
 
 def _check_arrays(called: str, objective: Objective, examples: Examples) -> None:
     """Refuse arrays that do not fit together or hold anything but whole numbers."""
-    strange = sorted({*examples.groups} - {objective.name})
+    strange = sorted({*examples.objectives} - {objective.name})
     if strange:
-        raise _refusal(called, f"made an example of group {strange[0]!r}; its name declares {objective.name!r}")
+        raise _refusal(called, f"made an example of the objective {strange[0]!r}; its name declares {objective.name!r}")
     arrays = {name: getattr(examples, name) for name in ("tokens", *_PER_TOKEN)}
     for name, array in arrays.items():
         if array.dtype != np.int64:

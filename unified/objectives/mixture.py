@@ -41,7 +41,7 @@ class Mixture:
     Attributes:
         objectives: those that remain, in the order given.
         ratios: their ratios as given, such as 2, 2, 1, 1.
-        names: what each is called in logs, the groups under which its losses are summed; left out, each is called
+        names: what each is called in logs, and the name under which its losses are summed; left out, each is called
             by its own name. Two objectives of one type need different ones.
 
     Raises:

@@ -98,7 +98,7 @@ class SpanBert(MayPredictNext, BatchedObjective):
         tokens, extents = sequences.tokens, sequences.extents
         hidden = self._hidden(texts, sequences, draws)
         indices = np.flatnonzero(hidden)
-        made = Examples.of_one_group(
+        made = Examples.of_one_objective(
             self.name,
             extents,
             tokens=self._replaced(texts, sequences, hidden, draws),

@@ -94,7 +94,7 @@ class _PretrainingCloze(Cloze, BatchedObjective):
         counts = prediction_count(self.mask_share, words)
         starts = sequences.word_starts(texts, self.name) if self.whole_words else None
         indices = self.hide(candidates, extents, counts, draws, starts)
-        return Examples.of_one_group(
+        return Examples.of_one_objective(
             self.name,
             extents,
             tokens=self.replace(tokens, indices, extents.counts(indices), texts.special, draws),
@@ -223,7 +223,7 @@ class TargetCloze(MayExtract, Cloze, BatchedObjective):
         tokens, extents = sequences.tokens, sequences.extents
         starts = sequences.word_starts(texts, self.name) if self.whole_words else None
         indices = self._predicted(sequences, texts.special, starts, draws)
-        made = Examples.of_one_group(
+        made = Examples.of_one_objective(
             self.name,
             extents,
             tokens=self.replace(tokens, indices, extents.counts(indices), texts.special, draws),
@@ -305,7 +305,7 @@ def next_token_examples(
     blocks = Extents(lengths.ravel())
     kept = ranges(Extents(extents.lengths + 1).starts, extents.lengths)
     of_targets = ranges(blocks.starts[1::2], lengths[:, 1])
-    return Examples.of_one_group(
+    return Examples.of_one_objective(
         name,
         extents,
         tokens=whole[kept],

@@ -104,7 +104,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         of_each = steps.bidirectional(extents.lengths)
         if not self.denoising:
             of_each = steps.permutation(self._order(targets | functional, halves, of_halves), extents.lengths)
-        made = Examples.of_one_group(
+        made = Examples.of_one_objective(
             self.name,
             extents,
             tokens=self._shown(tokens, indices, extents, texts.special, draws),

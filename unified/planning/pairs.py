@@ -12,7 +12,7 @@ from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.planning.rows import DealtDocuments, RowLimits, RowPlan, group_rows, pack_windows
+from unified.planning.rows import DealtDocuments, RowLimits, RowPlan, members_of_rows, pack_windows
 from unified.planning.sources import require_final_separators, word_starts_of
 from unified.planning.text_request import TextRequest
 
@@ -104,7 +104,7 @@ class PairTexts:
             )
         if limits.packed:
             rng = randomness.generator(seed, epoch, randomness.PLAN)
-            members, offsets = group_rows(pack_windows(lengths, limits.row_length, rng)[0], rng)
+            members, offsets = members_of_rows(pack_windows(lengths, limits.row_length, rng)[0], rng)
         else:
             members, offsets = np.arange(len(lengths)), np.arange(len(lengths) + 1)
         return RowPlan(np.arange(len(lengths)), self.lengths, members, offsets)

@@ -103,7 +103,7 @@ def plan_documents(
     row_of_block = np.concatenate([row_of_short, row_of_long + rows])
     order = np.argsort(firsts)
     starts = units[firsts[order]]
-    members, offsets = group_rows(row_of_block[order], rng)
+    members, offsets = members_of_rows(row_of_block[order], rng)
     return RowPlan(starts, units[stops[order]] - starts, members, offsets)
 
 
@@ -194,7 +194,7 @@ def even_rows(lengths: np.ndarray, row_length: int) -> tuple[np.ndarray, int]:
     return (rows if fuller else even), count
 
 
-def group_rows(row_of_block: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def members_of_rows(row_of_block: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Members and offsets of a :class:`RowPlan`, rows in random order, blocks of a row by number.
 
     Args:

@@ -28,10 +28,10 @@ from unified.tasks.datasets import (
     texts,
     wnut17,
 )
-from unified.tasks.groups import TaskGroup
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.registry import TASK_HEADS, parse_head
 from unified.tasks.settings import Task, Training
+from unified.tasks.task_groups import TaskGroup
 from unified.tasks.writing import WritingTask
 
 #: Add your data set here: one module each, whose ``TASKS`` say how the files are read, and the published settings and
@@ -59,7 +59,7 @@ _DATA_SETS = (
 TASKS: dict[str, Task | WritingTask] = {task.name: task for data_set in _DATA_SETS for task in data_set.TASKS}
 
 #: Tasks that are learnt one after another, by the name of all.
-GROUPS: dict[str, TaskGroup] = {group.name: group for group in mrqa.GROUPS}
+TASK_GROUPS: dict[str, TaskGroup] = {group.name: group for group in mrqa.TASK_GROUPS}
 
 
 def task_named(name: str) -> Task | WritingTask:
@@ -75,8 +75,8 @@ def task_named(name: str) -> Task | WritingTask:
     """
     if name in TASKS:
         return TASKS[name]
-    if name in GROUPS:
-        members = ", ".join(GROUPS[name].members.values())
+    if name in TASK_GROUPS:
+        members = ", ".join(TASK_GROUPS[name].members.values())
         raise UnifiedError(f"{name} stands for several tasks with a model each: {members}; name one of them")
     head = name.partition("(")[0]
     if head in TASK_HEADS:
@@ -105,7 +105,7 @@ def _own_task(name: str, path: str) -> Task | WritingTask:
     def refusal(problem: str) -> UnifiedError:
         return UnifiedError(f"task {path!r}: {problem}")
 
-    own = imported(path, "task", [*TASKS, *GROUPS, *TASK_HEADS], refusal, form="package.module:NAME")
+    own = imported(path, "task", [*TASKS, *TASK_GROUPS, *TASK_HEADS], refusal, form="package.module:NAME")
     if isinstance(own, type) and issubclass(own, Understanding):
         head = parse_head(name).head_class.name
         return Task(name=head, head=name, read=partial(_read_items, head))

@@ -79,12 +79,12 @@ class Predictor:
         """
         some: list[Any] = []
         for item in items:
-            group = self.task.group_of(item)
-            if len(some) >= self.ahead and group != self.task.group_of(some[-1]):
+            document = self.task.document_of(item)
+            if len(some) >= self.ahead and document != self.task.document_of(some[-1]):
                 yield from self._predict(some)
                 some = []
             some.append(item)
-            if len(some) >= self.ahead and group is None:
+            if len(some) >= self.ahead and document is None:
                 yield from self._predict(some)
                 some = []
         if some:

@@ -28,7 +28,7 @@ class WritingItem:
         source: what it is written from; a list of parts, or one text.
         target: the text; None where it is to be written.
         references: all texts that are right, where there are several.
-        group: of items whose references are pooled, a name.
+        reference_group: a name that items have in common whose references are pooled; None for an item by itself.
         sentences, oracle: of the extractive loss, see :func:`unified.tasks.datasets.summaries.pairs.write_pairs`.
         unread: tokens that the source leaves out of what it was made of; None where it has all.
     """
@@ -37,7 +37,7 @@ class WritingItem:
     source: str | tuple[str, ...]
     target: str | None = None
     references: tuple[str, ...] | None = None
-    group: str | None = None
+    reference_group: str | None = None
     sentences: tuple[int, ...] | None = None
     oracle: tuple[int, ...] | None = None
     unread: int | None = None

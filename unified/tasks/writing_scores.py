@@ -37,11 +37,11 @@ def score_texts(
 
 
 def score_questions(items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
-    """BLEU-1 to 4 and ROUGE-L of SQuAD's questions; those of one sentence, the item's group, are pooled."""
+    """BLEU-1 to 4 and ROUGE-L of SQuAD's questions; those of one sentence, the item's reference group, are pooled."""
     form, name = (from_bert_words, "bert-words") if bert_words else (penn_treebank, "penn-treebank")
     references = [penn_treebank(item.target or "") for item in items]
     return score_question_generation(
-        [form(text) for text in texts], references, [item.group or item.id for item in items], form=name
+        [form(text) for text in texts], references, [item.reference_group or item.id for item in items], form=name
     ).to_dict()
 
 

@@ -18,7 +18,7 @@ from unified.objectives.contract import Objective, Supply
 from unified.objectives.mixture import Mixture
 from unified.planning.documents import DocumentTexts
 from unified.planning.planners import BLOCKS, Blocks, Planner, TextPlan, deal
-from unified.planning.rows import DealtDocuments, RowLimits, group_rows, pack_windows
+from unified.planning.rows import DealtDocuments, RowLimits, members_of_rows, pack_windows
 from unified.planning.sources import TextSource
 
 
@@ -150,10 +150,10 @@ class RowDataset:
         if not self.packed:
             return np.arange(len(lengths)), np.arange(len(lengths) + 1)
         rng = randomness.generator(self.seed, epoch, randomness.PLAN, number)
-        return group_rows(pack_windows(lengths, self.row_length, rng)[0], rng)
+        return members_of_rows(pack_windows(lengths, self.row_length, rng)[0], rng)
 
     @property
-    def groups(self) -> tuple[str, ...]:
+    def objective_names(self) -> tuple[str, ...]:
         """Names of what its examples may be, the objectives."""
         return self.mixture.names
 
@@ -186,7 +186,7 @@ class RowDataset:
     def _named(self, indices: np.ndarray) -> Examples:
         """Examples of one objective, under its name in the mixture."""
         name = self.mixture.names[self._objectives[indices[0]]]
-        return replace(self._made(indices), groups=[name] * len(indices))
+        return replace(self._made(indices), objectives=[name] * len(indices))
 
     def _check_first_examples(self) -> None:
         """Compare the first examples of every objective with what it declares, before anything is trained on them."""

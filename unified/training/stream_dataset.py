@@ -126,7 +126,7 @@ class StreamDataset:
                 f"objective {called}: reuse {self.advance} leaves no room for two segments in rows of "
                 f"{row_length} tokens; lower it or lengthen the rows"
             )
-        self.groups = (called,)
+        self.objective_names = (called,)
         self.epoch = -1
         self.split(streams)
         self.set_epoch(1)
@@ -170,7 +170,7 @@ class StreamDataset:
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, one each, as :meth:`.RowDataset.examples` gives them."""
         examples = self.objective.examples(*self.texts(rows))
-        return replace(examples, groups=[*self.groups] * len(rows)), np.ones(len(rows), dtype=np.int64)
+        return replace(examples, objectives=[*self.objective_names] * len(rows)), np.ones(len(rows), dtype=np.int64)
 
     def texts(self, rows: Sequence[int]) -> tuple[Texts, Draws]:
         """The texts of some rows, and the random numbers of their examples."""

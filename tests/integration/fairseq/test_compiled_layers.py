@@ -30,7 +30,7 @@ def batch_of(lengths: tuple[int, ...], seed: int):
         tokens = rng.integers(4, 16, length)
         predicted = np.sort(rng.choice(length, rng.integers(1, length + 1), replace=False))
         return Example(
-            group="a",
+            objective="a",
             tokens=tokens,
             positions=np.arange(length),
             token_types=np.zeros(length, dtype=np.int64),

@@ -90,7 +90,7 @@ def one_more_seen(mask):
 SMALL_SENTINEL = 2105 - 100 + 5
 
 FAULTS = {
-    "group": (change(group=lambda _: "other"), "made an example of group 'other'"),
+    "objective": (change(objective=lambda _: "other"), "made an example of the objective 'other'"),
     "dtype": (change(positions=lambda p: p.astype(float)), "made positions of dtype float64; expected int64"),
     "shape": (change(token_types=lambda t: t[:-1]), "made .* token_types for .* tokens"),
     "labels": (retarget(labels=lambda found: found[:-1]), "made .* labels for .* predictions of the head 'token'"),
@@ -177,7 +177,7 @@ class Mutable(Suffix.__mro__[1]):
     writes, heads = "nothing", ("token",)
 
     def __call__(self, text, rng):
-        return replace(Suffix()(text, rng), group=self.name)
+        return replace(Suffix()(text, rng), objective=self.name)
 
 
 def test_an_objective_is_a_frozen_dataclass():

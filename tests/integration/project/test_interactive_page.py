@@ -144,8 +144,8 @@ def test_the_recorded_batch_is_learnt(recordings):
     means = [np.mean([one["label"] for one in own["predictions"]]) for own in (first, last)]
     assert means[1] > 5 * means[0]
     assert sum(len(row["predictions"]) for row in recordings["batch"]["rows"]) == len(first["predictions"])
-    groups = {one["group"] for row in recordings["batch"]["rows"] for one in row["predictions"]}
-    assert groups == set(recordings["losses"]) == set(record.GROUPS)
+    objectives = {one["objective"] for row in recordings["batch"]["rows"] for one in row["predictions"]}
+    assert objectives == set(recordings["losses"]) == set(record.NAMES)
 
 
 # ---------------------------------------------------------------------- in the browser

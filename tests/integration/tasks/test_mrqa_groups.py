@@ -12,16 +12,16 @@ import pytest
 
 from tests.support.task_folders import language_model
 from unified.cli import main
-from unified.cli.commands.finetuning.groups import finetune_each
+from unified.cli.commands.finetuning.task_groups import finetune_each
 from unified.errors import UnifiedError
 from unified.reports.result_tables import tables
 from unified.reports.results import FILE_NAME, read_results, write_result
-from unified.tasks.catalogue import GROUPS, task_named
+from unified.tasks.catalogue import TASK_GROUPS, task_named
 from unified.tasks.datasets.mrqa import halves
 from unified.tasks.heads.questions import QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 
-MRQA = GROUPS["mrqa"]
+MRQA = TASK_GROUPS["mrqa"]
 
 
 def random_items(rng: random.Random) -> list[QuestionItem]:

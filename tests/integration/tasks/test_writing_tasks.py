@@ -274,7 +274,7 @@ def test_questions_are_those_of_the_recipe(tmp_path):
         splits = task_named(name).read(tmp_path, budget)
         for part, items in ((valid, splits["valid"]), (test, splits["test"])):
             expected = question_pairs(part, budget.counter, 12)
-            assert [(i.id, i.source, i.target, i.group) for i in items] == [
+            assert [(i.id, i.source, i.target, i.reference_group) for i in items] == [
                 (p.id, p.source, p.target, p.sentence) for p in expected
             ]
         assert len(splits["train"]) == 18 * 4
@@ -307,9 +307,9 @@ def test_turns_of_conversations(unified_data, tmp_path):
 def test_scores_are_those_of_the_metrics():
     texts = ["What year was it?", "Who was (not) there?", "Who came?"]
     items = [
-        WritingItem("1", "s", "What year was it?", group="A b."),
-        WritingItem("2", "s", "Who wasn't there?", group="C d."),
-        WritingItem("3", "s", "Who came then?", group="C d."),
+        WritingItem("1", "s", "What year was it?", reference_group="A b."),
+        WritingItem("2", "s", "Who wasn't there?", reference_group="C d."),
+        WritingItem("3", "s", "Who came then?", reference_group="C d."),
     ]
     references = ["what year was it ?", "who was n't there ?", "who came then ?"]
     plain = score_questions(items, texts, bert_words=False)

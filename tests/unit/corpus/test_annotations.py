@@ -442,7 +442,7 @@ def test_hidden_spans_are_spans_of_the_text(annotated_folder, scheme, kind):
 @pytest.mark.slow
 def test_a_mixture_reads_the_annotations_it_needs(annotated_folder):
     rows = rows_of(annotated_folder, "anna:1,spanbert(scheme='noun_phrase'):1")
-    names = [example.group for row in range(len(rows)) for example in rows[row]]
+    names = [example.objective for row in range(len(rows)) for example in rows[row]]
     assert 0.4 < names.count("anna") / len(names) < 0.6 and set(names) == {"anna", "spanbert"}
     # The same from a copy, in any order, as a worker would read it.
     copy = pickle.loads(pickle.dumps(rows))

@@ -12,7 +12,7 @@ from unified.data.example import Example
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask
 
-GROUPS = ("first", "second", "third")
+OBJECTIVES = ("first", "second", "third")
 OF_MASKS = ("query_step", "key_start", "key_stop", "document_ends")
 PAD = 1
 
@@ -25,7 +25,7 @@ def random_example(rng, length=None, streams=False):
     if query_stream:
         start[predicted] = rng.integers(1, 5, len(predicted))
     return Example(
-        group=GROUPS[rng.integers(3)],
+        objective=OBJECTIVES[rng.integers(3)],
         tokens=rng.integers(0, 50, n),
         positions=rng.integers(0, 50, n),
         token_types=rng.integers(0, 6, n),
@@ -74,7 +74,7 @@ def placed(rows, width):
     for r, row in enumerate(rows):
         index, query = 0, width
         for number, example in enumerate(row):
-            group = GROUPS.index(example.group)
+            objective = OBJECTIVES.index(example.objective)
             for i in range(len(example.tokens)):
                 for name in ("tokens", "positions", "token_types"):
                     grids[name][r][index + i] = int(getattr(example, name)[i])
@@ -95,7 +95,7 @@ def placed(rows, width):
                     weight = 1.0 if own.weights is None else own.weights[i]
                     divisor = 1.0 if own.divisors is None else own.divisors[i]
                     inputs = {name: array[i].tolist() for name, array in own.inputs.items()}
-                    lists[head].append((states, label, group, weight, divisor, inputs))
+                    lists[head].append((states, label, objective, weight, divisor, inputs))
             index += len(example.tokens)
     most = max(1, *map(len, rows))
     ends = [[5 * min(number + 1, len(row)) for number in range(most)] for row in rows]
@@ -113,7 +113,7 @@ def test_against_the_definition(seed, streams):
     ]
     longest = max(sum(len(example.tokens) for example in row) for row in rows)
     for row_length in (None, longest, longest + 3):
-        batch = collate(rows, row_length, GROUPS, PAD)
+        batch = collate(rows, row_length, OBJECTIVES, PAD)
         width = longest if row_length is None else row_length
         grids, lists = placed(rows, width)
         for name, grid in grids.items():
@@ -125,20 +125,23 @@ def test_against_the_definition(seed, streams):
         assert batch.tokens.shape == (len(rows), width)
         own = [*range(width), *[NO_KEY] * (batch.positions.size(1) - width)]
         assert batch.mask.own_keys.tolist() == [own] * len(rows)
-        assert batch.groups == GROUPS
+        assert batch.objectives == OBJECTIVES
 
 
 def require_targets(targets, expected):
-    """The targets of a batch are those of a list: (states, label, group, weight, divisor, inputs)."""
+    """The targets of a batch are those of a list: (states, label, objective, weight, divisor, inputs)."""
     if targets is None:
         assert not expected
         return
-    states, labels, groups, weights, divisors, inputs = zip(*expected, strict=True) if expected else [()] * 6
-    assert targets.index.dtype == targets.labels.dtype == targets.groups.dtype == torch.int64
+    states, labels, objectives, weights, divisors, inputs = zip(*expected, strict=True) if expected else [()] * 6
+    assert targets.index.dtype == targets.labels.dtype == targets.objectives.dtype == torch.int64
     assert targets.index.tolist() == list(states) and targets.labels.tolist() == list(labels)
-    assert targets.groups.tolist() == list(groups)
+    assert targets.objectives.tolist() == list(objectives)
     assert (np.ones(len(labels)) if targets.weights is None else targets.weights).tolist() == list(weights)
-    sums = [sum(d for d, group in zip(divisors, groups, strict=True) if group == i) for i in range(len(GROUPS))]
+    sums = [
+        sum(d for d, objective in zip(divisors, objectives, strict=True) if objective == i)
+        for i in range(len(OBJECTIVES))
+    ]
     assert targets.divisors.tolist() == pytest.approx(sums)
     assert all(tensor.tolist() == [own[name] for own in inputs] for name, tensor in targets.inputs.items())
 
@@ -150,26 +153,26 @@ def example(mask):
 
 def test_structure_is_noted():
     full, causal = example(masks.bidirectional(4)), example(masks.left_to_right(4))
-    assert collate([[full], [full]], None, GROUPS, PAD).mask.structure == "full"
-    assert collate([[causal]], 4, GROUPS, PAD).mask.structure == "causal"
-    assert collate([[causal], [full]], None, GROUPS, PAD).mask.structure == "mixed"
-    assert collate([[full]], 5, GROUPS, PAD).mask.structure == "mixed"  # a padding token
-    assert collate([[full, full]], None, GROUPS, PAD).mask.structure == "mixed"  # two documents
+    assert collate([[full], [full]], None, OBJECTIVES, PAD).mask.structure == "full"
+    assert collate([[causal]], 4, OBJECTIVES, PAD).mask.structure == "causal"
+    assert collate([[causal], [full]], None, OBJECTIVES, PAD).mask.structure == "mixed"
+    assert collate([[full]], 5, OBJECTIVES, PAD).mask.structure == "mixed"  # a padding token
+    assert collate([[full, full]], None, OBJECTIVES, PAD).mask.structure == "mixed"  # two documents
     stream = replace(causal, targets={TOKEN: ExampleTargets.at(np.array([2]), np.array([7]))}, query_stream=True)
-    assert collate([[stream]], None, GROUPS, PAD).mask.structure == "mixed"
+    assert collate([[stream]], None, OBJECTIVES, PAD).mask.structure == "mixed"
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_packed_examples_see_what_they_see_alone(seed):
     rng = np.random.default_rng(seed)
     rows = [[random_example(rng) for _ in range(3)] for _ in range(4)]
-    dense = collate(rows, 30, GROUPS, PAD).mask.dense()
+    dense = collate(rows, 30, OBJECTIVES, PAD).mask.dense()
     for r, row in enumerate(rows):
         seen = torch.zeros(30, 30, dtype=torch.bool)
         index = 0
         for one in row:
             n = len(one.tokens)
-            alone = collate([[one]], None, GROUPS, PAD).mask.dense()[0]
+            alone = collate([[one]], None, OBJECTIVES, PAD).mask.dense()[0]
             assert torch.equal(alone, one.mask.dense())
             seen[index : index + n, index : index + n] = alone
             index += n
@@ -180,16 +183,16 @@ def test_refusals():
     rng = np.random.default_rng(0)
     long, short = random_example(rng, 9), random_example(rng, 2)
     with pytest.raises(ValueError, match="row 1 holds 9 tokens, but rows have 8"):
-        collate([[short], [long]], 8, GROUPS, PAD)
+        collate([[short], [long]], 8, OBJECTIVES, PAD)
     with pytest.raises(ValueError, match="row 0 holds 11 tokens, but rows have 10"):
-        collate([[short, long]], 10, GROUPS, PAD)
-    with pytest.raises(ValueError, match=f"group {short.group!r}"):
+        collate([[short, long]], 10, OBJECTIVES, PAD)
+    with pytest.raises(ValueError, match=f"objective {short.objective!r}"):
         collate([[short]], 8, ("other",), PAD)
     wrong = replace(short, mask=masks.bidirectional(3))
     with pytest.raises(ValueError, match="has 2 tokens, but its mask has 3 queries and 3 keys"):
-        collate([[wrong]], 8, GROUPS, PAD)
+        collate([[wrong]], 8, OBJECTIVES, PAD)
     for mask in (short.mask.without_self(), short.mask.causal(), masks.pack([masks.bidirectional(1)] * 2, 2)):
         with pytest.raises(ValueError, match="must be one of steps alone, of one document"):
-            collate([[replace(short, mask=mask)]], 8, GROUPS, PAD)
+            collate([[replace(short, mask=mask)]], 8, OBJECTIVES, PAD)
     with pytest.raises(ValueError, match="no rows"):
-        collate([], 8, GROUPS, PAD)
+        collate([], 8, OBJECTIVES, PAD)

@@ -253,17 +253,17 @@ def computed_indices(core) -> list[int]:
 # Losses
 
 
-def example(group: str, length: int, indices: list[int], is_next: int = -1) -> Example:
+def example(objective: str, length: int, indices: list[int], is_next: int = -1) -> Example:
     tokens = np.random.default_rng(length).integers(4, 16, length)
     types, predicted = np.zeros(length, int), np.array(indices, dtype=int)
     labels = (tokens[predicted] + 1) % 16
     targets = {TOKEN: ExampleTargets.at(predicted, labels)}
     if is_next >= 0:
         targets[NEXT_SENTENCE] = ExampleTargets.at(np.zeros(1, dtype=int), np.array([is_next]))
-    return Example(group, tokens, np.arange(length), types, masks.bidirectional(length), targets)
+    return Example(objective, tokens, np.arange(length), types, masks.bidirectional(length), targets)
 
 
-GROUPS = ("a", "b", "never")
+OBJECTIVES = ("a", "b", "never")
 EXAMPLES = [
     [example("a", 5, [1, 3], is_next=1), example("b", 4, [0])],
     [example("a", 7, [2, 5, 6], is_next=0), example("b", 1, [])],
@@ -274,11 +274,11 @@ EXAMPLES = [
 @torch.no_grad()
 def test_losses_are_those_of_each_example_alone(smoothing):
     core = model()
-    losses = core(collate(EXAMPLES, 12, GROUPS, pad=1), smoothing, pad=1)
-    assert list(losses) == [*GROUPS, *(f"{group}_next_sentence" for group in GROUPS)]
-    for group in GROUPS:
+    losses = core(collate(EXAMPLES, 12, OBJECTIVES, pad=1), smoothing, pad=1)
+    assert list(losses) == [*OBJECTIVES, *(f"{objective}_next_sentence" for objective in OBJECTIVES)]
+    for objective in OBJECTIVES:
         total, nll, correct, count, pair_total, pairs = 0.0, 0.0, 0, 0, 0.0, 0
-        for item in (item for row in EXAMPLES for item in row if item.group == group):
+        for item in (item for row in EXAMPLES for item in row if item.objective == objective):
             tokens = torch.from_numpy(item.tokens)[None]
             indices = torch.arange(len(item.tokens))[None]
             mask = masks.batch([masks.bidirectional(len(item.tokens))])
@@ -294,18 +294,18 @@ def test_losses_are_those_of_each_example_alone(smoothing):
                 follows = item.targets[NEXT_SENTENCE].labels[0]
                 pair_total -= float(core.heads["next_sentence"](states[:1])[0].log_softmax(0)[follows])
                 pairs += 1
-        loss, pair = losses[group], losses[f"{group}_next_sentence"]
+        loss, pair = losses[objective], losses[f"{objective}_next_sentence"]
         assert (int(loss.count), int(loss.correct), int(pair.count)) == (count, correct, pairs)
         assert float(loss.total) == pytest.approx(total, abs=1e-4)
         assert float(loss.nll) == pytest.approx(nll, abs=1e-4)
         assert float(pair.total) == pytest.approx(pair_total, abs=1e-5)
 
 
-@pytest.mark.parametrize("groups", [["a"], ["b"], []])
-def test_every_parameter_has_a_gradient_whatever_a_batch_holds(groups):
+@pytest.mark.parametrize("objectives", [["a"], ["b"], []])
+def test_every_parameter_has_a_gradient_whatever_a_batch_holds(objectives):
     core = model()
-    rows = [[item for item in row if item.group in groups] for row in EXAMPLES]
-    losses = core(collate(rows, 12, GROUPS, pad=1))
+    rows = [[item for item in row if item.objective in objectives] for row in EXAMPLES]
+    losses = core(collate(rows, 12, OBJECTIVES, pad=1))
     sum(loss.total for loss in losses.values()).backward()
     for name, parameter in core.named_parameters():
         assert parameter.grad is not None and parameter.grad.isfinite().all(), name
@@ -318,7 +318,7 @@ def test_the_vocabulary_is_projected_at_predicted_tokens_only(monkeypatch):
     monkeypatch.setattr(
         SymbolTable, "logits", lambda self, states, bias: seen.append(states.shape) or logits(self, states, bias)
     )
-    core(collate(EXAMPLES, 12, GROUPS, pad=1))
+    core(collate(EXAMPLES, 12, OBJECTIVES, pad=1))
     assert seen == [(6, 32)]
 
 
@@ -335,12 +335,12 @@ def test_label_smoothing_is_unilms_divergence_less_its_constant():
 
 
 def test_losses_are_summed_by_group():
-    logits, labels, groups = torch.randn(7, 5), torch.randint(0, 5, (7,)), torch.tensor([0, 2, 2, 0, 2, 2, 0])
-    targets = Targets(torch.zeros(7, 1, dtype=torch.long), labels, groups, torch.bincount(groups).double())
+    logits, labels, objectives = torch.randn(7, 5), torch.randint(0, 5, (7,)), torch.tensor([0, 2, 2, 0, 2, 2, 0])
+    targets = Targets(torch.zeros(7, 1, dtype=torch.long), labels, objectives, torch.bincount(objectives).double())
     found = summed(classified(logits, labels), targets)
     assert [int(loss.count) for loss in found] == [3, 0, 4]
-    for group, loss in enumerate(found):
-        own = groups == group
+    for objective, loss in enumerate(found):
+        own = objectives == objective
         expected = torch.nn.functional.cross_entropy(logits[own], labels[own], reduction="sum")
         torch.testing.assert_close(loss.total, expected)
         assert int(loss.correct) == int((logits[own].argmax(-1) == labels[own]).sum())

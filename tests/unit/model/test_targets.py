@@ -18,7 +18,7 @@ from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.heads import sum_of_means
 
-GROUPS = ("noised", "plain")
+OBJECTIVES = ("noised", "plain")
 
 
 def test_the_example_in_the_docstring_of_batch():
@@ -35,7 +35,7 @@ def model() -> UnifiedModel:
     ).eval()
 
 
-def noised(length: int, hidden: list[int], time: float | None, group: str = "noised") -> Example:
+def noised(length: int, hidden: list[int], time: float | None, objective: str = "noised") -> Example:
     """A text with some tokens to predict; with a ``time`` weighted as masked diffusion does, 1 / t over all tokens."""
     tokens = np.random.default_rng(length).integers(4, 16, length)
     indices, types = np.array(hidden), np.zeros(length, dtype=int)
@@ -43,7 +43,7 @@ def noised(length: int, hidden: list[int], time: float | None, group: str = "noi
     if time is not None:
         share = np.full(len(indices), length / len(indices))
         targets = ExampleTargets(targets.index, targets.labels, np.full(len(indices), 1 / time), share)
-    return Example(group, tokens, np.arange(length), types, masks.bidirectional(length), {TOKEN: targets})
+    return Example(objective, tokens, np.arange(length), types, masks.bidirectional(length), {TOKEN: targets})
 
 
 NOISED = (noised(6, [1, 4], 0.25), noised(8, [0, 2, 3, 7], 0.8), noised(5, [3], 0.1))
@@ -55,7 +55,9 @@ def test_targets_that_do_not_fit_their_head_are_refused():
         TransformerConfig(vocabulary_size=16, layers=1, width=8, heads=2, boundary_offsets=2)
     )
     for head, says in (("token", "index of 2 columns, the head reads 1 states"), ("boundary", "lack the inputs dist")):
-        batch = collate([[replace(one, targets={head: ExampleTargets(indices, np.array([5]))})]], None, GROUPS, pad=1)
+        batch = collate(
+            [[replace(one, targets={head: ExampleTargets(indices, np.array([5]))})]], None, OBJECTIVES, pad=1
+        )
         with pytest.raises(UnifiedError, match=f"targets of the head '{head}' .*{says}"):
             core(batch)
 
@@ -65,13 +67,13 @@ def test_masked_diffusion_weights_by_time_and_divides_by_all_tokens():
     """The sum over masked tokens of CE / t, over the number of all tokens (Sahoo et al. 2024)."""
     core, expected = model(), 0.0
     for one in NOISED:
-        states = core.hidden(collate([[one]], None, GROUPS, pad=1))[0]
+        states = core.hidden(collate([[one]], None, OBJECTIVES, pad=1))[0]
         targets = one.targets[TOKEN]
         log_probabilities = core.logits(states[targets.output_indices]).log_softmax(-1)
         expected -= float(
             sum(p[label] for p, label in zip(log_probabilities, targets.labels, strict=True)) * targets.weights[0]
         )
-    batch = collate([[NOISED[0], noised(4, [2], None, "plain"), NOISED[1]], [NOISED[2]]], None, GROUPS, pad=1)
+    batch = collate([[NOISED[0], noised(4, [2], None, "plain"), NOISED[1]], [NOISED[2]]], None, OBJECTIVES, pad=1)
     losses, divisors = core(batch), core.divisors(batch)
     assert float(divisors["noised"]) == pytest.approx(6 + 8 + 5) and float(divisors["plain"]) == 1
     mean = sum_of_means({"noised": losses["noised"]}, divisors)
@@ -83,8 +85,8 @@ def test_masked_diffusion_weights_by_time_and_divides_by_all_tokens():
 @torch.no_grad()
 def test_a_weighted_mean_does_not_depend_on_how_an_update_is_cut():
     core = model()
-    whole = collate([list(NOISED), [noised(4, [2], None, "plain")]], None, GROUPS, pad=1)
-    parts = [collate([[one]], None, GROUPS, pad=1) for one in (*NOISED, noised(4, [2], None, "plain"))]
+    whole = collate([list(NOISED), [noised(4, [2], None, "plain")]], None, OBJECTIVES, pad=1)
+    parts = [collate([[one]], None, OBJECTIVES, pad=1) for one in (*NOISED, noised(4, [2], None, "plain"))]
     divisors = core.divisors(whole)
     for name, divisor in divisors.items():
         assert float(sum(core.divisors(part)[name] for part in parts)) == pytest.approx(float(divisor)), name
@@ -94,10 +96,10 @@ def test_a_weighted_mean_does_not_depend_on_how_an_update_is_cut():
 
 def test_a_head_that_the_model_lacks_is_refused():
     one = noised(6, [1, 4], None)
-    batch = collate([[Example(**{**vars(one), "targets": {"length": one.targets[TOKEN]}})]], None, GROUPS, pad=1)
+    batch = collate([[Example(**{**vars(one), "targets": {"length": one.targets[TOKEN]}})]], None, OBJECTIVES, pad=1)
     with pytest.raises(UnifiedError, match="the model has no head 'length', which the batch asks"):
         model()(batch)
-    batch = collate([[Example(**{**vars(one), "targets": {EXTRACTIVE: one.targets[TOKEN]}})]], None, GROUPS, pad=1)
+    batch = collate([[Example(**{**vars(one), "targets": {EXTRACTIVE: one.targets[TOKEN]}})]], None, OBJECTIVES, pad=1)
     with pytest.raises(UnifiedError, match="the model has no sentence head"):
         model()(batch)
 
@@ -108,7 +110,7 @@ def test_examples_go_together_and_apart_again():
     joined = Examples.joined([Examples.of(made[:2]), Examples.of(made[2:])], np.array([4, 2, 0, 3, 1]))
     for number, own in zip([4, 2, 0, 3, 1], joined.split(), strict=True):
         expected = made[number]
-        assert own.group == expected.group and own.tokens.tolist() == expected.tokens.tolist()
+        assert own.objective == expected.objective and own.tokens.tolist() == expected.tokens.tolist()
         for head, targets in own.targets.items():
             if head not in expected.targets:
                 assert len(targets) == 0

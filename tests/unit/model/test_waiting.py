@@ -24,7 +24,7 @@ def batch_of(folder, objectives: str) -> Batch:
     file = write_documents(folder / "train", numbered_documents(random_sizes(rng, 30, 15, 20)))
     documents = DocumentTexts(file, SPECIAL, rng.random(SPECIAL.ordinary_stop) < 0.6)
     dataset = RowDataset(documents, parse_objectives(objectives), 160, seed=1)
-    return collate([dataset[row] for row in range(6)], 160, dataset.groups, SPECIAL.pad)
+    return collate([dataset[row] for row in range(6)], 160, dataset.objective_names, SPECIAL.pad)
 
 
 def model_of(kind: str, backend: str) -> UnifiedModel:
@@ -45,7 +45,7 @@ def test_a_step_looks_at_no_value(tmp_path, kind, backend):
     sum(part.total / part.count.clamp(min=1) for part in losses.values()).backward()
     assert all(parameter.grad is not None for parameter in model.transformer.layers.parameters())
     with pytest.raises(RuntimeError, match="meta"):
-        bool(losses[batch.groups[0]].total > 0)
+        bool(losses[batch.objectives[0]].total > 0)
 
 
 @pytest.mark.parametrize("kind", MIXTURES)

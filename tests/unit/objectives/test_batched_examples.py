@@ -72,7 +72,7 @@ def test_a_row_is_the_same_in_every_batch(tmp_path, name):
     assert per_row.tolist() == [len(row) for row in alone] and len(together) > 20
     assert same([together], [[example for row in alone for example in row]])
     again = Examples.of(together)
-    assert again.groups == examples.groups and same([again.split()], [together])
+    assert again.objectives == examples.objectives and same([again.split()], [together])
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def stream(dataset, workers, epochs=(1, 2, 3), batch_size=4):
             batch_size=batch_size,
             sampler=dataset.order().tolist(),
             num_workers=workers,
-            collate_fn=partial(collate, row_length=None, groups=dataset.mixture.names, pad=SPECIAL.pad),
+            collate_fn=partial(collate, row_length=None, objectives=dataset.mixture.names, pad=SPECIAL.pad),
         )
         batches.append([batch.tensors() for batch in loader])
     return batches
@@ -190,7 +190,7 @@ def test_an_epoch_of_growing_examples_holds_every_text_once(documents, packed):
         assert max(sum(len(example.tokens) for example in row) for row in rows[-1]) <= ROW
         # The target of one objective and the whole of the other: every token once.
         texts = [
-            e.targets["token"].labels[:-1] if e.group == "deshuffling" else e.tokens[1:-1]
+            e.targets["token"].labels[:-1] if e.objective == "deshuffling" else e.tokens[1:-1]
             for row in rows[-1]
             for e in row
         ]
@@ -263,7 +263,7 @@ def test_objectives_are_drawn_by_weight_and_anew_in_every_epoch(tmp_path):
     drawn = []
     for epoch in (1, 2):
         dataset.set_epoch(epoch)
-        drawn.append([example.group for row in range(len(dataset)) for example in dataset[row]])
+        drawn.append([example.objective for row in range(len(dataset)) for example in dataset[row]])
     counts = Counter(drawn[0] + drawn[1])
     for name, weight in zip(UNILM.names, UNILM.weights, strict=True):
         assert abs(counts[name] - 3000 * weight) < 5 * np.sqrt(3000 * weight * (1 - weight))

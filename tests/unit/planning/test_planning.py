@@ -94,7 +94,7 @@ def test_rows_of_all_kinds_keep_to_their_lengths(documents, mixture, packed):
     for epoch in (1, 2):
         dataset.set_epoch(epoch)
         rows = rows_of(dataset)
-        assert {example.group for row in rows for example in row} == set(dataset.mixture.names)
+        assert {example.objective for row in rows for example in row} == set(dataset.mixture.names)
         lengths = [sum(len(example.tokens) for example in row) for row in rows]
         assert dataset.lengths.tolist() == lengths and max(lengths) <= ROW
         assert [dataset.row_tokens(row) for row in range(len(rows))] == lengths
@@ -111,13 +111,13 @@ def test_each_document_goes_to_one_kind(documents):
     for epoch in range(1, 7):
         dataset.set_epoch(epoch)
         examples = [example for row in rows_of(dataset) for example in row]
-        read = np.concatenate([e.tokens[1:-1] for e in examples if e.group == "reads"]) - 10
+        read = np.concatenate([e.tokens[1:-1] for e in examples if e.objective == "reads"]) - 10
         assert len(np.unique(read)) == len(read)
         in_blocks = np.unique(np.searchsorted(edges, read, side="right") - 1)
         assert len(read) == np.diff(edges)[in_blocks].sum()
         # The first segment of an instance is always its own document's.
         firsts = {
-            int(np.searchsorted(edges, e.tokens[1] - 10, side="right")) - 1 for e in examples if e.group != "reads"
+            int(np.searchsorted(edges, e.tokens[1] - 10, side="right")) - 1 for e in examples if e.objective != "reads"
         }
         assert firsts == set(range(documents.document_count)) - set(in_blocks.tolist())
         assert abs(len(read) - total / 2) <= np.diff(edges).max()
@@ -127,7 +127,7 @@ def test_each_document_goes_to_one_kind(documents):
 
 def test_batches_mix_the_kinds(documents):
     dataset = RowDataset(documents, parse_objectives(MIXED), ROW, seed=5)
-    kinds = [{example.group == "bert" for example in dataset[row]} for row in dataset.order()]
+    kinds = [{example.objective == "bert" for example in dataset[row]} for row in dataset.order()]
     assert all(len(kind) == 1 for kind in kinds)  # a row holds one kind
     flags = np.array([kind.pop() for kind in kinds])
     changes = int((flags[1:] != flags[:-1]).sum())
@@ -141,7 +141,7 @@ def test_the_objectives_of_a_kind_share_it_by_weight(tmp_path):
     counts = Counter()
     for epoch in (1, 2):
         dataset.set_epoch(epoch)
-        counts.update(example.group for row in rows_of(dataset) for example in row)
+        counts.update(example.objective for row in rows_of(dataset) for example in row)
     blocks = counts["left_to_right"] + counts["right_to_left"]
     assert abs(blocks - 5000 * 4 / 6) <= 2  # documents of one block each, dealt by tokens
     assert_rate(counts["left_to_right"], blocks, 3 / 4)
@@ -193,7 +193,7 @@ def test_a_kind_without_documents_is_left_out(tmp_path):
     dataset, seen = RowDataset(texts, mixture, 64, seed=1), Counter()
     for epoch in range(1, 40):
         dataset.set_epoch(epoch)
-        seen.update({example.group for row in rows_of(dataset) for example in row})
+        seen.update({example.objective for row in rows_of(dataset) for example in row})
     assert set(seen) == {"bert", "bert2", "reads"} and all(count < 39 for count in seen.values())
 
 

@@ -157,15 +157,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
     from unified.cli.commands.finetuning.grid import finetune_grid
-    from unified.cli.commands.finetuning.groups import finetune_each
-    from unified.tasks.catalogue import GROUPS
+    from unified.cli.commands.finetuning.task_groups import finetune_each
+    from unified.tasks.catalogue import TASK_GROUPS
 
-    if args.task in GROUPS:
+    if args.task in TASK_GROUPS:
         for option, value in (("--grid", args.grid), ("--seeds", args.seeds)):
             if value is not None:
-                members = ", ".join(GROUPS[args.task].members.values())
+                members = ", ".join(TASK_GROUPS[args.task].members.values())
                 raise UnifiedError(f"{option}: {args.task} stands for several tasks; run it for each of {members}")
-        return finetune_each(args, GROUPS[args.task], _finetune)
+        return finetune_each(args, TASK_GROUPS[args.task], _finetune)
     if args.grid is not None or args.seeds is not None:
         return finetune_grid(args, _task_of(args), _finetune)
     return _finetune(args)

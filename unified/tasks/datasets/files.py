@@ -38,7 +38,7 @@ def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, li
     found = {}
     for split, alternatives in files.items():
         paths = [[_compressed(folder / name) for name in names] for names in alternatives]
-        whole = next((group for group in paths if None not in group), None)
+        whole = next((own for own in paths if None not in own), None)
         if whole is not None:
             found[split] = [path for path in whole if path is not None]
         elif split in _NEEDED:

@@ -20,10 +20,10 @@ from unified.tasks.datasets.files import (
 )
 from unified.tasks.datasets.squad import SPANBERT
 from unified.tasks.grids import SPANBERT_GRID
-from unified.tasks.groups import TaskGroup
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.metrics.squad import normalize_answer
 from unified.tasks.settings import Task
+from unified.tasks.task_groups import TaskGroup
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def _has_mrqa(folder: Path, name: str) -> bool:
     return any(any((folder / "train").glob(f"{file}.jsonl*")) for file in _MRQA[name][1])
 
 
-GROUPS = (
+TASK_GROUPS = (
     TaskGroup(
         "mrqa",
         {name: _MRQA[name][0] for name in _AVERAGED},

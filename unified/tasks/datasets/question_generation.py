@@ -29,7 +29,7 @@ class QuestionPair:
         id: SQuAD's.
         source: the window and the answer.
         target: the question.
-        sentence: the sentence that holds the answer, by which Du's program groups questions.
+        sentence: the sentence that holds the answer, by which Du's program pools questions.
     """
 
     id: str

@@ -20,19 +20,19 @@ def read_texts(folder: Path, budget: TokenBudget) -> dict[str, list[WritingItem]
 
 
 def text_of(fields: dict[str, Any], number: int) -> WritingItem:
-    """Reads ``source`` and ``target``, and if present ``references``, ``group`` and ``id``.
+    """Reads ``source`` and ``target``, and if present ``references``, ``reference_group`` and ``id``.
 
     Raises:
         UnifiedError: says which field is wrong.
     """
     require_fields(fields, "source", "target")
-    target, references, group = (fields.get(name) for name in ("target", "references", "group"))
+    target, references, group = (fields.get(name) for name in ("target", "references", "reference_group"))
     if not isinstance(target, str) or not target.strip():
         raise UnifiedError("'target' must be a text that is not empty")
     if references is not None and not are_texts(references):
         raise UnifiedError("'references' must be a list of texts that are not empty")
     if group is not None and not isinstance(group, str):
-        raise UnifiedError(f"'group' must be a text, got {group!r}")
+        raise UnifiedError(f"'reference_group' must be a text, got {group!r}")
     pooled = tuple(references) if references else None
     return WritingItem(item_id(fields, number), _source(fields), target, pooled, group)
 

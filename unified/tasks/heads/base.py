@@ -138,8 +138,8 @@ class Understanding(ABC, Generic[ItemT]):
     def encode(self, items: Sequence[ItemT], codec: Codec) -> Encoded:
         """Examples of at most ``codec.longest`` tokens."""
 
-    def group_of(self, item: ItemT) -> Hashable:
-        """What neighbouring items that must be encoded together have in common; None for an item by itself."""
+    def document_of(self, item: ItemT) -> Hashable:
+        """The document with which neighbouring items, its sentences, are encoded; None for an item by itself."""
         return None
 
     @abstractmethod

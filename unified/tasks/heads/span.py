@@ -221,14 +221,14 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         order = np.argsort(members)
         owners = encoded.owners[members[order]]
         batch = BatchScores.of(scores, reading)
-        groups = np.split(order, np.flatnonzero(np.diff(owners)) + 1)
+        of_items = np.split(order, np.flatnonzero(np.diff(owners)) + 1)
         return [
             {
                 "id": item.id,
                 **({} if item.subset is None else {"subset": item.subset}),
                 **self._answer(item, encoded, members, examples, batch),
             }
-            for item, examples in zip(items, groups, strict=True)
+            for item, examples in zip(items, of_items, strict=True)
         ]
 
     def _answer(

@@ -91,7 +91,7 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
             raise UnifiedError(f"item {lacking.id} has no 'document', which tagging(context=True) learns from")
         return [number if item.document is None else item.document for number, item in enumerate(items)]
 
-    def group_of(self, item: WordsItem) -> str | None:
+    def document_of(self, item: WordsItem) -> str | None:
         return item.document if self.context else None
 
     def head(self, config: TransformerConfig) -> TaskHead:

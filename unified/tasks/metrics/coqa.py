@@ -33,12 +33,12 @@ def score_coqa(answers: Sequence[Sequence[str]], predictions: Sequence[str | Non
     if len(answers) != len(predictions):
         raise UnifiedError(f"{len(predictions)} predictions for {len(answers)} turns; they must pair one to one")
     exact = f1 = 0.0
-    for i, (group, prediction) in enumerate(zip(answers, predictions, strict=True)):
-        if not group:
+    for i, (references, prediction) in enumerate(zip(answers, predictions, strict=True)):
+        if not references:
             raise UnifiedError(f"answers[{i}]: empty; every turn needs at least one answer")
         if prediction is not None:
-            exact += _leave_one_out([float(exact_match(prediction, answer)) for answer in group])
-            f1 += _leave_one_out([word_f1(prediction, answer) for answer in group])
+            exact += _leave_one_out([float(exact_match(prediction, answer)) for answer in references])
+            f1 += _leave_one_out([word_f1(prediction, answer) for answer in references])
     turns = max(1, len(answers))
     return {"em": 100 * exact / turns, "f1": 100 * f1 / turns, "turns": len(answers)}
 
@@ -62,10 +62,10 @@ def score_coqa_domains(
             raise UnifiedError(f"source {source!r}: expected one of {', '.join(domains)}")
     if len(sources) != len(answers):
         raise UnifiedError(f"{len(sources)} sources for {len(answers)} turns; they must pair one to one")
-    groups = {name: {source} for source, name in domains.items()}
-    groups |= {"in_domain": set(IN_DOMAIN), "out_domain": set(OUT_OF_DOMAIN), "overall": set(domains)}
+    domain_groups = {name: {source} for source, name in domains.items()}
+    domain_groups |= {"in_domain": set(IN_DOMAIN), "out_domain": set(OUT_OF_DOMAIN), "overall": set(domains)}
     scores = {}
-    for name, members in groups.items():
+    for name, members in domain_groups.items():
         chosen = [i for i, source in enumerate(sources) if source in members]
         scores[name] = score_coqa([answers[i] for i in chosen], [predictions[i] for i in chosen])
     return scores

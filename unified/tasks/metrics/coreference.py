@@ -180,7 +180,7 @@ def _best_assignment(pairs: np.ndarray, similarity: np.ndarray) -> float:
 
 
 def _links(sizes: np.ndarray | float) -> float:
-    """Pairs within groups of these sizes."""
+    """Number of pairs within chains of these sizes."""
     return float(np.sum(np.asarray(sizes) * (np.asarray(sizes) - 1) / 2))
 
 

@@ -66,15 +66,15 @@ def score_generation(
     Raises:
         UnifiedError: nothing to score, unequal numbers of hypotheses and references, or a hypothesis without any.
     """
-    groups = [[group] if isinstance(group, str) else list(group) for group in references]
-    _check(hypotheses, groups)
-    plain, plain_groups = hypotheses, groups
+    reference_groups = [[group] if isinstance(group, str) else list(group) for group in references]
+    _check(hypotheses, reference_groups)
+    plain, plain_references = hypotheses, reference_groups
     if sentence_separator is not None:
         plain = [_join(h, sentence_separator, " ") for h in hypotheses]
-        plain_groups = [[_join(r, sentence_separator, " ") for r in group] for group in groups]
-    bleu, bleu_signature = _bleu(plain, plain_groups, bleu_tokenizer)
-    rouge, rouge_signature, without_words = rouge_f1(hypotheses, groups, use_stemmer, sentence_separator)
-    pairs = list(zip(plain, plain_groups, strict=True))
+        plain_references = [[_join(r, sentence_separator, " ") for r in group] for group in reference_groups]
+    bleu, bleu_signature = _bleu(plain, plain_references, bleu_tokenizer)
+    rouge, rouge_signature, without_words = rouge_f1(hypotheses, reference_groups, use_stemmer, sentence_separator)
+    pairs = list(zip(plain, plain_references, strict=True))
     return GenerationScores(
         sentences=len(pairs),
         exact_match=_percent([float(hypothesis in group) for hypothesis, group in pairs]),
@@ -89,38 +89,41 @@ def score_generation(
     )
 
 
-def _check(hypotheses: Sequence[str], groups: list[list[str]]) -> None:
+def _check(hypotheses: Sequence[str], reference_groups: list[list[str]]) -> None:
     if isinstance(hypotheses, str):
         raise UnifiedError("hypotheses: expected a list of strings, got one string")
-    if len(hypotheses) != len(groups):
-        raise UnifiedError(f"{len(hypotheses)} hypotheses but {len(groups)} references; they must pair one to one")
+    if len(hypotheses) != len(reference_groups):
+        raise UnifiedError(
+            f"{len(hypotheses)} hypotheses but {len(reference_groups)} references; they must pair one to one"
+        )
     if not hypotheses:
         raise UnifiedError("nothing to score: no hypotheses")
-    for i, group in enumerate(groups):
+    for i, group in enumerate(reference_groups):
         if not group:
             raise UnifiedError(f"references[{i}]: empty; every hypothesis needs at least one reference")
 
 
-def _bleu(hypotheses: Sequence[str], groups: list[list[str]], tokenizer: str) -> tuple[float, str]:
+def _bleu(hypotheses: Sequence[str], reference_groups: list[list[str]], tokenizer: str) -> tuple[float, str]:
     from sacrebleu.metrics.bleu import BLEU
 
     if tokenizer not in BLEU.TOKENIZERS:
         raise UnifiedError(f"BLEU tokenizer {tokenizer!r}: expected one of {', '.join(sorted(BLEU.TOKENIZERS))}")
     metric = BLEU(tokenize=tokenizer)
-    most = max(map(len, groups))
+    most = max(map(len, reference_groups))
     # sacrebleu wants streams: the first references of all sentences, then the second ones, None where there is none.
-    streams: list[Any] = [[group[k] if k < len(group) else None for group in groups] for k in range(most)]
+    streams: list[Any] = [[group[k] if k < len(group) else None for group in reference_groups] for k in range(most)]
     score = metric.corpus_score(list(hypotheses), streams).score
     return score, str(metric.get_signature())
 
 
 def rouge_f1(
-    hypotheses: Sequence[str], groups: Sequence[Sequence[str]], use_stemmer: bool, separator: str | None
+    hypotheses: Sequence[str], reference_groups: Sequence[Sequence[str]], use_stemmer: bool, separator: str | None
 ) -> tuple[tuple[list[float], list[float], list[float]], str, int]:
     """ROUGE-1, ROUGE-2 and ROUGE-L of each sentence, 0 to 1; rouge-score's signature; references without a word.
 
     Args:
-        hypotheses, groups, use_stemmer, separator: as :func:`score_generation` takes them, several references each.
+        hypotheses, use_stemmer, separator: as :func:`score_generation` takes them.
+        reference_groups: the references of each hypothesis, one or more.
     """
     from rouge_score.rouge_scorer import RougeScorer
 
@@ -129,7 +132,7 @@ def rouge_f1(
     scorer = RougeScorer(types, use_stemmer=use_stemmer)
     values: tuple[list[float], list[float], list[float]] = ([], [], [])
     without_words = 0
-    for hypothesis, group in zip(hypotheses, groups, strict=True):
+    for hypothesis, group in zip(hypotheses, reference_groups, strict=True):
         if separator is not None:
             hypothesis = _join(hypothesis, separator, "\n")
             group = [_join(reference, separator, "\n") for reference in group]
@@ -139,7 +142,7 @@ def rouge_f1(
         without_words += sum(not _has_word(reference) for reference in group)
     signature = "|".join(
         [
-            f"nrefs:{_counts(groups)}",
+            f"nrefs:{_counts(reference_groups)}",
             "score:f1",
             f"stemmer:{'porter' if use_stemmer else 'no'}",
             "tok:default",
@@ -154,8 +157,8 @@ def _has_word(text: str) -> bool:
     return any(c.isascii() and c.isalnum() for c in text)
 
 
-def _counts(groups: Sequence[Sequence[str]]) -> str:
-    sizes = {len(group) for group in groups}
+def _counts(reference_groups: Sequence[Sequence[str]]) -> str:
+    sizes = {len(group) for group in reference_groups}
     return str(sizes.pop()) if len(sizes) == 1 else "var"
 
 

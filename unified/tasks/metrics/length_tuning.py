@@ -57,8 +57,8 @@ class NBest:
         use_stemmer: bool = True,
     ):
         counts = [len(some) for some in written]
-        groups = [group for group, count in zip(references, counts, strict=True) for _ in range(count)]
-        columns, *_ = rouge_f1(texts, groups, use_stemmer, separator)
+        reference_groups = [group for group, count in zip(references, counts, strict=True) for _ in range(count)]
+        columns, *_ = rouge_f1(texts, reference_groups, use_stemmer, separator)
         shape = (len(written), max(counts))
         there: np.ndarray = np.arange(shape[1]) < np.array(counts)[:, None]
         self._log_probs = np.full(shape, -np.inf)  # (N, K)

@@ -39,14 +39,14 @@ def read_references(path: str | Path) -> list[list[str]]:
     """
     if not is_json(str(path)):
         return [[line] for line in read_lines(path)]
-    groups, problems = [], Problems()
+    reference_groups, problems = [], Problems()
     for number, line in enumerate(read_lines(path), 1):
         try:
-            groups.append(_references(fields_of(line)))
+            reference_groups.append(_references(fields_of(line)))
         except UnifiedError as problem:
             problems.add(f"{path}, line {number}", problem)
     problems.check()
-    return groups
+    return reference_groups
 
 
 def _references(row: dict[str, Any]) -> list[str]:

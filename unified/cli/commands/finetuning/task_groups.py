@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.reports.results import FILE_NAME, read_results, write_result
-from unified.tasks.groups import TaskGroup
+from unified.tasks.task_groups import TaskGroup
 
 
 def finetune_each(args: argparse.Namespace, group: TaskGroup, finetune: Callable[[argparse.Namespace], int]) -> int:
