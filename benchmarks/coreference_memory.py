@@ -6,7 +6,7 @@ Every measurement has a process of its own, on the CPU, under Linux. ``mebibytes
 has with the model and a short document behind it. What bounds it: predicting holds the Transformer's layers of 8,192
 tokens, the hidden layers of a fixed number of spans and pairs, and 256 rows of the comparison of ``max_spans`` spans
 at a time; of the whole document only the last states, the candidates by number and vectors of at most ``max_spans``
-spans. Training reads at most ``max_segments`` segments of a document. The bars: the longest document's peak over the
+spans. Training reads at most ``max_windows`` windows of a document. The bars: the longest document's peak over the
 shortest one's is at most the ratio of their lengths predicting, and 1.25 training.
 """
 
@@ -31,7 +31,7 @@ from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.prediction import Predictor
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
-HEAD = "coreference(max_segments=3, hidden=200)"
+HEAD = "coreference(max_windows=3, hidden=200)"
 LAYERS, WIDTH, LONGEST, SENTENCE = 6, 384, 384, 22
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, nargs="+", default=[1000, 2000, 4000, 8000, 16000], help="of documents")
     parser.add_argument("--head", default=HEAD, help="settings of the head (%(default)s)")
     arguments = parser.parse_args()
-    configuration = {"head": arguments.head, "layers": LAYERS, "width": WIDTH, "tokens_of_segment": LONGEST}
+    configuration = {"head": arguments.head, "layers": LAYERS, "width": WIDTH, "tokens_of_window": LONGEST}
     for action in ACTIONS:
         peaks = {}
         for words in sorted(arguments.words):
@@ -65,29 +65,29 @@ def main() -> None:
 
 
 def measure(action: str, words: int, head: str) -> dict[str, float]:
-    """Mebibytes and seconds that a document takes, and how many segments of it are read."""
+    """Mebibytes and seconds that a document takes, and how many windows of it are read."""
     torch.set_num_threads(1)
     predictor = model(head)
     ACTIONS[action](predictor, document(50))
     item = document(words)
     forget_peak()
     before, began = resident(), time.perf_counter()
-    segments = ACTIONS[action](predictor, item)
+    windows = ACTIONS[action](predictor, item)
     return {
         "mebibytes": (resident("VmHWM") - before) / MEBIBYTE,
         "seconds": round(time.perf_counter() - began, 1),
-        "segments_read": segments,
+        "windows_read": windows,
     }
 
 
 def predict(predictor: Predictor, item: DocumentItem) -> int:
-    """Segments that were read."""
+    """Windows that were read."""
     next(predictor.predict([item]))
     return len(predictor.task.encode([item], predictor.codec).examples)
 
 
 def train(predictor: Predictor, item: DocumentItem) -> int:
-    """Gradients of the loss of one document; how many segments were read."""
+    """Gradients of the loss of one document; how many windows were read."""
     task, codec, network = predictor.task, predictor.codec, predictor.model.train()
     encoded = task.encode([item], codec)
     (members,) = runs_of(units_of(encoded.owners, True), task.longest_run, np.random.default_rng(0))

@@ -32,7 +32,7 @@ PERMUTED_OBJECTIVES = ("xlnet", "bert", "bidirectional:1,xlnet:1,seq2seq:1,rando
 HEADS = (
     "classification", "regression", "tagging", "choice", "relation", "span(design='bert', stride=8)",
     "span(design='unilm', stride=8)", "span(design='xlnet', stride=8)",
-    "coreference(hidden=32, features=8, dropout=0.1, max_width=2, max_segments=2, spans_per_word=0.8)",
+    "coreference(hidden=32, features=8, dropout=0.1, max_width=2, max_windows=2, spans_per_word=0.8)",
 )  # fmt: skip
 
 

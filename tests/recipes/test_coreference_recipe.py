@@ -29,7 +29,7 @@ sys.path.insert(0, str(RECIPES / "common"))
 import task_debug  # noqa: E402
 
 FOLDER = RECIPES / "spanbert" / "coreference"
-#: Tokens of a segment, segments, rate, rate of the head: mandarjoshi90/coref, experiments.conf.
+#: Tokens of a window, windows, rate, rate of the head: mandarjoshi90/coref, experiments.conf.
 PUBLISHED = {
     "bert_base": (128, 11, 1e-5, 2e-4),
     "bert_large": (384, 3, 1e-5, 2e-4),
@@ -53,11 +53,11 @@ def test_settings_are_the_published_ones(size):
     )  # fmt: skip
     task = task_named("conll2012")
     task = task.as_in(options.system) if options.system else task
-    longest, segments, rate, head_lr = PUBLISHED[size]
+    longest, windows, rate, head_lr = PUBLISHED[size]
     training = task.training
     assert (training.max_length, training.lr, training.head_lr) == (longest, rate, head_lr)
     assert (training.epochs, training.batch_size, training.warmup, training.clip) == (20, 1, 0.1, 1.0)
-    assert task.head == f"coreference(max_segments={segments})"
+    assert task.head == f"coreference(max_windows={windows})"
 
 
 def test_the_debug_size_goes_from_files_to_scores(tmp_path):
@@ -171,7 +171,7 @@ MEASURE = f"""
 import json
 import coreference_memory as benchmark
 from resident import in_own_process
-head = "coreference(max_segments=2, hidden=8, max_spans=50)"
+head = "coreference(max_windows=2, hidden=8, max_spans=50)"
 print(json.dumps({{action: [in_own_process(benchmark.measure, action, words, head) for words in {WORDS}]
                    for action in benchmark.ACTIONS}}))
 """
@@ -185,8 +185,8 @@ def test_the_benchmark_of_memory_measures_predictions_and_training():
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     measured = json.loads(done.stdout)
-    segments = {action: [one["segments_read"] for one in found] for action, found in measured.items()}
-    assert segments == {"predict": [5, 9], "train": [2, 2]}
+    windows = {action: [one["windows_read"] for one in found] for action, found in measured.items()}
+    assert windows == {"predict": [5, 9], "train": [2, 2]}
     # The bars of the benchmark: the longer document's peak over the shorter one's.
     for action, bar in (("predict", WORDS[1] / WORDS[0]), ("train", 1.25)):
         short, long = (one["mebibytes"] for one in measured[action])

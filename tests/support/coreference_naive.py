@@ -18,7 +18,7 @@ from unified.tokenization.wordpiece import WordPieceTokenizer
 PIECES = ["a", "b", "c", "##b", "##c"]
 TOKENIZER = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES], lowercase=False)
 VOCABULARY = Vocabulary(PIECES)
-SMALL = {"max_width": 4, "antecedents": 3, "hidden": 7, "features": 2, "dropout": 0.0, "max_segments": 2}
+SMALL = {"max_width": 4, "antecedents": 3, "hidden": 7, "features": 2, "dropout": 0.0, "max_windows": 2}
 
 
 def random_item(rng: random.Random, name: str, words: int | None = None) -> DocumentItem:
@@ -60,13 +60,13 @@ class Case:
         self.model = UnifiedModel.for_tasks(config, {"coreference": head}).double().eval()
 
     def read(self, members) -> tuple[list[Ranking], dict]:
-        """Rankings of segments in a given order, and their reading."""
+        """Rankings of windows in a given order, and their reading."""
         members = np.array(members)
         rows = [[self.encoded.examples[member]] for member in members]
         reading = self.encoded.reading(members)
         return self.model.scores(collate(rows, None, ("task",), 1), reading, "coreference"), reading
 
-    def segments_of(self, *items: int) -> list[int]:
+    def windows_of(self, *items: int) -> list[int]:
         return np.flatnonzero(np.isin(self.encoded.owners, items)).tolist()
 
 
@@ -104,15 +104,15 @@ class Naive:
     @torch.no_grad()
     def __init__(self, case: Case, number: int):
         item, head, settings = case.items[number], case.model.heads["coreference"], case.task
-        words, segment = [], []  # of each word its (tokens, D) states, and its segment
-        for position, member in enumerate(case.segments_of(number)):
+        words, window = [], []  # of each word its (tokens, D) states, and its window
+        for position, member in enumerate(case.windows_of(number)):
             example = case.encoded.examples[member]
             batch = collate([[example]], None, ("task",), 1)
             states = case.model.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)[0]
             of_words = case.encoded.facts["words"][member]
             for word in dict.fromkeys(of_words.tolist()):
                 words.append(states[example.targets["task"].output_indices[of_words == word]])
-                segment.append(position)
+                window.append(position)
         assert len(words) == len(item.words)
         sentence = [i for i, said in enumerate(item.sentences) for _ in said]
         speaker = [name for names in item.speakers for name in names] if item.speakers else [None] * len(words)
@@ -159,12 +159,12 @@ class Naive:
 
         def fine(i, j):
             a, b = self.spans[i][0], self.spans[j][0]
-            apart = min(max(segment[a] - segment[b], 0), settings.max_segments - 1)
+            apart = min(max(window[a] - window[b], 0), settings.max_windows - 1)
             features = (
                 pair.same_speaker.weight[int(speaker[a] == speaker[b])],
                 pair.genres.weight[genre],
                 pair.distances.weight[bucket(i - j)],
-                pair.segments.weight[apart],
+                pair.windows.weight[apart],
             )
             return feed_forward(
                 torch.cat([vectors[i], vectors[j], vectors[i] * vectors[j], *features]), first, pair.output

@@ -26,7 +26,7 @@ class SpanRanking:
 
     Attributes:
         genres: kinds of documents known by name; of all others nothing is known.
-        max_segments: of a document that training reads at once; distances in segments beyond are not told apart.
+        max_windows: of a document that training reads at once; distances in windows beyond are not told apart.
         max_width: words of a span.
         spans_per_word, max_spans: how many spans are kept, whichever is less.
         antecedents: earlier spans that each is compared with closely.
@@ -37,7 +37,7 @@ class SpanRanking:
     """
 
     genres: tuple[str, ...] = ()
-    max_segments: int = 3
+    max_windows: int = 3
     max_width: int = 30
     spans_per_word: float = 0.4
     max_spans: int = 3900
@@ -48,7 +48,7 @@ class SpanRanking:
     dropout: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("max_segments", "max_width", "max_spans", "antecedents", "hidden", "features", "depth"):
+        for name in ("max_windows", "max_width", "max_spans", "antecedents", "hidden", "features", "depth"):
             if getattr(self, name) < 1:
                 raise UnifiedError(f"coreference: {name} must be at least 1, got {getattr(self, name)}")
         if not self.spans_per_word > 0:
@@ -66,7 +66,7 @@ class _Document:
     last: torch.Tensor
     sentences: torch.Tensor
     speakers: torch.Tensor
-    segments: torch.Tensor
+    windows: torch.Tensor
 
 
 class CoreferenceHead(TaskHead):
@@ -106,8 +106,8 @@ class CoreferenceHead(TaskHead):
 
         Args:
             states: (N, D), of all tokens of the batch.
-            reading: of :func:`unified.tasks.heads.segments.encode_documents`, and ``genres``, int64 (E,), of each
-                segment: numbers in ``settings.genres`` from 1, 0 where it is unknown.
+            reading: of :func:`unified.tasks.heads.document_windows.encode_documents`, and ``genres``, int64 (E,), of
+                each window: numbers in ``settings.genres`` from 1, 0 where it is unknown.
         """
         return [self._ranking(document) for document in _documents(states, reading)]
 
@@ -118,11 +118,11 @@ class CoreferenceHead(TaskHead):
         first, last = document.first[starts], document.last[ends]
         vectors = self.vectors(document.states, first, last, ends - starts + 1)
         antecedents, coarse = self._antecedents(vectors, mention)
-        speakers, segments = document.speakers[starts], document.segments[starts]
-        scores = self._scores(coarse, self.pair(vectors, antecedents, speakers, segments, document.genre))
+        speakers, windows = document.speakers[starts], document.windows[starts]
+        scores = self._scores(coarse, self.pair(vectors, antecedents, speakers, windows, document.genre))
         for _ in range(self.settings.depth - 1):
             vectors = self._refined(vectors, antecedents, scores)
-            scores = self._scores(coarse, self.pair(vectors, antecedents, speakers, segments, document.genre))
+            scores = self._scores(coarse, self.pair(vectors, antecedents, speakers, windows, document.genre))
         return Ranking(document.words[starts], document.words[ends], antecedents, scores)
 
     def _mention_scores(self, document: _Document, starts: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
@@ -206,7 +206,7 @@ class _PairScorer(nn.Module):
         self.same_speaker = nn.Embedding(2, features)
         self.genres = nn.Embedding(len(settings.genres) + 1, features)
         self.distances = nn.Embedding(len(_BUCKETS) + 1, features)
-        self.segments = nn.Embedding(settings.max_segments, features)
+        self.windows = nn.Embedding(settings.max_windows, features)
         self.dropout = nn.Dropout(settings.dropout)
         self.output = nn.Linear(hidden, 1)
 
@@ -215,7 +215,7 @@ class _PairScorer(nn.Module):
         vectors: torch.Tensor,
         antecedents: torch.Tensor,
         speakers: torch.Tensor,
-        segments: torch.Tensor,
+        windows: torch.Tensor,
         genre: torch.Tensor,
     ) -> torch.Tensor:
         """(K, A).
@@ -223,7 +223,7 @@ class _PairScorer(nn.Module):
         Args:
             vectors: (K, G).
             antecedents: int64 (K, A).
-            speakers, segments: int64 (K,), of each span's first word.
+            speakers, windows: int64 (K,), of each span's first word.
             genre: int64 scalar.
         """
         own, earlier = self.span(vectors), self.earlier(vectors)
@@ -232,12 +232,12 @@ class _PairScorer(nn.Module):
         rows_at_once = max(1, self.pairs_at_once // antecedents.size(1))
         for rows in torch.arange(len(vectors), device=vectors.device).split(rows_at_once):
             others, these = antecedents[rows], rows.unsqueeze(1)
-            apart = (segments[these] - segments[others]).clamp(0, self.segments.num_embeddings - 1)
+            apart = (windows[these] - windows[others]).clamp(0, self.windows.num_embeddings - 1)
             features = (
                 self.same_speaker((speakers[these] == speakers[others]).long()),
                 genre.expand(*others.shape, -1),
                 self.distances(_bucket(these - others)),
-                self.segments(apart),
+                self.windows(apart),
             )
             hidden = own[these] + earlier[others] + self.product(vectors[these] * vectors[others])
             hidden = hidden + self.features(self.dropout(torch.cat(features, dim=-1)))
@@ -251,13 +251,13 @@ def _bucket(distances: torch.Tensor) -> torch.Tensor:
 
 
 def _documents(states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> Iterator[_Document]:
-    """The documents of a batch, whose segments stand in any order. Numbers of words tell the order of all tokens."""
+    """The documents of a batch, whose windows stand in any order. Numbers of words tell the order of all tokens."""
     order = reading["words"].argsort(stable=True)
     counts = reading["owners"].repeat_interleave(reading["sizes"]).bincount().tolist()
     genres = reading["genres"].repeat_interleave(reading["sizes"])
-    facts = [reading[name] for name in ("words", "sentences", "speakers", "segments")]
-    parts = (part[order].split(counts) for part in (states, genres, *facts))
-    for own_states, own_genres, words, *others in zip(*parts, strict=True):
+    facts = [reading[name] for name in ("words", "sentences", "speakers", "windows")]
+    by_document = (fact[order].split(counts) for fact in (states, genres, *facts))
+    for own_states, own_genres, words, *others in zip(*by_document, strict=True):
         begins = torch.cat([words.new_ones(1, dtype=torch.bool), words[1:] != words[:-1]])
         first = begins.nonzero().squeeze(-1)
         last = torch.cat([first[1:], first.new_tensor([len(words)])]) - 1

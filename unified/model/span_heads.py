@@ -113,7 +113,7 @@ class XlnetSpanHead(TaskHead):
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
         """``reading`` has ``cls`` as above, and for ``end`` the starts in ``labels``, int64 (E, 2)."""
         sizes = reading["sizes"]
-        first, example = firsts(sizes), segments(sizes)
+        first, example = firsts(sizes), example_of_states(sizes)
         start = self.start(states).squeeze(-1)
         expected = states.new_zeros(len(sizes), states.size(1)).index_add(
             0, example, softmax(start, example, len(sizes)).to(states.dtype).unsqueeze(-1) * states
@@ -143,7 +143,7 @@ def beams_of(start: torch.Tensor, ends: Callable[[torch.Tensor], torch.Tensor], 
         ends: from the start of each example, int64 (E,) among all N states, to the (N,) logits of its ends.
         sizes: int64 (E,), states of each example.
     """
-    first, example = firsts(sizes), segments(sizes)
+    first, example = firsts(sizes), example_of_states(sizes)
     log_start, starts = _best(_log_softmax(start, example, len(sizes)), sizes, first)
     log_ends, best_ends = [], []
     for beam in starts.unbind(1):
@@ -159,12 +159,12 @@ def _best(values: torch.Tensor, sizes: torch.Tensor, first: torch.Tensor) -> tup
     """Highest (N,) values of each example and their indices in it, both (E, k)."""
     width = int(sizes.max())
     table = values.new_full((len(sizes), max(width, BEAMS)), -torch.inf)
-    example = segments(sizes)
+    example = example_of_states(sizes)
     table[example, torch.arange(len(values), device=values.device) - first[example]] = values
     return table.topk(BEAMS, dim=1)
 
 
-def segments(sizes: torch.Tensor) -> torch.Tensor:
+def example_of_states(sizes: torch.Tensor) -> torch.Tensor:
     """int64 (N,): the example of each state, of int64 (E,) sizes."""
     return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
 
@@ -174,23 +174,23 @@ def firsts(sizes: torch.Tensor) -> torch.Tensor:
     return sizes.cumsum(0) - sizes
 
 
-def log_sum_exp(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
-    """(count,): of the (N,) values of each segment, in float32 at least; no segment is empty."""
+def log_sum_exp(values: torch.Tensor, example: torch.Tensor, count: int) -> torch.Tensor:
+    """(count,): of the (N,) values of each example, in float32 at least; no example is empty."""
     values = values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
-    top = segment_maxima(values, segment, count)
-    sums = values.new_zeros(count).index_add(0, segment, (values - top[segment]).exp())
+    top = example_maxima(values, example, count)
+    sums = values.new_zeros(count).index_add(0, example, (values - top[example]).exp())
     return top + sums.log()
 
 
-def segment_maxima(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
-    """(count,): the highest of the (N,) values of each segment, without gradient."""
-    return values.new_full((count,), -torch.inf).scatter_reduce(0, segment, values.detach(), "amax")
+def example_maxima(values: torch.Tensor, example: torch.Tensor, count: int) -> torch.Tensor:
+    """(count,): the highest of the (N,) values of each example, without gradient."""
+    return values.new_full((count,), -torch.inf).scatter_reduce(0, example, values.detach(), "amax")
 
 
-def softmax(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
-    """(N,): probabilities that add up to 1 in each segment."""
-    return _log_softmax(values, segment, count).exp()
+def softmax(values: torch.Tensor, example: torch.Tensor, count: int) -> torch.Tensor:
+    """(N,): probabilities that add up to 1 in each example."""
+    return _log_softmax(values, example, count).exp()
 
 
-def _log_softmax(values: torch.Tensor, segment: torch.Tensor, count: int) -> torch.Tensor:
-    return values - log_sum_exp(values, segment, count)[segment]
+def _log_softmax(values: torch.Tensor, example: torch.Tensor, count: int) -> torch.Tensor:
+    return values - log_sum_exp(values, example, count)[example]

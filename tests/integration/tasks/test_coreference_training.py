@@ -21,7 +21,7 @@ TINY = (
     "--initializer-range", 0.05, "--tokens-per-sample", 32,
     "--dropout", 0, "--attention-dropout", 0, "--clip-norm", 1, "--cpu", "--log-format", "json",
     "--no-epoch-checkpoints", "--num-workers", 0, "--seed", 3,
-    "--head", "coreference(hidden=64, features=8, dropout=0.0, max_width=2, max_segments=2, spans_per_word=0.8)",
+    "--head", "coreference(hidden=64, features=8, dropout=0.0, max_width=2, max_windows=2, spans_per_word=0.8)",
 )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def train(data, save, *arguments):
 
 
 def test_synthetic_chains_are_learnt(tmp_path, data):
-    """Training reads two segments of each document; validation reads them all, in batches of one document or more."""
+    """Training reads two windows of each document; validation reads them all, in batches of one document or more."""
     result = train(
         data, tmp_path / "save", "--batch-size", 1, "--batch-size-valid", 7, "--optimizer", "unified_adam",
         "--lr", 5e-3, "--head-lr", 1e-2, "--lr-scheduler", "polynomial_decay", "--total-num-update", 900,

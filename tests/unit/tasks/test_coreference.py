@@ -15,8 +15,8 @@ from unified.model.spans import candidate_spans, kept_spans
 from unified.tasks.heads import parse_head
 from unified.tasks.heads.batches import runs_of, units_of
 from unified.tasks.heads.coreference import Coreference, chains_of
+from unified.tasks.heads.document_windows import window_starts
 from unified.tasks.heads.documents import DocumentItem
-from unified.tasks.heads.segments import segment_starts
 
 
 @pytest.mark.slow
@@ -121,9 +121,9 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
 
 
 def test_segments_take_as_many_sentences_as_fit():
-    starts, whole = segment_starts(np.array([2, 1, 1, 3, 1]), np.array([2, 1, 1, 1]), 4)
+    starts, whole = window_starts(np.array([2, 1, 1, 3, 1]), np.array([2, 1, 1, 1]), 4)
     assert (starts, whole) == ([0, 3], True)
-    starts, whole = segment_starts(np.array([1, 3, 2, 1, 1]), np.array([1, 3, 1]), 4)  # 1 | 3 | 2 1 and 1
+    starts, whole = window_starts(np.array([1, 3, 2, 1, 1]), np.array([1, 3, 1]), 4)  # 1 | 3 | 2 1 and 1
     assert (starts, whole) == ([0, 1, 2], False)
 
 
@@ -142,7 +142,7 @@ def test_rankings_are_the_same_in_any_batch_and_in_any_portions():
     predictions = case.task.predict(case.items, case.encoded, np.array(everything), together, {})
     rng = np.random.default_rng(0)
     for number, item in enumerate(case.items):
-        members = rng.permutation(case.segments_of(number))
+        members = rng.permutation(case.windows_of(number))
         (alone,), reading = case.read(members)
         for name in ("starts", "ends", "antecedents"):
             assert torch.equal(getattr(alone, name), getattr(together[number], name))
@@ -164,7 +164,7 @@ def test_runs_of_segments_keep_their_mentions():
     found = 0
     for seed in range(24):
         case = Case(seed, documents=2, longest=10, spans_per_word=2.0)
-        item, members = case.items[1], case.segments_of(1)
+        item, members = case.items[1], case.windows_of(1)
         for begin in range(len(members)):
             run = members[begin : begin + 2]
             (ranking,), reading = case.read(run)
@@ -274,7 +274,7 @@ def test_mentions_that_are_no_candidates_are_counted():
 
 
 def test_settings():
-    entry = parse_head("coreference(hidden=64, max_segments=5)")
+    entry = parse_head("coreference(hidden=64, max_windows=5)")
     items = [DocumentItem(str(i), (("a",),), genre=genre) for i, genre in enumerate(["nw", None, "bc", "nw"])]
     task = entry.task_of(items)
     assert entry.head_class is Coreference and (task.hidden, task.longest_run, task.genres) == (64, 5, ("bc", "nw"))

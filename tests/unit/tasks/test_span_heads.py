@@ -13,7 +13,7 @@ from unified import load
 from unified.huggingface.bert import import_bert
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
-from unified.model.span_heads import BEAMS, XlnetSpanHead, log_sum_exp, segments
+from unified.model.span_heads import BEAMS, XlnetSpanHead, example_of_states, log_sum_exp
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
@@ -47,12 +47,12 @@ def nll(logits, index):
     return -float(torch.log_softmax(logits, -1)[index])
 
 
-def test_a_segmented_softmax_is_that_of_each_part():
+def test_a_softmax_of_examples_is_that_of_each_one():
     values = torch.randn(sum(SIZES), dtype=torch.float64) * 30
-    found = log_sum_exp(values, segments(torch.tensor(SIZES)), len(SIZES))
+    found = log_sum_exp(values, example_of_states(torch.tensor(SIZES)), len(SIZES))
     parts = torch.stack([part.logsumexp(0) for part in values.split(SIZES)])
     torch.testing.assert_close(found, parts, rtol=1e-12, atol=0)
-    assert log_sum_exp(values.half(), segments(torch.tensor(SIZES)), len(SIZES)).dtype == torch.float32
+    assert log_sum_exp(values.half(), example_of_states(torch.tensor(SIZES)), len(SIZES)).dtype == torch.float32
 
 
 def test_bert_is_transformers_bert(tmp_path):

@@ -19,7 +19,7 @@ def _read(path: Path, labelled: bool) -> list[DocumentItem]:
     return read_conll(path)
 
 
-def _settings(segments: int, max_length: int, rate: float, head_lr: float) -> tuple[str, Training]:
+def _settings(windows: int, max_length: int, rate: float, head_lr: float) -> tuple[str, Training]:
     """Head and settings; the published code scores the development set after 1,000 of an epoch's 2,802 documents."""
     training = Training(
         epochs=20,
@@ -31,7 +31,7 @@ def _settings(segments: int, max_length: int, rate: float, head_lr: float) -> tu
         select="best",
         validations=3,
     )
-    return f"coreference(max_segments={segments})", training
+    return f"coreference(max_windows={windows})", training
 
 
 TASKS = (

@@ -15,9 +15,9 @@ from unified.model.coreference import CoreferenceHead, SpanRanking
 from unified.model.heads import LossSum, TaskHead
 from unified.model.ranking import Ranking, antecedent_losses, gold_chains
 from unified.tasks.heads.base import Encoded, Reading, Understanding
+from unified.tasks.heads.document_windows import encode_documents
 from unified.tasks.heads.documents import DocumentItem, document_item, response_text
 from unified.tasks.heads.items import stated
-from unified.tasks.heads.segments import encode_documents
 from unified.tasks.metrics import score_coreference
 from unified.tasks.metrics.conll import Mention
 
@@ -37,7 +37,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
 
     @property
     def longest_run(self) -> int:
-        return self.max_segments
+        return self.max_windows
 
     @classmethod
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> DocumentItem:

@@ -15,7 +15,7 @@ from unified.inference.sequences import Codec
 from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, TaskHead
-from unified.model.span_heads import SpanScores, beams_of, firsts, log_sum_exp, segment_maxima, segments
+from unified.model.span_heads import SpanScores, beams_of, example_maxima, example_of_states, firsts, log_sum_exp
 from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
 from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
@@ -192,12 +192,12 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         assert scores.end is not None  # a batch with labels gives the starts that ends may depend on
         sizes, labels = reading["sizes"], reading["labels"]
         asked = labels[:, 0] >= 0
-        example, count = segments(sizes), len(sizes)
+        example, count = example_of_states(sizes), len(sizes)
         gold = firsts(sizes).unsqueeze(1) + labels.clamp(min=0)
         losses, right = torch.zeros(count, device=asked.device), asked
         for logits, right_index in zip((scores.start, scores.end), gold.unbind(1), strict=True):
             losses = losses + 0.5 * (log_sum_exp(logits, example, count) - logits[right_index].float())
-            right = right & (logits[right_index] >= segment_maxima(logits, example, count))
+            right = right & (logits[right_index] >= example_maxima(logits, example, count))
         answer_types = self.model_design.answer_types
         if answer_types is not None:
             assert scores.answer_types is not None  # as always where the design learns them

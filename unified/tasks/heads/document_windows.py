@@ -1,4 +1,4 @@
-"""Long documents as independent segments: each is read by itself, all tokens are read (Joshi et al. 2019)."""
+"""Long documents as independent windows: each is read by itself, all tokens are read (Joshi et al. 2019)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from unified.tasks.heads.items import stated
 
 
 def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
-    """Segments of documents, read at all their tokens but CLS and SEP.
+    """Windows of documents, read at all their tokens but CLS and SEP.
 
-    Sentences stay whole where they fit into a segment; a longer one is divided between words, and a word too long for
-    a segment is cut at its end. The facts number words, sentences, speakers and chains through all documents of the
+    Sentences stay whole where they fit into a window; a longer one is divided between words, and a word too long for
+    a window is cut at its end. The facts number words, sentences, speakers and chains through all documents of the
     data, so that a number means the same whatever documents are in a batch:
 
-    - ``words``, ``sentences``, ``speakers`` and ``segments`` (this one within its document), int64, of each token;
+    - ``words``, ``sentences``, ``speakers`` and ``windows`` (this one within its document), int64, of each token;
     - ``mentions``, int64 (M, 3), where chains are known: first word, last word and chain, from 1, of those that begin
-      in the segment.
+      in the window.
 
     Returns:
         ``notes`` are the number of the document's first word; ``cut`` counts documents with a divided sentence or a
@@ -34,15 +34,15 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
     unknown = np.array([codec.vocabulary.special.unknown])
     labelled = all(item.chains is not None for item in items)
     examples, owners, notes, lost, cut = [], [], [], [], 0
-    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("words", "sentences", "speakers", "segments")}
+    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("words", "sentences", "speakers", "windows")}
     facts |= {"mentions": []} if labelled else {}
-    before: Counter[str] = Counter()  # how many of each kind the documents before have
+    before: Counter[str] = Counter()  # how many of each the documents before have
     for owner, item in enumerate(items):
         # A word of control characters may have no pieces; it is read all the same.
         tokens = [word if len(word) else unknown for word in (next(pieces) for _ in item.words)]
         sizes = np.array([min(len(word), max_tokens) for word in tokens])
         lengths = np.array([len(sentence) for sentence in item.sentences])
-        starts, whole = segment_starts(sizes, lengths, max_tokens)
+        starts, whole = window_starts(sizes, lengths, max_tokens)
         lost.append(beyond(tokens, max_tokens))
         cut += not whole or lost[-1] > 0
         of_words = {
@@ -52,13 +52,13 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         }
         mentions = _mentions(item) if labelled else None
         for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(sizes)], strict=True)):
-            segment = np.concatenate([word[:max_tokens] for word in tokens[start:end]])
-            examples.append(sequence((segment,), codec, first_index(codec) + np.arange(len(segment))))
+            window = np.concatenate([word[:max_tokens] for word in tokens[start:end]])
+            examples.append(sequence((window,), codec, first_index(codec) + np.arange(len(window))))
             owners.append(owner)
             notes.append(before["words"])
             for name, numbers in of_words.items():
                 facts[name].append(np.repeat(before[name] + numbers[start:end], sizes[start:end]))
-            facts["segments"].append(np.full(len(segment), number))
+            facts["windows"].append(np.full(len(window), number))
             if mentions is not None:
                 begun = mentions[(mentions[:, 0] >= start) & (mentions[:, 0] < end)]
                 facts["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
@@ -67,16 +67,16 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
     return Encoded(examples, np.array(owners), facts, cut, lost, notes)
 
 
-def segment_starts(sizes: np.ndarray, lengths: np.ndarray, max_tokens: int) -> tuple[list[int], bool]:
-    """Where segments begin that take one sentence after another while they fit.
+def window_starts(sizes: np.ndarray, lengths: np.ndarray, max_tokens: int) -> tuple[list[int], bool]:
+    """Where windows begin that take one sentence after another while they fit.
 
     Args:
         sizes: int64 (W,), tokens of each word, at most ``max_tokens``.
         lengths: int64 (sentences,), words of each.
-        max_tokens: tokens of a segment.
+        max_tokens: tokens of a window.
 
     Returns:
-        First word of each segment, and whether every sentence is in one segment.
+        First word of each window, and whether every sentence is in one window.
     """
     total = np.append(0, np.cumsum(sizes))  # tokens before each word
     starts, whole = [0], True
