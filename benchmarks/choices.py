@@ -143,9 +143,9 @@ class Served:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
-    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the model (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="rows of a batch (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (default: %(default)s)")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)

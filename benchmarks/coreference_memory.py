@@ -37,8 +37,14 @@ LAYERS, WIDTH, LONGEST, SENTENCE = 6, 384, 384, 22
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--words", type=int, nargs="+", default=[1000, 2000, 4000, 8000, 16000], help="of documents")
-    parser.add_argument("--head", default=HEAD, help="settings of the head (%(default)s)")
+    parser.add_argument(
+        "--words",
+        type=int,
+        nargs="+",
+        default=[1000, 2000, 4000, 8000, 16000],
+        help="lengths of the documents, in words (default: %(default)s)",
+    )
+    parser.add_argument("--head", default=HEAD, help="coreference head and its settings (default: %(default)s)")
     arguments = parser.parse_args()
     configuration = {"head": arguments.head, "layers": LAYERS, "width": WIDTH, "tokens_of_window": LONGEST}
     for action in ACTIONS:

@@ -80,14 +80,21 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
-    parser.add_argument("--scheme", choices=("cloze", "next"), default="cloze", help="of ours (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=8, help="written together (%(default)s)")
-    parser.add_argument("--source", type=int, default=480, help="tokens of a source (%(default)s)")
-    parser.add_argument("--written", type=int, default=32, help="tokens to write (%(default)s)")
-    parser.add_argument("--beam", type=int, default=5, help="hypotheses kept (%(default)s)")
-    parser.add_argument("--bar", type=float, help="least ratio to transformers that is wanted")
-    parser.add_argument("--no-fairseq", action="store_true", help="leave its Transformer out")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the models (default: %(default)s)")
+    parser.add_argument(
+        "--scheme",
+        choices=("cloze", "next"),
+        default="cloze",
+        help="how our model was fine-tuned: by cloze or on the next token (default: %(default)s)",
+    )
+    parser.add_argument("--sentences", type=int, default=8, help="sentences generated together (default: %(default)s)")
+    parser.add_argument("--source", type=int, default=480, help="tokens of a source (default: %(default)s)")
+    parser.add_argument(
+        "--written", type=int, default=32, help="tokens to write for each source (default: %(default)s)"
+    )
+    parser.add_argument("--beam", type=int, default=5, help="width of the beam (default: %(default)s)")
+    parser.add_argument("--bar", type=float, help="lowest acceptable speed-up over transformers (default: no bar)")
+    parser.add_argument("--no-fairseq", action="store_true", help="do not compare with fairseq's Transformer")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)

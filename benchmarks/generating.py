@@ -121,12 +121,14 @@ FILE_OPTIONS = ("size", "sentences", "batch", "max_length", "written", "beam")
 
 def file_options(parser: argparse.ArgumentParser, sentences: int, batch: int) -> None:
     """Adds :data:`FILE_OPTIONS`."""
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=sentences, help="of the file (%(default)s)")
-    parser.add_argument("--batch", type=int, default=batch, help="sentences together (%(default)s)")
-    parser.add_argument("--max-length", type=int, default=440, help="tokens of a source (%(default)s)")
-    parser.add_argument("--written", type=int, default=32, help="tokens to write (%(default)s)")
-    parser.add_argument("--beam", type=int, default=5, help="hypotheses kept (%(default)s)")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the models (default: %(default)s)")
+    parser.add_argument("--sentences", type=int, default=sentences, help="sentences of the file (default: %(default)s)")
+    parser.add_argument("--batch", type=int, default=batch, help="sentences generated together (default: %(default)s)")
+    parser.add_argument("--max-length", type=int, default=440, help="tokens of a source (default: %(default)s)")
+    parser.add_argument(
+        "--written", type=int, default=32, help="tokens to write for each source (default: %(default)s)"
+    )
+    parser.add_argument("--beam", type=int, default=5, help="width of the beam (default: %(default)s)")
 
 
 def words_of(kind: str, folder: Path, arguments: argparse.Namespace) -> list[object]:
@@ -142,7 +144,7 @@ def words_of(kind: str, folder: Path, arguments: argparse.Namespace) -> list[obj
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     file_options(parser, sentences=128, batch=16)
-    parser.add_argument("--bar", type=float, help="least ratio to fairseq that is wanted")
+    parser.add_argument("--bar", type=float, help="lowest acceptable speed-up over fairseq (default: no bar)")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)

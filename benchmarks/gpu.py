@@ -156,8 +156,12 @@ def _difference(name: str, wanted: dict, found: list[float], tolerance: float) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="(%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a row in the comparison (%(default)s)")
+    parser.add_argument(
+        "--device", choices=("cuda", "cpu"), default="cuda", help="device to check (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--length", type=int, default=512, help="tokens of a row in the comparison (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("gpu: torch sees no CUDA card here; --device cpu compares as far as a CPU can")

@@ -131,16 +131,34 @@ CURVES = {"row": by_row, "vocabulary": by_vocabulary, "beam": by_beam}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
-    parser.add_argument("--curves", nargs="+", choices=CURVES, default=list(CURVES), help="which (all)")
-    parser.add_argument("--tokens", type=int, default=2048, help="of a step (%(default)s)")
-    parser.add_argument("--document", type=int, default=128, help="tokens of a packed document (%(default)s)")
-    parser.add_argument("--rows", type=int, nargs="+", default=[256, 512, 1024, 2048], help="lengths (%(default)s)")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the model (default: %(default)s)")
+    parser.add_argument(
+        "--curves", nargs="+", choices=CURVES, default=list(CURVES), help="curves to measure (default: all)"
+    )
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a training step (default: %(default)s)")
+    parser.add_argument("--document", type=int, default=128, help="tokens of a packed document (default: %(default)s)")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="+",
+        default=[256, 512, 1024, 2048],
+        help="lengths of rows, in tokens (default: %(default)s)",
+    )
     entries = [8_000, 16_000, 32_000, 64_000]
-    parser.add_argument("--vocabularies", type=int, nargs="+", default=entries, help="sizes (%(default)s)")
-    parser.add_argument("--beams", type=int, nargs="+", default=[1, 2, 5, 10], help="hypotheses (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=4, help="written together (%(default)s)")
-    parser.add_argument("--written", type=int, default=16, help="tokens to write (%(default)s)")
+    parser.add_argument(
+        "--vocabularies",
+        type=int,
+        nargs="+",
+        default=entries,
+        help="sizes of vocabularies, in symbols (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--beams", type=int, nargs="+", default=[1, 2, 5, 10], help="widths of the beam (default: %(default)s)"
+    )
+    parser.add_argument("--sentences", type=int, default=4, help="sentences generated together (default: %(default)s)")
+    parser.add_argument(
+        "--written", type=int, default=16, help="tokens to write for each source (default: %(default)s)"
+    )
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)

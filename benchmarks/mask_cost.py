@@ -54,12 +54,19 @@ def area_of(row: list[masks.AttentionMask]) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
-    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
-    parser.add_argument("--bar", type=float, default=1.15, help="most that a mask may cost (%(default)s)")
-    parser.add_argument("--equal-area", action="store_true", help="beside as many pairs without a mask")
-    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the model (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="rows of a batch (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (default: %(default)s)")
+    parser.add_argument(
+        "--bar",
+        type=float,
+        default=1.15,
+        help="highest acceptable cost of a mask, as a ratio to the step without one (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--equal-area", action="store_true", help="compare with an unmasked step of as many pairs of tokens"
+    )
+    parser.add_argument("--bf16", action="store_true", help="compute in bfloat16 by autocast (default: float32)")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)

@@ -146,10 +146,10 @@ def theirs(rows: int, length: int) -> Callable[[], None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", type=int, default=2_000_000, help="of the corpus (%(default)s)")
-    parser.add_argument("--rows", type=int, default=640, help="made in a round (%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
-    parser.add_argument("--objectives", nargs="+", default=list(BARS), help="which (all)")
+    parser.add_argument("--tokens", type=int, default=2_000_000, help="tokens of the corpus (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=640, help="rows made in a round (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (default: %(default)s)")
+    parser.add_argument("--objectives", nargs="+", default=list(BARS), help="objectives to measure (default: all)")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     arguments.threads = 1

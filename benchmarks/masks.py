@@ -25,8 +25,15 @@ CALLS = 5
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, rows, length in (("block", 4, 2048), ("packed", 64, 512)):
-        parser.add_argument(f"--{name}-rows", type=int, default=rows, help=f"of {name} masks (%(default)s)")
-        parser.add_argument(f"--{name}-length", type=int, default=length, help="of each row (%(default)s)")
+        parser.add_argument(
+            f"--{name}-rows", type=int, default=rows, help=f"rows of {name} masks (default: %(default)s)"
+        )
+        parser.add_argument(
+            f"--{name}-length",
+            type=int,
+            default=length,
+            help=f"tokens of each row of {name} masks (default: %(default)s)",
+        )
     options(parser, rounds=7)
     arguments = parser.parse_args()
     arguments.threads = 1

@@ -89,11 +89,17 @@ def growth(lengths: Sequence[int], peaks: Sequence[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="base", help="of the models (%(default)s)")
-    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
-    parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096], help="of single rows")
-    parser.add_argument("--bar", type=float, help="most megabytes that are wanted of ours")
+    parser.add_argument("--size", choices=SIZES, default="base", help="size of the models (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="rows of a batch (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (default: %(default)s)")
+    parser.add_argument(
+        "--lengths",
+        type=int,
+        nargs="+",
+        default=[512, 1024, 2048, 4096],
+        help="lengths of single rows, in tokens (default: %(default)s)",
+    )
+    parser.add_argument("--bar", type=float, help="highest acceptable peak of our step, in megabytes (default: no bar)")
     options(parser, rounds=1)
     arguments = parser.parse_args()
     wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length")}

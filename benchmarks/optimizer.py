@@ -38,7 +38,7 @@ def addition(numbers: int, device: str) -> Callable[[], object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the model (default: %(default)s)")
     options(parser, rounds=9)
     arguments = parser.parse_args()
     set_up(arguments)

@@ -46,20 +46,38 @@ def single(some: Sequence[Example]) -> list[list[Example]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the model (%(default)s)")
-    parser.add_argument("--sequences", type=int, default=96, help="of all batches together (%(default)s)")
-    parser.add_argument("--batch", type=int, default=16, help="sequences of an update (%(default)s)")
-    parser.add_argument("--row", type=int, default=512, help="most tokens of a packed row on a card (%(default)s)")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the model (default: %(default)s)")
     parser.add_argument(
-        "--max-length", type=int, default=LONGEST, help="tokens that sequences are cut at (%(default)s)"
+        "--sequences", type=int, default=96, help="sequences of all batches together (default: %(default)s)"
     )
-    parser.add_argument("--mean", type=float, default=MEAN, help="of the lengths, before the cut (%(default)s)")
-    parser.add_argument("--deviation", type=float, default=DEVIATION, help="of their logarithm (%(default)s)")
-    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
+    parser.add_argument("--batch", type=int, default=16, help="sequences of an update (default: %(default)s)")
     parser.add_argument(
-        "--fixed-shapes", action="store_true", help="batches of as many packed rows, as cards like them"
+        "--row", type=int, default=512, help="longest packed row on a GPU, in tokens (default: %(default)s)"
     )
-    parser.add_argument("--bar", type=float, help="least ratio that is wanted")
+    parser.add_argument(
+        "--max-length", type=int, default=LONGEST, help="tokens that longer sequences are cut to (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--mean",
+        type=float,
+        default=MEAN,
+        help="mean length of the sequences before the cut, in tokens (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--deviation",
+        type=float,
+        default=DEVIATION,
+        help="standard deviation of the logarithm of the lengths (default: %(default)s)",
+    )
+    parser.add_argument("--bf16", action="store_true", help="compute in bfloat16 by autocast (default: float32)")
+    parser.add_argument(
+        "--fixed-shapes",
+        action="store_true",
+        help="give all batches the same number of packed rows, so that shapes repeat",
+    )
+    parser.add_argument(
+        "--bar", type=float, help="lowest acceptable speed-up; below it the bar is missed (default: no bar)"
+    )
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)

@@ -27,9 +27,11 @@ Calls = Mapping[str, Callable[[], object]]
 
 def options(parser: argparse.ArgumentParser, rounds: int) -> None:
     """Options that every benchmark has."""
-    parser.add_argument("--rounds", type=int, default=rounds, metavar="N", help="turns of every call (%(default)s)")
-    parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch (%(default)s)")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda (%(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=rounds, metavar="N", help="how often every call is timed (default: %(default)s)"
+    )
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", help="device, cpu or cuda (default: %(default)s)")
 
 
 def set_up(arguments: argparse.Namespace) -> None:

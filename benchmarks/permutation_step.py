@@ -70,13 +70,24 @@ def _one_hot(one: Example) -> torch.Tensor:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
-    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
-    parser.add_argument("--attention-dropout", type=float, default=0.1, help="of both (%(default)s)")
-    parser.add_argument("--bar", type=float, help="least ratio that is wanted")
-    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
-    parser.add_argument("--masked-bar", type=float, help="most that it may cost beside our masked language modelling")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the models (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="rows of a batch (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (default: %(default)s)")
+    parser.add_argument(
+        "--attention-dropout",
+        type=float,
+        default=0.1,
+        help="dropout on attention weights in both models (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--bar", type=float, help="lowest acceptable speed-up; below it the bar is missed (default: no bar)"
+    )
+    parser.add_argument("--bf16", action="store_true", help="compute in bfloat16 by autocast (default: float32)")
+    parser.add_argument(
+        "--masked-bar",
+        type=float,
+        help="highest acceptable cost, as a ratio to our masked language modelling (default: no bar)",
+    )
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)

@@ -101,12 +101,21 @@ def peak_of(words: list[str]) -> int:
 def main() -> None:
     global _chunks, _encode
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=float, default=10, help="of text (%(default)s)")
-    parser.add_argument("--all", action="store_true", help="the whole text")
-    parser.add_argument("--compressed", action="store_true", help="the whole text, as it lies there")
-    parser.add_argument("--tokenizer", choices=("unigram", "wordpiece"), default="unigram", help="(%(default)s)")
-    parser.add_argument("--vocabulary-size", type=int, default=8000, help="of the tokenizer (%(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="processes of both (%(default)s)")
+    parser.add_argument(
+        "--megabytes", type=float, default=10, help="megabytes of text to prepare (default: %(default)s)"
+    )
+    parser.add_argument("--all", action="store_true", help="prepare the whole text")
+    parser.add_argument("--compressed", action="store_true", help="prepare the whole text from its compressed file")
+    parser.add_argument(
+        "--tokenizer",
+        choices=("unigram", "wordpiece"),
+        default="unigram",
+        help="type of tokenizer (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--vocabulary-size", type=int, default=8000, help="symbols of the tokenizer's vocabulary (default: %(default)s)"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="processes of either program (default: %(default)s)")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)

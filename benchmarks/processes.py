@@ -37,8 +37,8 @@ def decode(words: list[object], processes: int) -> tuple[float, float, list[int]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     file_options(parser, sentences=256, batch=8)
-    parser.add_argument("--workers", type=int, default=2, help="beside one (%(default)s)")
-    parser.add_argument("--bar", type=float, default=1.8, help="least ratio that is wanted (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="processes to compare with one (default: %(default)s)")
+    parser.add_argument("--bar", type=float, default=1.8, help="lowest acceptable speed-up (default: %(default)s)")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     arguments.threads = 1

@@ -115,8 +115,10 @@ def results_file() -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--set", choices=SETS, default="cpu", help="which benchmarks (%(default)s)")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="programs of the set, such as packing")
+    parser.add_argument("--set", choices=SETS, default="cpu", help="set of benchmarks to run (default: %(default)s)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="run only these programs of the set, such as packing (default: all)"
+    )
     arguments = parser.parse_args()
     file, missed = results_file(), 0
     for command in SETS[arguments.set]:

@@ -185,13 +185,20 @@ def _round(value: float) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--card", choices=MACHINES, default="h200", help="whose published figures (%(default)s)")
-    parser.add_argument("--large-tokens", type=float, metavar="N", help="tokens a second of the large model, one card")
-    parser.add_argument("--at-once", type=int, metavar="N", help="tokens of a card and micro-batch")
-    parser.add_argument("--inside", type=float, metavar="GB/S", help="of a card within a node, each way")
-    parser.add_argument("--between", type=float, metavar="GB/S", help="of a node, each way")
-    parser.add_argument("--node", type=int, metavar="N", help="cards of a node")
-    parser.add_argument("--price", type=float, metavar="P", help="of a card for an hour")
+    parser.add_argument(
+        "--card",
+        choices=MACHINES,
+        default="h200",
+        help="GPU whose published figures are the defaults of the other options (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--large-tokens", type=float, metavar="N", help="training tokens a second of the large model on one GPU"
+    )
+    parser.add_argument("--at-once", type=int, metavar="N", help="tokens of a micro-batch on one GPU")
+    parser.add_argument("--inside", type=float, metavar="GB/S", help="bandwidth of a GPU within its node, each way")
+    parser.add_argument("--between", type=float, metavar="GB/S", help="bandwidth between nodes, each way")
+    parser.add_argument("--node", type=int, metavar="N", help="GPUs of a node")
+    parser.add_argument("--price", type=float, metavar="P", help="price of a GPU for an hour")
     arguments = parser.parse_args()
     names = ("large_tokens", "at_once", "inside", "between", "node", "price")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}

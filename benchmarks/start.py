@@ -85,9 +85,21 @@ def _used() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     sizes = [1_000_000, 10_000_000, 100_000_000]
-    parser.add_argument("--tokens", type=int, nargs="+", default=sizes, help="of the corpora (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=10, help="bar of the largest corpus (%(default)s)")
-    parser.add_argument("--megabytes", type=float, default=1500, help="bar of the largest corpus (%(default)s)")
+    parser.add_argument(
+        "--tokens", type=int, nargs="+", default=sizes, help="sizes of the corpora, in tokens (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=10,
+        help="longest acceptable start with the largest corpus, in seconds (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--megabytes",
+        type=float,
+        default=1500,
+        help="highest acceptable memory with the largest corpus, in megabytes (default: %(default)s)",
+    )
     options(parser, rounds=2)
     arguments = parser.parse_args()
     set_up(arguments)

@@ -116,17 +116,26 @@ def ceiling(size: Size, tokens: int, device: str, dtype: torch.dtype, product: P
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the models (%(default)s)")
-    parser.add_argument("--rows", type=int, default=4, help="of a batch (%(default)s)")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a row (%(default)s)")
-    parser.add_argument("--attention-dropout", type=float, default=0.1, help="ours; transformers has 0.1 (%(default)s)")
-    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16, all of them")
-    parser.add_argument("--bar", type=float, help="least ratio to transformers that is wanted")
-    parser.add_argument("--compile", action="store_true", help="torch.compile our layers")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the models (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="rows of a batch (default: %(default)s)")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a row (default: %(default)s)")
     parser.add_argument(
-        "--ceiling-bar", type=float, help="least share of the rate of torch's matrix product that is wanted"
+        "--attention-dropout",
+        type=float,
+        default=0.1,
+        help="dropout on attention weights in our model; transformers has 0.1 (default: %(default)s)",
     )
-    parser.add_argument("--no-fairseq", action="store_true", help="leave RoBERTa out")
+    parser.add_argument(
+        "--bf16", action="store_true", help="compute in bfloat16 by autocast, in all libraries (default: float32)"
+    )
+    parser.add_argument("--bar", type=float, help="lowest acceptable speed-up over transformers (default: no bar)")
+    parser.add_argument("--compile", action="store_true", help="compile our layers with torch.compile")
+    parser.add_argument(
+        "--ceiling-bar",
+        type=float,
+        help="lowest acceptable share of the speed of torch's matrix product (default: no bar)",
+    )
+    parser.add_argument("--no-fairseq", action="store_true", help="do not compare with fairseq's RoBERTa")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)

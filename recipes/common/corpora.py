@@ -62,8 +62,12 @@ def texts(corpus: str) -> Iterator[dict]:
 def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="public corpora as JSON lines")
     parser.add_argument("folder", type=Path, help="folder to write")
-    parser.add_argument("corpora", nargs="+", choices=[*CORPORA, DEBUG], metavar="CORPUS", help="wikipedia, books, ...")
-    parser.add_argument("--documents", type=int, metavar="N", help="only the first N documents of each")
+    parser.add_argument(
+        "corpora", nargs="+", choices=[*CORPORA, DEBUG], metavar="CORPUS", help="corpus, such as wikipedia or books"
+    )
+    parser.add_argument(
+        "--documents", type=int, metavar="N", help="take the first N documents of each corpus (default: all)"
+    )
     return parser
 
 

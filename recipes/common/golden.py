@@ -114,8 +114,12 @@ def run(*words) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="golden losses of the recipes' debug sizes")
-    parser.add_argument("systems", nargs="*", metavar="SYSTEM", help=f"of {', '.join(SYSTEMS)}; all by default")
-    parser.add_argument("--write", action="store_true", help="replace the losses in the repository")
+    parser.add_argument(
+        "systems", nargs="*", metavar="SYSTEM", help=f"system to train: {', '.join(SYSTEMS)} (default: all)"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="replace the losses in the repository (default: compare with them)"
+    )
     options = parser.parse_args()
     unknown = set(options.systems) - set(SYSTEMS)
     if unknown:

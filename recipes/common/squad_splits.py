@@ -55,10 +55,10 @@ def write_splits(folder: Path, version: str, training: list[dict], scored: list[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--train", type=Path, nargs="+", required=True)
-    parser.add_argument("--dev", type=Path, required=True)
-    parser.add_argument("--questions", type=int, required=True)
+    parser.add_argument("output", type=Path, help="folder to write both files to")
+    parser.add_argument("--train", type=Path, nargs="+", required=True, help="files of SQuAD 1.1 to train on")
+    parser.add_argument("--dev", type=Path, required=True, help="file of SQuAD 1.1 to score by")
+    parser.add_argument("--questions", type=int, required=True, help="number of questions that are drawn from --dev")
     options = parser.parse_args()
     training = [article for path in options.train for article in articles_of(path)]
     write_splits(options.output, "v1.1", training, drawn(articles_of(options.dev), options.questions))

@@ -183,9 +183,11 @@ def _write(path: Path, lines: list[str]) -> None:
 
 def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help="folder that gets a folder for each data set")
     names = (*SOURCES, "debug")
-    parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument(
+        "names", nargs="+", choices=names, metavar="NAME", help=f"data set to download: {', '.join(names)}"
+    )
     return parser
 
 

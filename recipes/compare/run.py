@@ -174,14 +174,22 @@ def chosen(names: str | None, known: list[Comparison]) -> list[Comparison]:
 def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=Path, help="folder for everything that is made")
-    parser.add_argument("--size", choices=SIZES, default="tiny", help="budget (default: %(default)s, for one core)")
-    parser.add_argument("--input", nargs="+", help="text to train on (default: Wikipedia in UNIFIED_DATA)")
-    parser.add_argument("--valid", nargs="+", help="text to validate on; goes with --input")
-    parser.add_argument("--spacy", help="pipeline that finds noun phrases, for ANNA; without one it hides words only")
+    parser.add_argument(
+        "--size", choices=SIZES, default="tiny", help="budget of all runs (default: %(default)s, for one core)"
+    )
+    parser.add_argument("--input", nargs="+", help="files of text to train on (default: Wikipedia in UNIFIED_DATA)")
+    parser.add_argument("--valid", nargs="+", help="files of text to validate on; required with --input")
+    parser.add_argument(
+        "--spacy", help="spaCy pipeline that finds noun phrases for ANNA (default: ANNA hides words only)"
+    )
     parser.add_argument("--only", help="names of runs, separated by semicolons (default: all)")
-    parser.add_argument("--updates", type=int, help="of pre-training, instead of the size's")
-    parser.add_argument("--cloze-updates", type=int, help="of the yardstick, instead of the size's")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--updates", type=int, help="updates of pre-training (default: those of --size)")
+    parser.add_argument(
+        "--cloze-updates",
+        type=int,
+        help="updates of the cloze model that all are compared by (default: those of --size)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of all runs (default: %(default)s)")
     arguments = parser.parse_args(words)
     if bool(arguments.input) != bool(arguments.valid):
         parser.error("--input and --valid go together")

@@ -120,18 +120,25 @@ def model_of(folder: Path) -> dict[str, Any]:
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("task", metavar="TASK", help="as for `unified finetune`")
+    parser.add_argument("task", metavar="TASK", help="task as `unified finetune` names it")
     parser.add_argument("--data", type=Path, required=True, help="data folder that `unified finetune` has made of TASK")
     parser.add_argument("--model", type=Path, required=True, help="model folder of transformers, with its tokenizer")
     parser.add_argument("--output", type=Path, required=True, help="folder for predictions and results")
-    parser.add_argument("--run", dest="run_name", default="transformers", help="name in tables (%(default)s)")
-    parser.add_argument("--head", help="settings of the head, as for `unified finetune`")
-    parser.add_argument("--epochs", type=int, help="passes over the data (the task's)")
-    parser.add_argument("--updates", type=int, help="in all, instead of those that the epochs take")
-    parser.add_argument("--batch-size", type=int, help="of an update (the task's)")
-    parser.add_argument("--lr", type=float, help="at its peak (the task's)")
-    parser.add_argument("--max-length", type=int, help="tokens of a sequence (the task's)")
-    parser.add_argument("--seed", type=int, default=1, help="of the head's weights, dropout, order (%(default)s)")
+    parser.add_argument(
+        "--run", dest="run_name", default="transformers", help="name of the run in tables (default: %(default)s)"
+    )
+    parser.add_argument("--head", help="head and its settings, as for `unified finetune` (default: the task's)")
+    parser.add_argument("--epochs", type=int, help="passes over the training data (default: the task's)")
+    parser.add_argument("--updates", type=int, help="updates of the training (default: as many as --epochs take)")
+    parser.add_argument("--batch-size", type=int, help="items of an update (default: the task's)")
+    parser.add_argument("--lr", type=float, help="highest learning rate (default: the task's)")
+    parser.add_argument("--max-length", type=int, help="longest sequence, in tokens (default: the task's)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="seed of the head's weights, dropout and order of items (default: %(default)s)",
+    )
     return parser.parse_args(words)
 
 

@@ -27,7 +27,7 @@ def lead(item: WritingItem) -> str:
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("task", metavar="TASK", help="as for `unified finetune`")
+    parser.add_argument("task", metavar="TASK", help="task as `unified finetune` names it")
     parser.add_argument("--data", type=Path, required=True, help="folder of items that `unified finetune` has made")
     parser.add_argument("--output", type=Path, required=True, help="folder for texts and results")
     arguments = parser.parse_args(words)

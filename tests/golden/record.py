@@ -91,7 +91,9 @@ def write(found: dict[str, dict]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="golden figures of training, writing and masks")
-    parser.add_argument("--only", default="", metavar="PART", help="runs whose names have this part")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="make only the runs whose names contain TEXT (default: all)"
+    )
     parser.add_argument("--write", action="store_true", help="replace the figures in the repository")
     options = parser.parse_args()
     if not (options.write or GOLDEN.exists()):

@@ -17,8 +17,8 @@ from unified.tasks.datasets.glue import SUBMISSIONS, write_submission
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("output", type=Path)
+    parser.add_argument("runs", type=Path, help="folder with a fine-tuning of each task in a folder of its name")
+    parser.add_argument("output", type=Path, help="folder for the files that the GLUE server takes")
     options = parser.parse_args(arguments)
     missing = []
     for name, submission in SUBMISSIONS.items():

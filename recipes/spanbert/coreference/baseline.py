@@ -100,8 +100,18 @@ def same_head(item: DocumentItem, mentions: str) -> dict:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="coreference by equal head words, scored")
     parser.add_argument("key", metavar="KEY", help="documents with chains, in the format of CoNLL-2012")
-    parser.add_argument("--mentions", choices=("gold", "found"), default="found")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the chains in the format of CoNLL-2012")
+    parser.add_argument(
+        "--mentions",
+        choices=("gold", "found"),
+        default="found",
+        help="mentions to link: those of KEY or found ones (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="file to write the chains to, in the format of CoNLL-2012 (default: none)",
+    )
     options = parser.parse_args(arguments)
     try:
         items = read_conll(options.key)

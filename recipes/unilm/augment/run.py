@@ -144,9 +144,13 @@ def made(folder: Path, size: Size, real: Path | None, arguments: argparse.Namesp
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=Path, help="folder for everything that is made")
-    parser.add_argument("--size", choices=SIZES, default="small", help="how much is done (%(default)s)")
-    parser.add_argument("--model", type=Path, help="folder of `unified convert` to start from; debug makes its own")
-    parser.add_argument("--seed", type=int, default=1, help="of everything (%(default)s)")
+    parser.add_argument(
+        "--size", choices=SIZES, default="small", help="budget: models, data and updates (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--model", type=Path, help="folder of `unified convert` to start from (default with --size debug: a tiny model)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of everything (default: %(default)s)")
     arguments = parser.parse_args(words)
     folder, size, real = arguments.output.resolve(), SIZES[arguments.size], os.environ.get("UNIFIED_DATA")
     model = arguments.model and str(arguments.model)
