@@ -50,6 +50,7 @@ class Cloze:
         require_replacements(self)
 
     def unmet(self, supply: Supply) -> str | None:
+        """Why the data cannot serve ``whole_words``, in words; None if they can or it is off."""
         if self.whole_words and not supply.word_starts:
             return "whole_words needs to know where words begin; prepare the data with a tokenizer"
         return None

@@ -27,7 +27,7 @@ _SCORES = 4 * 1024 * 1024
 _BIASED = 1536 * 1024
 #: Documents are gone through one by one where each spares so many pairs: below, a tile costs more than it saves.
 _SPARED = 6 * 1024
-#: With more keys torch's own kernel is the faster one in bfloat16, too, and weights would take much memory.
+#: Number of keys above which torch's own kernel is faster in bfloat16, too, and weights would take much memory.
 _KEYS = 512
 
 
