@@ -138,10 +138,10 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
         _UNUSED_POSITIONS:
     ]
     found[_TOKEN_TYPES] = torch.zeros(2, found["transformer.embeddings.tokens.weight"].shape[1])
-    modules = ("pooler", "classifier")
+    of_pairs = ("pooler", "classifier")
     return found, [
         *new,
-        *(f"heads.next_sentence.{module}.{parameter}" for module in modules for parameter in ("weight", "bias")),
+        *(f"heads.next_sentence.{module}.{parameter}" for module in of_pairs for parameter in ("weight", "bias")),
     ]
 
 

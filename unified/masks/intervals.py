@@ -175,9 +175,9 @@ def _row_order(rows: BoolArray, seen: IntArray | None = None) -> list[int] | Non
     for row, innermost in enumerate(cell.tolist()):
         ordered[innermost].append(row)
     for index in reversed(range(len(divided))):
-        components = [_directed([ordered[inner] for inner in cells], seen) for cells in divided[index]]
-        for component in sorted(components, key=min):
-            ordered[index] += component
+        readings = [_directed([ordered[inner] for inner in cells], seen) for cells in divided[index]]
+        for reading in sorted(readings, key=min):
+            ordered[index] += reading
     return ordered[0]
 
 
