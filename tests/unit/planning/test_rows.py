@@ -10,7 +10,7 @@ import pytest
 from unified.planning.rows import (
     best_fit_decreasing,
     even_rows,
-    group_rows,
+    members_of_rows,
     pack_windows,
     plan_documents,
     plan_single_blocks,
@@ -206,7 +206,7 @@ def test_rows_are_shuffled_and_keep_their_blocks():
     row_of_block = np.array([0, 1, 0, 2, 1, 3, 3, 3])
     orders = set()
     for seed in range(30):
-        members, offsets = group_rows(row_of_block, np.random.default_rng(seed))
+        members, offsets = members_of_rows(row_of_block, np.random.default_rng(seed))
         rows = [tuple(members[a:b].tolist()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
         assert sorted(rows) == [(0, 2), (1, 4), (3,), (5, 6, 7)]
         orders.add(tuple(rows))

@@ -126,8 +126,8 @@ def read_coqa_answers(folder: Path, budget: TokenBudget) -> dict[str, list[Writi
 
 
 def _answers(split: str, folder: Path, budget: TokenBudget) -> list[WritingItem]:
-    part = {"train": "train", "valid": "dev"}[split]
-    paths = matching_files(folder, f"coqa-{part}*.json*")
+    name = {"train": "train", "valid": "dev"}[split]
+    paths = matching_files(folder, f"coqa-{name}*.json*")
     turns = read_together(paths, read_coqa_file, lambda turn: (f"{turn.story} {turn.number}",))
     for reason, count in Counter(filter(None, map(unusable, turns))).items():
         Progress.say(f"{split}: {count:,} turns are left out, {reason}")
@@ -148,7 +148,7 @@ def _answers(split: str, folder: Path, budget: TokenBudget) -> list[WritingItem]
 
 
 def answer_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
-    """Of a passage, ``context``, a ``question``, and ``history``, the turns before it as pairs of texts.
+    """Reads a passage, ``context``, a ``question``, and ``history``, the turns before it as pairs of texts.
 
     What the source has no room for is counted.
 

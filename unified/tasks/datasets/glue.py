@@ -134,7 +134,7 @@ class Submission:
     split: str = "test"
 
 
-#: By name of the file.
+#: What the server wants, by the name of the file.
 SUBMISSIONS: dict[str, Submission] = {
     "CoLA": Submission("CoLA", 1063),
     "SST-2": Submission("SST-2", 1821),

@@ -74,9 +74,9 @@ def read_squad_questions(folder: Path, budget: TokenBudget, split: str) -> dict[
         split: see :func:`unified.tasks.datasets.question_generation.divide`; but for "paper" the folder also has
             ``doclist-test.txt``, Du et al.'s titles.
     """
-    train, dev = (_paragraphs(folder, f"{part}-v1.1*.json*") for part in ("train", "dev"))
+    train, dev = (_paragraphs(folder, f"{name}-v1.1*.json*") for name in ("train", "dev"))
     held_out = frozenset() if split == "paper" else _titles(folder / "doclist-test.txt")
-    return {name: _questions(name, part, budget) for name, part in divide(train, dev, split, held_out).items()}
+    return {name: _questions(name, own, budget) for name, own in divide(train, dev, split, held_out).items()}
 
 
 def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
@@ -86,7 +86,7 @@ def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
 
 def _titles(path: Path) -> frozenset[str]:
     if not path.is_file():
-        raise UnifiedError(f"{path}: no such file; it lists the articles of Du et al.'s test part (xinyadu/nqg)")
+        raise UnifiedError(f"{path}: no such file; it lists the articles of Du et al.'s test split (xinyadu/nqg)")
     return frozenset(path.read_text(encoding="utf-8").split())
 
 
@@ -94,11 +94,11 @@ def _questions(name: str, paragraphs: Sequence[SquadParagraph], budget: TokenBud
     for reason, count in misaligned_reasons(paragraphs).items():
         Progress.say(f"{name}: {count:,} answers are left out, {reason}")
     pairs = question_pairs(paragraphs, budget.counter, budget.tokens)
-    return [WritingItem(pair.id, pair.source, pair.target, group=pair.sentence) for pair in pairs]
+    return [WritingItem(pair.id, pair.source, pair.target, reference_group=pair.sentence) for pair in pairs]
 
 
 def question_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
-    """Of a passage, ``context``, and the ``answer`` in it that a question is wanted for, at character ``start``.
+    """Reads a passage, ``context``, and the ``answer`` in it, at character ``start``, that a question is wanted for.
 
     Raises:
         UnifiedError: a field is wrong, or the answer does not stand there.
@@ -124,7 +124,7 @@ def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[s
     columns = {
         "questions": [one["text"] for one in predictions],
         "references": [penn_treebank(item.target or "") for item in items],
-        "sentences": [item.group or item.id for item in items],
+        "sentences": [item.reference_group or item.id for item in items],
         "sources": [" ".join(parts_of(item.source)) for item in items],
     }
     return {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}
