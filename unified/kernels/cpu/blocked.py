@@ -169,7 +169,9 @@ class _Attend(torch.autograd.Function):
             of_scores, scale = torch._softmax_backward_data(of_weights, weights, -1, value.dtype), _scale(query)
             of_query = torch.bmm(of_scores, key.to(value.dtype)).mul_(scale)
             of_key = torch.bmm(of_scores.mT, query.to(value.dtype)).mul_(scale)
-        of_bias = () if bias is None else torch.autograd.grad(bias, tensors, of_scores.to(bias.dtype), allow_unused=True)
+        of_bias = (
+            () if bias is None else torch.autograd.grad(bias, tensors, of_scores.to(bias.dtype), allow_unused=True)
+        )
         return None, None, None, None, of_query, of_key, of_value, *of_bias
 
 
