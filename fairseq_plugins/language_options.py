@@ -20,29 +20,37 @@ else:  # fairseq's names for flags with choices; their values are texts
 class UnifiedLMTaskConfig(FairseqDataclass):
     """Options of ``--task unified_lm``."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder of `unified prepare` or fairseq-preprocess"})
+    data: str = field(default=MISSING, metadata={"help": "folder made by `unified prepare` or fairseq-preprocess"})
     objectives: Optional[str] = field(
         default=None,
         metadata={
-            "help": "weighted list such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; default: UniLM's mixture "
-            f"({DEFAULT_PRETRAINING}) on documents, {DEFAULT_FINETUNING} on pairs"
+            "help": "objectives and their weights, such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; default: "
+            f"UniLM's mixture ({DEFAULT_PRETRAINING}) on documents, {DEFAULT_FINETUNING} on pairs"
         },
     )
     source_lang: Optional[str] = field(
-        default=None, metadata={"help": "source side of pairs; inferred when absent", "argparse_alias": "-s"}
+        default=None,
+        metadata={
+            "help": "name of the source side of pairs; default: read from the file names",
+            "argparse_alias": "-s",
+        },
     )
     target_lang: Optional[str] = field(
-        default=None, metadata={"help": "target side of pairs; inferred when absent", "argparse_alias": "-t"}
+        default=None,
+        metadata={
+            "help": "name of the target side of pairs; default: read from the file names",
+            "argparse_alias": "-t",
+        },
     )
     tokens_per_sample: int = field(default=512, metadata={"help": "row length in tokens, special symbols included"})
     memory: int = field(
         default=0,
         metadata={
-            "help": "tokens that attention remembers of the text before each row; rows are parallel streams then "
+            "help": "tokens of the text before each row that attention remembers; rows are then parallel streams "
             "(Transformer-XL, XLNet), as many as a batch of all processes has; 0: no memory"
         },
     )
-    padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
+    padded: bool = field(default=False, metadata={"help": "read one example a row, padded, instead of packed rows"})
     max_source: Optional[int] = field(
         default=None,
         metadata={
@@ -58,17 +66,28 @@ class UnifiedLMTaskConfig(FairseqDataclass):
         },
     )
     eval_generate: Optional[Metric] = field(
-        default=None, metadata={"help": "generate from the validation sources and log this metric"}
+        default=None,
+        metadata={
+            "help": "metric to log of texts that are generated from the validation sources; default: none is made"
+        },
     )
     eval_task: Optional[str] = field(
-        default=None, metadata={"help": "task of writing whose official scores of generated texts are logged"}
+        default=None,
+        metadata={"help": "generation task whose official scores of generated texts are logged; default: none"},
     )
-    eval_items: Optional[str] = field(default=None, metadata={"help": "file of its validation items (JSON lines)"})
+    eval_items: Optional[str] = field(
+        default=None, metadata={"help": "file with the validation items of --eval-task, JSON lines"}
+    )
     eval_generate_args: str = field(
-        default='{"beam": 1}', metadata={"help": "generation options as JSON, fairseq-generate's names"}
+        default='{"beam": 1}',
+        metadata={"help": "options of generation for validation, a JSON object with fairseq-generate's names"},
     )
     length_penalty: Penalty = field(
-        default="fairseq", metadata={"help": "score / length^lenpen, or score / ((5 + length) / 6)^lenpen"}
+        default="fairseq",
+        metadata={
+            "help": "form of the length penalty: 'fairseq', score / length^lenpen, or 'unilm', "
+            "score / ((5 + length) / 6)^lenpen"
+        },
     )
     no_repeat_ngram_ignore: str = field(
         default="", metadata={"help": "symbols, separated by blanks, that --no-repeat-ngram-size never blocks"}

@@ -56,8 +56,12 @@ class GroupedOptimizer(FairseqOptimizer, ABC):
 class UnifiedAdamConfig(GroupsConfig):
     """Options of ``--optimizer unified_adam``."""
 
-    adam_betas: str = field(default="(0.9, 0.999)", metadata={"help": "decay of both moments"})
-    adam_eps: float = field(default=1e-8, metadata={"help": "added to the root of the second moment"})
+    adam_betas: str = field(
+        default="(0.9, 0.999)", metadata={"help": "decay rates of the first and of the second moment"}
+    )
+    adam_eps: float = field(
+        default=1e-8, metadata={"help": "number that is added to the root of the second moment, against division by 0"}
+    )
 
 
 @register_optimizer("unified_adam", dataclass=UnifiedAdamConfig)
@@ -72,8 +76,12 @@ class UnifiedAdam(GroupedOptimizer, FairseqAdam):
 class UnifiedAdamaxConfig(GroupsConfig):
     """Options of ``--optimizer unified_adamax``."""
 
-    adamax_betas: str = field(default="(0.9, 0.999)", metadata={"help": "decay of the moment and of the maximum"})
-    adamax_eps: float = field(default=1e-8, metadata={"help": "added to the maximum"})
+    adamax_betas: str = field(
+        default="(0.9, 0.999)", metadata={"help": "decay rates of the first moment and of the maximum"}
+    )
+    adamax_eps: float = field(
+        default=1e-8, metadata={"help": "number that is added to the maximum, against division by 0"}
+    )
 
 
 @register_optimizer("unified_adamax", dataclass=UnifiedAdamaxConfig)

@@ -62,11 +62,13 @@ class GroupsConfig(FairseqDataclass):
         default=False, metadata={"help": "let biases and LayerNorms decay too, as SpanBERT's pre-training does"}
     )
     head_weight_decay: Optional[float] = field(
-        default=None, metadata={"help": "weight decay of heads where that of all else is --weight-decay"}
+        default=None, metadata={"help": "weight decay of heads; default: --weight-decay, as of all parameters"}
     )
     head_lr: Optional[float] = field(
         default=None,
-        metadata={"help": "learning rate of heads where that of all else is --lr; it rises and falls with that one"},
+        metadata={
+            "help": "peak learning rate of heads, with the schedule of --lr; default: --lr, as of all parameters"
+        },
     )
     layer_decay: float = field(
         default=1.0,

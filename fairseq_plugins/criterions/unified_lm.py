@@ -28,7 +28,10 @@ class UnifiedLMCriterionConfig(FairseqDataclass):
     """Options of ``--criterion unified_lm``."""
 
     label_smoothing: float = field(
-        default=0.0, metadata={"help": "share of probability spread over all other symbols, at predicted tokens"}
+        default=0.0,
+        metadata={
+            "help": "label smoothing: share of the probability of a label that all other symbols get; 0 disables it"
+        },
     )
     normalize: Normalization = field(
         default="objectives",

@@ -56,7 +56,7 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
         },
     )
     tokens_per_sample: int = field(
-        default=128, metadata={"help": "tokens of a sequence; how many items are cut or divided for it is logged"}
+        default=128, metadata={"help": "most tokens of a sequence; the log counts items that are cut or divided for it"}
     )
     auxiliary_masking: float = field(
         default=0.0,
@@ -65,7 +65,7 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
             "forgetting [UniLM, sec. 3.3]; 0 does without"
         },
     )
-    padded: bool = field(default=False, metadata={"help": "one example a row, padded, instead of packed rows"})
+    padded: bool = field(default=False, metadata={"help": "read one example a row, padded, instead of packed rows"})
     seed: int = II("common.seed")
     max_valid_steps: int | None = II("dataset.max_valid_steps")
     best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")

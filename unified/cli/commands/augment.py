@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--chunk", type=_positive, default=16, metavar="N", help="passages that are saved together (default: 16)"
     )
 
-    stages = parser.add_argument_group("stages", "Defaults are UniLM's, appendix A, where it says.")
+    stages = parser.add_argument_group("stages", "Defaults are those of UniLM's appendix A, as far as it states them.")
     stages.add_argument(
         "--passages", type=_positive, metavar="N", help="paragraphs to draw from the corpus (default: all)"
     )

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to", dest="target_format", choices=EXPORTS, help="format to export: bert or xlnet, for transformers"
     )
     direction.add_argument(
-        "--vocabulary", metavar="DATA", type=Path, help="prepared folder whose dictionary the checkpoint shall have"
+        "--vocabulary", metavar="DATA", type=Path, help="prepared folder whose dictionary the checkpoint gets"
     )
     parser.add_argument(
         "--writes",

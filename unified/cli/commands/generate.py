@@ -31,8 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gen-subset", default="test", metavar="NAME", help="split of DATA to read sources from (default: test)"
     )
-    parser.add_argument("-s", "--source-lang", metavar="NAME", help="source side of DATA, where it holds several pairs")
-    parser.add_argument("-t", "--target-lang", metavar="NAME", help="target side of DATA, where it holds several pairs")
+    parser.add_argument(
+        "-s", "--source-lang", metavar="NAME", help="name of the source side, if DATA holds several pairs"
+    )
+    parser.add_argument(
+        "-t", "--target-lang", metavar="NAME", help="name of the target side, if DATA holds several pairs"
+    )
     parser.add_argument(
         "--workers",
         type=_positive,

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "answer as an ensemble",
     )
     parser.add_argument(
-        "--head", metavar="NAME", help="name of the head that answers, where the model has several of one type"
+        "--head", metavar="NAME", help="name of the head that answers, if the model has several of one type"
     )
     parser.add_argument(
         "--output",

@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pairs.add_argument(
         "--oracle",
         action="store_true",
-        help="keep which sentences of a source `unified pairs --oracle` chose; objectives with the setting extractive "
+        help="keep the marks of sentences that `unified pairs --oracle` chose; objectives with the setting extractive "
         "read them",
     )
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_inputs(parser)
     lengths = parser.add_argument_group(
-        "lengths", "What to try; FILE holds several hypotheses a sentence (fairseq-generate --nbest)."
+        "lengths", "Settings to try; FILE must hold several hypotheses for each sentence (fairseq-generate --nbest)."
     )
     lengths.add_argument(
         "--length-penalty",

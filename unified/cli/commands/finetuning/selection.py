@@ -46,7 +46,7 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
         "--validations",
         type=int,
         metavar="N",
-        help="times that an epoch scores the development set, with --select best (default: as published, mostly 1)",
+        help="how often an epoch scores the development set, with --select best (default: as published, mostly 1)",
     )
     parser.add_argument(
         "--hold-out",

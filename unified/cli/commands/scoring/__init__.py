@@ -17,6 +17,11 @@ from unified.errors import UnifiedError
 ScoreParsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
+def add_parser(scores: ScoreParsers, name: str, summary: str) -> argparse.ArgumentParser:
+    """A parser for one type of score; ``summary`` stands in the list of types and above its own options."""
+    return scores.add_parser(name, help=summary, description=summary)
+
+
 @contextmanager
 def naming(*files: str) -> Iterator[None]:
     """Put the names of the files before a refusal that came of their contents together."""

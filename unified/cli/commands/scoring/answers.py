@@ -6,13 +6,13 @@ import argparse
 import sys
 from typing import Any
 
-from unified.cli.commands.scoring import ScoreParsers, naming
+from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
 from unified.errors import UnifiedError
 
 
 def add_parsers(scores: ScoreParsers) -> None:
     """Declare the types of scores that this module computes."""
-    squad = scores.add_parser("squad", help="exact match and F1 of SQuAD 1.1 and 2.0")
+    squad = add_parser(scores, "squad", "exact match and F1 of SQuAD 1.1 and 2.0")
     _add_files(squad, "file of SQuAD, JSON", "JSON object: question id to answer, '' for none")
     squad.add_argument(
         "--rules", choices=("1.1", "2.0"), help="official program to follow (default: the version that DATA states)"
@@ -30,10 +30,10 @@ def add_parsers(scores: ScoreParsers) -> None:
         help="probability above which no answer is given (default: 1.0)",
     )
     squad.set_defaults(score=_squad)
-    mrqa = scores.add_parser("mrqa", help="exact match and F1 of MRQA")
+    mrqa = add_parser(scores, "mrqa", "exact match and F1 of MRQA")
     _add_files(mrqa, "file of MRQA, JSON lines (.jsonl.gz)", "JSON object: question id to answer")
     mrqa.set_defaults(score=_mrqa)
-    coqa = scores.add_parser("coqa", help="exact match and F1 of CoQA, by domain")
+    coqa = add_parser(scores, "coqa", "exact match and F1 of CoQA, by domain")
     _add_files(coqa, "file of CoQA, JSON", "JSON list of objects with id, turn_id and answer")
     coqa.set_defaults(score=_coqa)
 

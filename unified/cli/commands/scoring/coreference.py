@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unified.cli.commands.scoring import ScoreParsers, naming
+from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
 
 
 def add_parsers(scores: ScoreParsers) -> None:
     """Declare the types of scores that this module computes."""
-    coref = scores.add_parser("coref", help="MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
+    coref = add_parser(scores, "coref", "MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
     coref.add_argument("key", metavar="KEY", help="file with the gold chains, in the format of CoNLL-2012")
     coref.add_argument(
         "response",

@@ -6,28 +6,26 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from unified.cli.commands.scoring import ScoreParsers, naming
+from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
 
 _LABELS = "one label a line, 'id<tab>label', or JSON lines with 'label' (*.jsonl)"
 
 
 def add_parsers(scores: ScoreParsers) -> None:
     """Declare the types of scores that this module computes."""
-    classification = scores.add_parser(
-        "classification", help="accuracy, macro F1, Matthews correlation, F1 of one class"
-    )
+    classification = add_parser(scores, "classification", "accuracy, macro F1, Matthews correlation, F1 of one class")
     _add_files(classification, _LABELS)
     classification.add_argument(
         "--positive", metavar="LABEL", help="class whose precision, recall and F1 to print as well"
     )
     classification.set_defaults(score=_classification)
-    choice = scores.add_parser("choice", help="accuracy of chosen answers, in all and by subset, such as RACE's levels")
+    choice = add_parser(scores, "choice", "accuracy of chosen answers, in all and by subset, such as RACE's levels")
     _add_files(choice, "'id<tab>number', or JSON lines with 'label' and perhaps 'subset' (*.jsonl)")
     choice.set_defaults(score=_choice)
-    regression = scores.add_parser("regression", help="Pearson and Spearman correlation")
+    regression = add_parser(scores, "regression", "Pearson and Spearman correlation")
     _add_files(regression, "one number a line, 'id<tab>number', or JSON lines with 'label' (*.jsonl)")
     regression.set_defaults(score=_regression)
-    relation = scores.add_parser("relation", help="F1 of relations by the rules of TACRED or SemEval-2010 task 8")
+    relation = add_parser(scores, "relation", "F1 of relations by the rules of TACRED or SemEval-2010 task 8")
     _add_files(relation, _LABELS)
     relation.add_argument(
         "--rules",
@@ -43,7 +41,7 @@ def add_parsers(scores: ScoreParsers) -> None:
         help="label of no relation, for the rules of TACRED (default: no_relation)",
     )
     relation.set_defaults(score=_relation)
-    tagging = scores.add_parser("tagging", help="F1 of entities in BIO or IOB1 tags, by conlleval's rules")
+    tagging = add_parser(scores, "tagging", "F1 of entities in BIO or IOB1 tags, by conlleval's rules")
     _add_files(tagging, "one token a line, the tag in the last column, blank lines between; or JSON lines with 'tags'")
     tagging.set_defaults(score=_tagging)
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unified.cli.commands.scoring import ScoreParsers
+from unified.cli.commands.scoring import ScoreParsers, add_parser
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ two plain files, hypotheses and references, one sentence a line"""
 
 def add_parsers(scores: ScoreParsers) -> None:
     """Declare the types of scores that this module computes."""
-    generation = scores.add_parser("generation", help="BLEU, ROUGE-1/2/L, exact sentences, character similarity")
+    generation = add_parser(scores, "generation", "BLEU, ROUGE-1/2/L, exact sentences, character similarity")
     _add_options(generation)
     generation.set_defaults(score=_generation)
     generation.add_argument(
@@ -31,8 +31,8 @@ def add_parsers(scores: ScoreParsers) -> None:
         help="tokenizer of sacrebleu: 13a, intl, char, zh, ... (default: 13a)",
     )
     add_clean_up(generation)
-    questions = scores.add_parser(
-        "question-generation", help="BLEU-1..4 and ROUGE-L as published for SQuAD question generation"
+    questions = add_parser(
+        scores, "question-generation", "BLEU-1..4 and ROUGE-L as published for SQuAD question generation"
     )
     _add_options(questions)
     questions.set_defaults(score=_questions)
@@ -74,7 +74,9 @@ def add_clean_up(parser: argparse.ArgumentParser) -> None:
         help="text between the sentences of a summary, such as '[X_SEP]'; ROUGE-L is then computed on summaries, "
         "sentence by sentence",
     )
-    group = parser.add_argument_group("clean-up", "What was published with UniLM for three data sets of summaries.")
+    group = parser.add_argument_group(
+        "clean-up", "Rules that were published with UniLM for three data sets of summaries."
+    )
     group.add_argument(
         "--post-process",
         choices=("cnndm", "gigaword", "xsum"),
