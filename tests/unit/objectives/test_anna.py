@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support.asked import boundaries, is_next
+from tests.support.many import many
 from tests.support.rates import assert_rate
 from unified.data.annotations import TAGS
 from unified.data.randomness import Draws
@@ -75,13 +76,12 @@ def literal(objective, text, draws):
     return *by_kind, {rest[number] for number in order[: count - len(hidden)]}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"span_share": 0.6, "word_share": 0.4}, {"mask_share": 0.5}])
 @pytest.mark.parametrize("scheme", ["noun_phrase", "entity"])
 def test_three_steps_are_those_of_a_literal_reading(scheme, settings):
     objective, rng = Anna(scheme=scheme, **settings), np.random.default_rng(0)
     kinds = Counter()
-    for seed in range(150):
+    for seed in range(60):
         text = random_text(rng, SCHEMES[scheme])
         draws = Draws.from_generator(np.random.default_rng(seed))
         by_span, by_word, single = literal(objective, text, draws)
@@ -123,35 +123,36 @@ def test_each_kind_has_its_share_of_the_budget(count, length):
     assert max(1, round(0.15 * length)) == count
 
 
-@pytest.mark.slow
 def test_one_hidden_token_is_a_span_a_word_or_a_token_equally_often():
     """Seven tokens, one of them hidden: index 0 is a span and a word, index 1 a word, the rest a word too long."""
     text = text_of(7, [(0, 1), (3, 6)], [1, 1, 1, 0, 0, 0, 0])
     objective, rng = Anna(), np.random.default_rng(2)
-    counts = np.zeros(7, dtype=np.int64)
-    for _ in range(20_000):
-        (index,) = objective(text, rng).targets["token"].output_indices
-        counts[index - 1] += 1
+    made = many(objective, text, 20_000, rng)
+    assert (made.target_counts["token"] == 1).all()
+    counts = np.bincount(made.targets["token"].output_indices - 1, minlength=7)
     single = np.full(7, 1 / 7) / 3
     by_word = np.array([1, 1, 0, 0, 0, 0, 0]) / 2 / 3
     by_span = np.array([1, 0, 0, 0, 0, 0, 0]) / 3
     assert_chi_square(counts, single + by_word + by_span)
 
 
-@pytest.mark.slow
 def test_spans_words_and_tokens_are_drawn_evenly():
     spans = [(3 * i, 3 * i + 2) for i in range(20)]
     starts = np.arange(60) % 3 == 0
     text, rng = text_of(60, spans, starts), np.random.default_rng(3)
     for settings, unit in [((1, 0), spans), ((0, 1), [(3 * i, 3 * i + 3) for i in range(20)]), ((0, 0), None)]:
         objective = Anna(span_share=settings[0], word_share=settings[1], mask_share=0.1)
-        counts = np.zeros(60, dtype=np.int64)
-        for _ in range(4000):
-            predicted = objective(text, rng).targets["token"].output_indices - 1
-            assert len(predicted) == 6
-            counts[predicted] += 1
-            if unit:
-                assert sorted(predicted.tolist()) == [p for a, b in unit for p in range(a, b) if a in predicted]
+        made = many(objective, text, 4000, rng)
+        assert (made.target_counts["token"] == 6).all()
+        predicted = made.targets["token"].output_indices.reshape(4000, 6) - 1
+        counts = np.bincount(predicted.ravel(), minlength=60)
+        if unit:
+            hidden = np.zeros((4000, 60), dtype=bool)
+            np.put_along_axis(hidden, predicted, True, axis=1)
+            whole = np.zeros_like(hidden)
+            for start, stop in unit:
+                whole[:, start:stop] = hidden[:, start, None]
+            assert (hidden == whole).all() and (hidden.sum(1) == 6).all()
         units = counts if unit is None else counts[[start for start, _ in unit]]
         # Drawn without replacement, so the statistic is smaller than that of independent draws.
         assert_chi_square(units, np.full(len(units), 1 / len(units)))
@@ -162,18 +163,18 @@ def test_what_spans_cannot_fill_goes_to_words_and_then_to_tokens():
     none = text_of(100, [], starts)
     too_long = text_of(100, [(0, 40), (40, 100)], starts)
     one_word = text_of(100, [], np.arange(100) == 0)
-    for seed in range(50):
-        for text in (none, too_long):
-            example = Anna(span_share=0.8, word_share=0.2)(text, np.random.default_rng(seed))
-            hidden_of_word = Counter(((example.targets["token"].output_indices - 1) // 2).tolist())
+    rng = np.random.default_rng(0)
+    for text in (none, too_long):
+        made = many(Anna(span_share=0.8, word_share=0.2), text, 50, rng)
+        for indices in made.targets["token"].output_indices.reshape(50, 15):
+            hidden_of_word = Counter(((indices - 1) // 2).tolist())
             assert sorted(hidden_of_word.values()) == [1] + [2] * 7
-        assert len(Anna()(one_word, np.random.default_rng(seed)).targets["token"].output_indices) == 15
+    assert (many(Anna(), one_word, 50, rng).target_counts["token"] == 15).all()
 
 
 def test_the_budget_is_met_and_spans_are_whole_where_they_may_overlap():
     text = text_of(40, [(0, 4), (2, 6), (2, 6), (10, 11)])
-    for seed in range(100):
-        example = Anna(span_share=1, word_share=0)(text, np.random.default_rng(seed))
+    for example in many(Anna(span_share=1, word_share=0), text, 100, np.random.default_rng(0)).split():
         hidden = set((example.targets["token"].output_indices - 1).tolist())
         assert len(hidden) == 6
         first, other = set(range(4)) <= hidden, set(range(2, 6)) <= hidden
@@ -181,27 +182,22 @@ def test_the_budget_is_met_and_spans_are_whole_where_they_may_overlap():
         assert first and other or 10 in hidden
 
 
-@pytest.mark.slow
 def test_token_scheme_is_the_plain_masked_language_model():
     text = Text(np.arange(100) + SPECIAL.ordinary_start, SPECIAL)  # no spans, no word starts
     objective, rng = Anna(scheme="token"), np.random.default_rng(4)
-    counts = np.zeros(100, dtype=np.int64)
-    for _ in range(3000):
-        counts[objective(text, rng).targets["token"].output_indices - 1] += 1
-    assert counts.sum() == 3000 * 15
+    made = many(objective, text, 3000, rng)
+    assert (made.target_counts["token"] == 15).all()
+    counts = np.bincount(made.targets["token"].output_indices - 1, minlength=100)
     assert_chi_square(counts, np.full(100, 0.01))
 
 
 def test_eighty_ten_ten():
-    text, rng, seen = text_of(400, [(i, i + 3) for i in range(0, 400, 5)]), np.random.default_rng(5), Counter()
-    for _ in range(400):
-        example = Anna()(text, rng)
-        tokens = example.tokens[example.targets["token"].output_indices]
-        seen += Counter(
-            np.where(
-                tokens == SPECIAL.mask, "mask", np.where(tokens == example.targets["token"].labels, "kept", "random")
-            )
-        )
+    text, rng = text_of(400, [(i, i + 3) for i in range(0, 400, 5)]), np.random.default_rng(5)
+    made = many(Anna(), text, 400, rng)
+    labels = made.targets["token"].labels
+    tokens = np.concatenate([example.tokens[example.targets["token"].output_indices] for example in made.split()])
+    kinds = np.where(tokens == SPECIAL.mask, "mask", np.where(tokens == labels, "kept", "random"))
+    seen = Counter(kinds.tolist())
     total = seen.total()
     chance = 0.1 / (SPECIAL.ordinary_stop - SPECIAL.ordinary_start)  # a random token may be the old one
     assert_rate(seen["mask"], total, 0.8)
@@ -250,7 +246,7 @@ def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():
     """Table 7, "POS": words and tags in turn, 15 % of the words' tokens hidden by whole words, tags never."""
     objective, rng = Anna(scheme="pos"), np.random.default_rng(7)
     first, hidden_words, tagged = SPECIAL.first_sentinel + SPECIAL.sentinel_count - len(TAGS), 0, 0
-    for _ in range(300):
+    for _ in range(150):
         text = tagged_text(rng)
         words = literal_tags(text)
         expected, of_words = [CLS], []
@@ -274,7 +270,7 @@ def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():
         assert all(len(word) > len(rest) for word in of_words if not set(word) & hidden), "a word would have fitted"
         hidden_words += len(whole)
         assert len(rest) < min((len(word) for word in of_words if not set(word) <= hidden), default=1)
-    assert hidden_words > 1000 and tagged > 5000
+    assert hidden_words > 500 and tagged > 2500
     with pytest.raises(UnifiedError, match="cannot mark entities"):
         Anna(scheme="pos", mark_entities=True)
 

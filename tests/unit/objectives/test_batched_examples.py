@@ -1,10 +1,11 @@
 """Examples made for a batch at once are those made one by one, whatever else is in the batch."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from tests.support.many import each, many
 from tests.support.token_files import (
     SPECIAL,
     Reads,
@@ -15,7 +16,7 @@ from tests.support.token_files import (
     write_spans,
 )
 from tests.unit.planning.test_dataset import ROW, UNILM, random_pairs, write_pairs
-from unified.data.annotations import KINDS, SOURCE_KINDS
+from unified.data.annotations import KINDS, SOURCE_KINDS, columns
 from unified.data.example import Examples
 from unified.data.extents import Extents
 from unified.data.text import Text
@@ -51,12 +52,11 @@ SETTINGS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*ALL, "a mixture"])
 def test_a_row_is_the_same_in_every_batch(tmp_path, name):
     """What is made of all rows at once, in any order, is what is made of each row alone."""
     rng = np.random.default_rng(3)
-    file = write_documents(tmp_path / "train", numbered_documents(random_sizes(rng, 30, 15, 20)))
+    file = write_documents(tmp_path / "train", numbered_documents(random_sizes(rng, 12, 15, 20)))
     annotations = write_spans(file, KINDS, rng)
     documents = DocumentTexts(file, SPECIAL, rng.random(SPECIAL.ordinary_stop) < 0.6, annotations)
     if name == "a mixture":
@@ -75,10 +75,27 @@ def test_a_row_is_the_same_in_every_batch(tmp_path, name):
     assert again.objectives == examples.objectives and same([again.split()], [together])
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_many_examples_of_a_text_are_those_made_one_by_one(name):
+    """So a test may count what is drawn in a batch."""
+    objective = parse_objectives(SETTINGS.get(name, name)).objectives[0]
+    rng = np.random.default_rng(0)
+    tokens, starts, bounds = rng.integers(10, 900, 50), rng.random(50) < 0.5, np.arange(0, 30, 3).reshape(-1, 2)
+    spans = {kind: np.column_stack([bounds, [1] * len(bounds)])[:, : columns(kind)] for kind in KINDS}
+    two = objective.segments == 2
+    text = Text(tokens[:30], SPECIAL, word_starts=starts[:30], spans=spans)
+    if two:
+        text = replace(text, second=tokens[30:], is_next=True, word_starts=starts)
+    one_by_one, again = np.random.default_rng(1), np.random.default_rng(1)
+    expected = [objective(text, one_by_one) for _ in range(4)]
+    assert same([expected], [many(objective, text, 4, np.random.default_rng(1)).split()])
+    assert same([expected], [each(objective, [text] * 4, again)])
+    assert one_by_one.random() == again.random()
+
+
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_row_of_pairs_is_the_same_in_every_batch(tmp_path, packed):
-    plain = write_pairs(tmp_path, random_pairs(200), max_source=60)
+    plain = write_pairs(tmp_path, random_pairs(80), max_source=60)
     annotations = write_spans(plain.source, SOURCE_KINDS, np.random.default_rng(1))
     asked = PairTexts(plain.source, plain.target, SPECIAL, max_source=60, annotations=annotations)
     extracting = "extractive=True, sentence_limit=7"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support.asked import is_next
+from tests.support.many import many
 from tests.support.rates import assert_probabilities, assert_rate
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
@@ -52,18 +53,15 @@ def test_an_example(settings):
         assert is_next(example) == (int(text.is_next) if second else -1)
 
 
-@pytest.mark.slow
 def test_every_token_is_hidden_equally_often_and_replaced_80_10_10():
-    rng, hidden, became = np.random.default_rng(2), Counter(), Counter()
-    text = text_of(rng, 7, 6)
-    for _ in range(4000):
-        example = Bert()(text, rng)
-        hidden.update(example.targets["token"].output_indices.tolist())
-        shown = example.tokens[example.targets["token"].output_indices]
-        kinds = np.select([shown == SPECIAL.mask, shown == example.targets["token"].labels], ["mask", "same"], "random")
-        became.update(kinds.tolist())
-        assert ((shown == SPECIAL.mask) | ((shown >= SPECIAL.ordinary_start) & (shown < SPECIAL.ordinary_stop))).all()
-    assert sum(hidden.values()) == 4000 * 2  # 15 % of 16
+    rng = np.random.default_rng(2)
+    made = many(Bert(), text_of(rng, 7, 6), 4000, rng)
+    assert (made.target_counts["token"] == 2).all()  # 15 % of 16
+    indices, labels = made.targets["token"].output_indices, made.targets["token"].labels
+    shown = made.tokens.reshape(4000, 16)[np.arange(8000) // 2, indices]
+    assert ((shown == SPECIAL.mask) | ((shown >= SPECIAL.ordinary_start) & (shown < SPECIAL.ordinary_stop))).all()
+    became = Counter(np.select([shown == SPECIAL.mask, shown == labels], ["mask", "same"], "random").tolist())
+    hidden = Counter(indices.tolist())
     assert_probabilities(hidden, dict.fromkeys([*range(1, 8), *range(9, 15)], 1 / 13))
     ordinary = SPECIAL.ordinary_stop - SPECIAL.ordinary_start
     assert_probabilities(became, {"mask": 0.8, "same": 0.1 + 0.1 / ordinary, "random": 0.1 - 0.1 / ordinary})

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.asked import is_next
+from tests.support.many import each, many
 from tests.support.rates import assert_rate
 from unified import masks
 from unified.data.annotations import KINDS
@@ -181,15 +182,14 @@ def test_other_seeds_hide_other_indices(name):
 # ---------------------------------------------------------------- rates
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", PRETRAINING)
 def test_pretraining_rates(kind):
     """15 per cent of 100,000 tokens, 80/10/10 of them replaced; special symbols never."""
     rng = np.random.default_rng(7)
     objective = kind()
     count, tokens, masked, kept, indices = 0, 0, 0, 0, []
-    while tokens < 120_000:
-        example = objective(text_of(150, 150, rng), rng)
+    texts = [text_of(150, 150, rng) for _ in range(120_000 // (150 * objective.segments))]
+    for example in each(objective, texts, rng):
         assert not np.isin(example.targets["token"].labels, [CLS, SEP]).any()
         assert (example.tokens == CLS).sum() == 1 and (example.tokens == SEP).sum() == objective.segments
         tokens += 150 * objective.segments
@@ -208,19 +208,17 @@ def test_pretraining_rates(kind):
         assert_rate(hidden[:151].sum(), count, 0.5)  # source and target, or both parts, alike
 
 
-@pytest.mark.slow
 def test_target_cloze_rates():
     """0.7 of 100,000 target tokens; the final SEP is hidden as often as any other index; the source never."""
     rng = np.random.default_rng(8)
     objective, m, repeats = TargetCloze(), 20, 6000
-    hidden, masked, kept = np.zeros(m + 1, dtype=int), 0, 0
-    for _ in range(repeats):
-        example = objective(text_of(5, m, rng), rng)
-        assert len(example.targets["token"].output_indices) == 14
-        assert (example.tokens[:7] != MASK).all()
-        hidden[example.targets["token"].output_indices - 7] += 1
-        masked += (example.tokens[example.targets["token"].output_indices] == MASK).sum()
-        kept += (example.tokens[example.targets["token"].output_indices] == example.targets["token"].labels).sum()
+    made = many(objective, text_of(5, m, rng), repeats, rng)
+    assert (made.target_counts["token"] == 14).all()
+    tokens, indices = made.tokens.reshape(repeats, m + 8), made.targets["token"].output_indices.reshape(repeats, 14)
+    assert (tokens[:, :7] != MASK).all()
+    hidden = np.bincount(indices.ravel() - 7, minlength=m + 1)
+    shown = np.take_along_axis(tokens, indices, axis=1).ravel()
+    masked, kept = (shown == MASK).sum(), (shown == made.targets["token"].labels).sum()
     for index in range(m + 1):
         assert_rate(hidden[index], repeats, 14 / 21)
     assert_rate(masked, repeats * 14, 0.8)
@@ -237,17 +235,14 @@ def test_target_cloze_counts(settings, m, expected):
     assert (example.targets["token"].output_indices >= 6).all()
 
 
-@pytest.mark.slow
 def test_source_tokens_are_hidden_on_request():
     rng = np.random.default_rng(10)
     objective = TargetCloze(mask_source=0.25)
     tokens = np.array([11, 12, SEP, 13, 14, 15, 16, 17, 18])  # passage SEP answer: eight tokens that may be hidden
-    hidden = np.zeros(12, dtype=int)
-    for _ in range(3000):
-        example = objective(Text(tokens, SPECIAL, second=np.array([21, 22])), rng)
-        in_source = example.targets["token"].output_indices[example.targets["token"].output_indices < 11]
-        assert len(in_source) == 2
-        hidden[in_source] += 1
+    made = many(objective, Text(tokens, SPECIAL, second=np.array([21, 22])), 3000, rng)
+    indices = made.targets["token"].output_indices.reshape(3000, -1)
+    assert ((indices < 11).sum(1) == 2).all()
+    hidden = np.bincount(indices[indices < 11], minlength=12)
     assert hidden[[0, 3, 10]].sum() == 0  # CLS and SEPs
     for index in (1, 2, 4, 5, 6, 7, 8, 9):
         assert_rate(hidden[index], 3000, 0.25)

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from tests.support.asked import boundaries, is_next
+from tests.support.many import each, many
 from tests.support.rates import assert_rate
 from tests.support.token_files import numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
@@ -61,7 +62,6 @@ def literal_cover(candidates, word_starts, count, anchors, lengths):
     return sorted(hidden)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_spans_are_those_of_the_published_loop(seed):
     rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def test_spans_are_those_of_the_published_loop(seed):
     hidden = cover_spans(candidates, starts, extents, np.array([count]), shares, draws)
     anchors, lengths, some = [], [], np.array([32])
     indices = np.flatnonzero(candidates)
-    for attempt in range(400):  # the draws of the function, in its order
+    for attempt in range(100):  # the draws of the function, in its order
         anchors += indices[draws.integers(f"anchors, attempt {attempt}", len(indices), some)].tolist()
         uniforms = draws.uniforms(f"lengths, attempt {attempt}", some)
         lengths += (np.searchsorted(np.cumsum(shares)[:-1], uniforms, side="right") + 1).tolist()
@@ -164,9 +164,7 @@ def test_an_example(next_sentence):
 def test_spans_are_replaced_whole():
     rng, counts = np.random.default_rng(5), Counter()
     objective = SpanBert(mask_share=0.3)
-    for _ in range(400):
-        text = text_of(100, rng)
-        example = objective(text, rng)
+    for example in each(objective, [text_of(100, rng) for _ in range(400)], rng):
         hidden = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices)
         original = example.tokens.copy()
         original[example.targets["token"].output_indices] = example.targets["token"].labels
@@ -298,7 +296,6 @@ def literal_annotated(candidates, word_starts, spans, count, rounds):
     return sorted(hidden)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     rng = np.random.default_rng(seed)
@@ -311,7 +308,7 @@ def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     count = math.ceil(float(rng.choice([0.15, 0.5, 1.0])) * candidates.sum())
     hidden = cover_annotated(candidates, starts, spans, count, 0.5, np.random.default_rng(seed))
     drawing, rounds, indices = np.random.default_rng(seed), [], np.flatnonzero(candidates)
-    for _ in range(400):  # the draws of the function, in its order
+    for _ in range(100):  # the draws of the function, in its order
         anchors, chosen = indices[drawing.integers(len(indices), size=32)].tolist(), [None] * 32
         if len(spans):
             annotated = drawing.random(32) < 0.5
@@ -322,18 +319,17 @@ def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     assert hidden.sum() == count
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme, kind", [("named_entity", "entities"), ("noun_phrase", "noun_phrases")])
 def test_half_of_the_rounds_hide_an_annotated_span(scheme, kind):
     """Six tokens, one of them hidden: the first of one of two spans, or the first of the word of a random token."""
     spans = np.array([[1, 3], [4, 6]])
     starts = np.array([True, True, True, False, False, True])
     text = Text(np.arange(6) + 10, SPECIAL, word_starts=starts, spans={kind: spans})
-    objective, rng, counts = SpanBert(scheme=scheme), np.random.default_rng(3), np.zeros(6)
-    for _ in range(6_000):
-        (index,) = objective(text, rng).targets["token"].output_indices
-        counts[index - 1] += 1
-    expected = 6_000 * (np.array([0, 1, 0, 0, 1, 0]) / 4 + np.array([1, 1, 3, 0, 0, 1]) / 12)
+    objective, rng = SpanBert(scheme=scheme), np.random.default_rng(3)
+    made = many(objective, text, 4_000, rng)
+    assert (made.target_counts["token"] == 1).all()
+    counts = np.bincount(made.targets["token"].output_indices - 1, minlength=6)
+    expected = 4_000 * (np.array([0, 1, 0, 0, 1, 0]) / 4 + np.array([1, 1, 3, 0, 0, 1]) / 12)
     seen = expected > 0
     assert counts[~seen].sum() == 0
     assert ((counts - expected)[seen] ** 2 / expected[seen]).sum() < 4 + 5 * np.sqrt(8)
@@ -344,8 +340,7 @@ def test_annotated_spans_of_both_segments_are_hidden():
     tokens = np.arange(14) + 10
     text = Text(tokens[:7], SPECIAL, tokens[7:], True, np.ones(14, dtype=bool), spans={"entities": spans})
     objective, seen = SpanBert(scheme="named_entity", next_sentence=True, mask_share=0.2), Counter()
-    for seed in range(300):
-        example = objective(text, np.random.default_rng(seed))
+    for example in many(objective, text, 300, np.random.default_rng(0)).split():
         seen[tuple(example.targets["token"].labels.tolist())] += 1
         assert len(example.targets["token"].labels) == 3
     first, second = tuple(tokens[2:5].tolist()), tuple(tokens[8:11].tolist())

@@ -186,12 +186,11 @@ def test_rates_of_independent_noise():
     assert_rate(random, 100 * trials, 0.15 * 0.1 * 0.999)
 
 
-@pytest.mark.slow
 def test_prefixes_of_every_length_are_equally_likely():
     rng = np.random.default_rng(7)
-    cuts = np.bincount([len(PrefixLM().rewrite(words(9), SPECIAL, rng)[0]) for _ in range(40_000)], minlength=10)
+    cuts = np.bincount([len(PrefixLM().rewrite(words(9), SPECIAL, rng)[0]) for _ in range(8000)], minlength=10)
     assert cuts[0] == cuts[9] == 0
-    statistic = ((cuts[1:9] - 5000) ** 2 / 5000).sum()
+    statistic = ((cuts[1:9] - 1000) ** 2 / 1000).sum()
     assert statistic < 24.4  # chi-square with 7 degrees of freedom exceeds it once in 1,000
 
 
