@@ -21,7 +21,7 @@ RECIPES = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(RECIPES / "quickstart"))
 from training_log import read_training_log  # noqa: E402
 
-PRETRAIN = (sys.executable, RECIPES / "pretrain.py")
+PRETRAIN = RECIPES / "pretrain.py"
 SYSTEMS = ("bert", "spanbert", "xlnet", "anna", "t5")
 #: Relative, for each loss. Sums in another order change the last digits of a float32, and training adds up what they
 #: change. All printed digits (1e-4 of a loss) stayed as they are with another instruction set (SSE, AVX-512), with two
@@ -35,22 +35,22 @@ LIBRARIES = ("torch", "numpy", "sentencepiece", "tokenizers")
 Losses = dict[str, dict[str, float]]
 
 
-def prepare(system: str, folder: Path) -> Path:
-    """The debug corpus, prepared for ``system`` in ``folder``.
+def prepare(system: str, folder: Path, python: str = sys.executable) -> Path:
+    """The debug corpus, prepared for ``system`` in ``folder`` by ``python``.
 
     Raises:
         RuntimeError: a command fails; ends with what it printed.
     """
     text, data = folder / "text", folder / "data"
-    run(sys.executable, RECIPES / "common" / "corpora.py", text, "debug")
-    run(*PRETRAIN, system, "prepare", "debug", data, text / "debug.jsonl", "--workers", 1)
+    run(python, RECIPES / "common" / "corpora.py", text, "debug")
+    run(python, PRETRAIN, system, "prepare", "debug", data, text / "debug.jsonl", "--workers", 1)
     return data
 
 
-def pretrain(system: str, data: Path, folder: Path, *options: str) -> Losses:
+def pretrain(system: str, data: Path, folder: Path, *options: str, python: str = sys.executable) -> Losses:
     """The losses that the debug size of ``system`` logs while training in ``folder``."""
     log = folder / "train.log"
-    log.write_text(run(*PRETRAIN, system, "pretrain", "debug", data, folder / "model", *options))
+    log.write_text(run(python, PRETRAIN, system, "pretrain", "debug", data, folder / "model", *options))
     logged = read_training_log(log)
     names = sorted(name for name in logged if name.endswith("loss") and not name.startswith(("train_", "valid_best")))
     return {name: {str(update): value for update, value in logged[name]} for name in names}
@@ -97,7 +97,7 @@ def _listed(versions: dict[str, str]) -> str:
 
 
 def run(*words) -> str:
-    """All that a command prints; on one core, with the Python that runs this file."""
+    """All that a command prints, on one core."""
     environment = {**os.environ, "CARDS": "0", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     # An empty entry would be the current folder, whose files could be imported instead of Python's own.

@@ -37,6 +37,19 @@ class Size:
 
 
 SIZES = {
+    # What the tests run: a few updates.
+    "debug": Size(
+        arch=("unified_lm_tiny", "--initializer-range", 0.04, "--dropout", 0, "--attention-dropout", 0),
+        megacharacters=6,
+        valid_megacharacters=0.06,
+        vocabulary=90,
+        row=48,
+        rows=4,
+        updates=10,
+        cloze_updates=3,
+        rate=2e-3,
+        machine=("--cpu",),
+    ),
     # Half an hour of one core. So few updates leave the level of single tokens behind only with short rows, few pieces,
     # small batches and larger initial weights (docs/background/results.md, quickstart).
     "tiny": Size(

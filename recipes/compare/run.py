@@ -30,9 +30,9 @@ from training_log import read_training_log, seconds_per_update  # noqa: E402
 
 from unified.corpus.readers import DocumentCorpus  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
+from unified.runtime.processes import module_command  # noqa: E402
 from unified.tasks.metrics import folder_unigram_entropy  # noqa: E402
 
-TOOLS = Path(sys.executable).parent
 #: Validations of a pre-training: the points of a learning curve.
 POINTS = 10
 
@@ -70,7 +70,7 @@ class Work:
                 write_atomically(texts[split], first_documents(paths, round(millions * 1e6)))
         annotate = ["--annotate", "noun_phrases", "--spacy", self.spacy] if self.spacy else []
         self.run.run(Step("prepare", [
-            TOOLS / "unified", "prepare", texts["train"], "--valid", texts["valid"], "--output", self.data,
+            *module_command("unified.cli"), "prepare", texts["train"], "--valid", texts["valid"], "--output", self.data,
             "--tokenizer", "unigram", "--vocabulary-size", self.size.vocabulary, "--sample-megabytes", 3,
             "--clean", "short_sentences=1", *annotate,
         ], self.data))  # fmt: skip
@@ -80,7 +80,8 @@ class Work:
         size, save = self.size, self.run.folder / "models" / name.replace(" ", "-")
         every = max(1, updates // validations)
         return Step(name, [
-            TOOLS / "fairseq-train", self.data, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
+            *module_command("fairseq_cli.train"), self.data,
+            "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
             "--arch", *size.arch, "--criterion", "unified_lm", "--tokens-per-sample", size.row,
             "--max-positions", size.row, "--batch-size", size.rows, "--batch-size-valid", 4 * size.rows,
             "--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.98)", "--clip-norm", 1.0, "--weight-decay", 0.01,

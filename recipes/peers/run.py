@@ -29,8 +29,8 @@ from training_log import read_training_log, seconds_per_update  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
 from unified.reports.result_tables import tables  # noqa: E402
 from unified.reports.results import FILE_NAME, read_results  # noqa: E402
+from unified.runtime.processes import module_command  # noqa: E402
 
-TOOLS = Path(sys.executable).parent
 OURS, PEER = "ours", "transformers"
 #: The last checkpoint is scored, as with the peer; none has to be chosen.
 FAIRSEQ = "--disable-validation --log-format json --log-interval 10"
@@ -58,7 +58,7 @@ class Work:
         return self.run.folder / "start"
 
     def import_model(self) -> None:
-        convert = [TOOLS / "unified", "convert", "--from", "bert", self.model, self.start]
+        convert = [*module_command("unified.cli"), "convert", "--from", "bert", self.model, self.start]
         self.run.run(Step("start", convert, self.start))
 
     def files(self, pair: Pair) -> Path:
@@ -101,7 +101,7 @@ class Work:
         return [(OURS, ours, [*self.ours(pair, ours), *more]), (PEER, peer, words)]
 
     def ours(self, pair: Pair, output: Path) -> list:
-        words = [TOOLS / "unified", "finetune", pair.task, "--data", self.files(pair)]
+        words = [*module_command("unified.cli"), "finetune", pair.task, "--data", self.files(pair)]
         return [*words, "--model", self.start, "--output", output, *pair.options]
 
     def costs(self, pairs: tuple[Pair, ...], seeds: tuple[int, ...]) -> str:

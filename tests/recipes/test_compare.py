@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import statistics
@@ -19,14 +18,15 @@ from rows import row_facts
 
 from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs
+from tests.support.prepared_python import interpreter
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, parse_objectives
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPARE = ROOT / "recipes" / "compare"
-UPDATES, CLOZE_UPDATES, ROW, ROWS = 10, 3, 48, 4
 NAMES = "scratch (shared);unilm mixture;xlnet, memory"
-SMALLEST = dataclasses.replace(SIZES["tiny"], vocabulary=90, row=ROW, rows=ROWS)
+DEBUG = SIZES["debug"]
+ROW, ROWS = DEBUG.row, DEBUG.rows
 
 
 def write_text(path: Path, documents: int, rng: np.random.Generator) -> Path:
@@ -47,18 +47,20 @@ def compare():
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory, compare) -> Path:
+def work(tmp_path_factory) -> Path:
     """The folder of a finished comparison."""
     folder, rng = tmp_path_factory.mktemp("compare"), np.random.default_rng(3)
     train, valid = write_text(folder / "a.jsonl", 60, rng), write_text(folder / "b.jsonl", 6, rng)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(compare.SIZES, "tiny", SMALLEST)
-        compare.main(words(folder, train, valid))
+    result = subprocess.run(
+        [interpreter(), COMPARE / "run.py", *words(folder, train, valid)],
+        capture_output=True, text=True, env=fairseq_runs.environment(),
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     return folder
 
 
 def words(folder: Path, train: Path, valid: Path) -> list[str]:
-    options = {"--input": train, "--valid": valid, "--updates": UPDATES, "--cloze-updates": CLOZE_UPDATES}
+    options = {"--size": "debug", "--input": train, "--valid": valid}
     return [str(folder / "output"), "--only", NAMES, *(str(x) for pair in options.items() for x in pair)]
 
 
@@ -68,7 +70,6 @@ def again(compare, folder: Path, monkeypatch, *more: str) -> None:
     def refuse(*arguments, **keywords):
         raise AssertionError(f"ran {arguments}")
 
-    monkeypatch.setitem(compare.SIZES, "tiny", SMALLEST)
     monkeypatch.setattr(steps.subprocess, "Popen", refuse)
     compare.main([*words(folder, folder / "a.jsonl", folder / "b.jsonl"), *more])
 
@@ -93,7 +94,7 @@ def test_numbers_of_the_tables_are_those_of_the_logs(work):
         final = log(work, f"{name} then cloze", "valid")[-1]
         assert float(bits) == float(final["valid_bidirectional_loss"])
         assert float(accuracy) == float(final["valid_bidirectional_accuracy"])
-        assert int(final["valid_num_updates"]) == CLOZE_UPDATES
+        assert int(final["valid_num_updates"]) == DEBUG.cloze_updates
         scratch = scratch or float(bits)
         if name == "unilm mixture":
             assert float(gain) == pytest.approx(scratch - float(bits), abs=1e-3)
@@ -103,7 +104,7 @@ def test_numbers_of_the_tables_are_those_of_the_logs(work):
             assert gain == ""  # no pre-training, or no model of its kind without
     for name, loss, first, middle, last, fell in losses:
         curve = [float(line[f"valid_{loss}_loss"]) for line in log(work, name, "valid")]
-        assert len(curve) == UPDATES  # ten validations
+        assert len(curve) == DEBUG.updates  # ten validations
         assert [float(first), float(middle), float(last)] == [curve[0], curve[len(curve) // 2], curve[-1]]
         assert float(fell) == pytest.approx(curve[0] - curve[-1], abs=1e-3)
     mixed = [f"unilm mixture: {name}" for name in ("bidirectional", "bidirectional_next_sentence", "left_to_right")]
@@ -196,17 +197,27 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_all_runs_have_the_same_budget_as_fairseq_reads_it(compare, tmp_path, size):
-    work = compare.Work(steps.Run(tmp_path), SIZES[size], 1, (), (), None)
-    runs = [run for run in comparisons(annotated=True) if run.objectives]
-    trainings = [work.training(run.name, 100, 10, run.pretraining(SIZES[size])) for run in runs]
-    commands = "".join(json.dumps(training.words[1:]) + "\n" for training in trainings)
+@pytest.fixture(scope="module")
+def parsed(compare, tmp_path_factory) -> dict[str, list]:
+    """What fairseq reads of every pre-training, in their order, by size."""
+    words = []
+    for size in SIZES.values():
+        work = compare.Work(steps.Run(tmp_path_factory.mktemp("unused")), size, 1, (), (), None)
+        runs = [run for run in comparisons(annotated=True) if run.objectives]
+        words += [work.training(run.name, 100, 10, run.pretraining(size)).words for run in runs]
+    commands = "".join(json.dumps(one[one.index("fairseq_cli.train") + 1 :]) + "\n" for one in words)
     result = subprocess.run([sys.executable, "-c", PARSE], input=commands, capture_output=True, text=True,
                             cwd=ROOT, env=fairseq_runs.environment())  # fmt: skip
     assert result.returncode == 0, result.stderr[-2000:]
-    parsed = [json.loads(line) for line in result.stdout.splitlines() if line.startswith('["PARSED"')]
-    assert [objectives for _, objectives, _ in parsed] == [run.objectives for run in runs]
-    budget = parsed[0][2]
-    assert all(other == budget for *_, other in parsed)
+    found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith('["PARSED"')]
+    assert len(found) == len(SIZES) * len(runs)
+    return {size: found[i * len(runs) : (i + 1) * len(runs)] for i, size in enumerate(SIZES)}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_all_runs_have_the_same_budget_as_fairseq_reads_it(parsed, size):
+    runs = [run for run in comparisons(annotated=True) if run.objectives]
+    assert [objectives for _, objectives, _ in parsed[size]] == [run.objectives for run in runs]
+    budget = parsed[size][0][2]
+    assert all(other == budget for *_, other in parsed[size])
     assert (budget["max_update"], budget["batch_size"]) == (100, SIZES[size].rows)

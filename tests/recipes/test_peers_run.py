@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 from tests.recipes.test_recipes import load
+from tests.support import fairseq_runs
+from tests.support.prepared_python import interpreter
 from unified.errors import UnifiedError
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
@@ -31,10 +34,14 @@ def runner():
 
 
 @pytest.fixture(scope="module")
-def compared(runner, tmp_path_factory) -> Path:
+def compared(tmp_path_factory) -> Path:
     """The folder of a debug run."""
     folder = tmp_path_factory.mktemp("compared")
-    runner.main([str(folder), "--size", "debug", "--together"])
+    result = subprocess.run(
+        [interpreter(), PEERS / "run.py", folder, "--size", "debug", "--together"],
+        capture_output=True, text=True, env=fairseq_runs.environment(),
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     return folder
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs
+from tests.support.prepared_python import interpreter
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "recipes"
@@ -69,10 +70,10 @@ class DebugRuns:
             pytest.importorskip("spacy")
             pytest.importorskip("py3langid")
         (self.folder / system).mkdir()
-        return golden.prepare(system, self.folder / system)
+        return golden.prepare(system, self.folder / system, interpreter())
 
     def losses(self, system: str) -> golden.Losses:
-        return golden.pretrain(system, self.data(system), self.folder / system)
+        return golden.pretrain(system, self.data(system), self.folder / system, python=interpreter())
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +290,8 @@ def test_corpora_are_read_as_they_arrive(tmp_path, monkeypatch):
 def test_real_text_through_the_recipe(unified_data, tmp_path):
     text = unified_data / "pretrain_wiki" / "valid.jsonl.xz"
     golden.run(
-        *golden.PRETRAIN,
+        interpreter(),
+        golden.PRETRAIN,
         "xlnet",
         "prepare",
         "debug",
@@ -300,5 +302,7 @@ def test_real_text_through_the_recipe(unified_data, tmp_path):
         "--sample-megabytes",
         1,
     )
-    losses = golden.pretrain("xlnet", tmp_path / "data", tmp_path, "--max-update", "10", "--disable-validation")
+    losses = golden.pretrain(
+        "xlnet", tmp_path / "data", tmp_path, "--max-update", "10", "--disable-validation", python=interpreter()
+    )
     assert set(losses["loss"]) == {"5", "10"} and losses["loss"]["10"] < losses["loss"]["5"]

@@ -203,7 +203,8 @@ def main(listener: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    sys.path[:0] = request["path"]
+    listed = filter(None, request["environment"].get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:0] = [*request["path"], *(folder for folder in listed if folder not in sys.path)]
     sys.executable = request["program"]  # commands that commands start are prepared too
     end(run(request))
 
