@@ -36,10 +36,10 @@ class Shown(Reads):
     both_directions: bool = True
 
 
-def shown_in(rows, row):
-    """The text of a row, and a random number of its example."""
-    texts, draws = rows.texts([row])
-    return texts.texts()[0], float(draws.uniforms("any")[0])
+def shown_in(rows):
+    """The text of each row, and a random number of its example."""
+    texts, draws = rows.texts(range(len(rows)))
+    return list(zip(texts.texts(), draws.uniforms("any").tolist(), strict=True))
 
 
 SIZES = [[4, 7], [5], [12, 3, 6, 2], [9] * 30, [1, 1, 1], [20, 30], [6] * 40]
@@ -106,12 +106,13 @@ def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, stre
     region, begins = len(whole) // forward, set()
     for epoch in (1, 2, 3):
         rows.set_epoch(epoch)
-        begun = shown_in(rows, 0)[0].tokens.tolist()
+        texts = [text for text, _ in shown_in(rows)]
+        begun = texts[0].tokens.tolist()
         (start,) = [i for i in range(len(whole)) if (whole + whole)[i : i + len(begun)] == begun]
         begins.add(start)
         for row in range(len(rows)):
             step, stream = divmod(row, streams)
-            shown, backward = shown_in(rows, row)[0], stream >= forward
+            shown, backward = texts[row], stream >= forward
             behind = start + (stream % forward) * region
             index = behind + region - 37 - step * advance if backward else behind + step * advance
             window = [whole[i % len(whole)] for i in range(index, index + 37)]
@@ -123,7 +124,6 @@ def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, stre
     assert len(begins) == 3
 
 
-@pytest.mark.slow
 def test_second_segments_stand_as_the_text_does_and_rows_have_draws_of_their_own(tmp_path):
     """In both directions segments part where sentences do, as they are read, whether the second follows or not."""
     rng = np.random.default_rng(1)
@@ -137,8 +137,7 @@ def test_second_segments_stand_as_the_text_does_and_rows_have_draws_of_their_own
     draws, shapes = set(), {True: Counter(), False: Counter()}
     for epoch in range(1, 9):
         rows.set_epoch(epoch)
-        for row in range(len(rows)):
-            shown, draw = shown_in(rows, row)
+        for shown, draw in shown_in(rows):
             draws.add(draw)
             known = np.concatenate([shown.tokens, shown.second])
             assert (shown.word_starts == word_starts[known])[known != SEPARATOR].all()

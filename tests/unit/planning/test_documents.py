@@ -14,6 +14,7 @@ from tests.support.token_files import (
     write,
     write_documents,
 )
+from unified.data.randomness import Draws
 from unified.errors import UnifiedError
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import RowLimits
@@ -23,6 +24,22 @@ ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_seco
 
 def texts_of(tmp_path, documents, **options):
     return DocumentTexts(write_documents(tmp_path / "train", documents), SPECIAL, **options)
+
+
+def many_texts(texts, start, length, objective, count, rng):
+    """What ``count`` calls of ``text`` would read, one after another."""
+    starts, lengths = np.full(count, start), np.full(count, length)
+    return texts.texts(starts, lengths, objective, Draws.from_generator(rng, count)).texts()
+
+
+def test_many_texts_of_a_block_are_those_read_one_by_one(tmp_path):
+    texts = texts_of(tmp_path, numbered_documents([[2], [4, 1, 7, 3, 5], [3, 6, 2]]))
+    for objective in (ONE, TWO, PAIR):
+        one_by_one = np.random.default_rng(1)
+        expected = [texts.text(2, 20, objective, one_by_one) for _ in range(30)]
+        for one, other in zip(expected, many_texts(texts, 2, 20, objective, 30, np.random.default_rng(1)), strict=True):
+            assert np.array_equal(one.tokens, other.tokens) and one.is_next == other.is_next
+            assert one.second is other.second is None or np.array_equal(one.second, other.second)
 
 
 def test_sentences_and_documents(tmp_path):
@@ -56,14 +73,12 @@ def test_every_run_of_tokens_is_read_as_written(tmp_path):
         index += len(flat)
 
 
-@pytest.mark.slow
 def test_two_segments_are_cut_at_every_sentence_end_equally_often(tmp_path):
     sizes = [4, 1, 7, 3, 5]
     texts = texts_of(tmp_path, numbered_documents([[2], sizes, [3]]))
     rng = np.random.default_rng(1)
     lengths = Counter()
-    for _ in range(4000):
-        text = texts.text(2, sum(sizes), TWO, rng)
+    for text in many_texts(texts, 2, sum(sizes), TWO, 4000, rng):
         assert [*text.tokens, *text.second] == list(range(12, 12 + sum(sizes)))
         assert text.is_next is None
         lengths[len(text.tokens)] += 1
@@ -82,7 +97,7 @@ def test_cuts_of_a_block_that_begins_and_ends_within_sentences(tmp_path):
 def test_a_single_sentence_is_cut_at_every_token_equally_often(tmp_path):
     texts = texts_of(tmp_path, numbered_documents([[3], [5], [4]]))
     rng = np.random.default_rng(3)
-    lengths = Counter(len(texts.text(3, 5, TWO, rng).tokens) for _ in range(4000))
+    lengths = Counter(len(text.tokens) for text in many_texts(texts, 3, 5, TWO, 4000, rng))
     assert set(lengths) == {1, 2, 3, 4}
     assert all(abs(count - 1000) < 5 * np.sqrt(750) for count in lengths.values())
 
@@ -94,7 +109,6 @@ def test_a_single_token_has_an_empty_second_segment_that_is_never_replaced(tmp_p
         assert text.tokens.tolist() == [10] and text.second.tolist() == [] and text.is_next is True
 
 
-@pytest.mark.slow
 def test_half_of_the_second_segments_come_from_another_document(tmp_path):
     documents = numbered_documents(random_sizes(np.random.default_rng(4), 15, 15, 12))
     texts = texts_of(tmp_path, documents)
@@ -105,10 +119,10 @@ def test_half_of_the_second_segments_come_from_another_document(tmp_path):
     rng = np.random.default_rng(5)
     blocks = [number for number, tokens in enumerate(flat) if len(tokens) > 40]
     random_count, sources = 0, Counter()
-    for draw in range(3000):
-        own = blocks[draw % len(blocks)]
-        start = sum(map(len, flat[:own]))
-        text = texts.text(start, 40, PAIR, rng)
+    starts = np.cumsum([0, *map(len, flat)])
+    owners = np.resize(blocks, 3000)
+    read = texts.texts(starts[owners], np.full(3000, 40), PAIR, Draws.from_generator(rng, 3000)).texts()
+    for own, text in zip(owners.tolist(), read, strict=True):
         first, second = text.tokens.tolist(), text.second.tolist()
         assert first == flat[own][: len(first)]
         assert len(first) + len(second) <= 40

@@ -58,13 +58,12 @@ def check(plan, bounds, document_starts, row_length, special_tokens):
     assert (sizes[sentence_of_cut[within]] > budget).all()  # only sentences longer than a row are cut
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_every_sentence_once_within_its_document(seed):
     rng = np.random.default_rng(seed)
     special_tokens = int(rng.choice([2, 3]))
     row_length = int(rng.choice([special_tokens + 1, 31, 128, 256, 512, 2000]))
-    bounds, document_starts = random_corpus(rng, documents=8 if row_length < 100 else 60)
+    bounds, document_starts = random_corpus(rng, documents=4 if row_length < 100 else 60)
     plan = plan_documents(bounds, document_starts, row_length, special_tokens, np.random.default_rng(seed))
     check(plan, bounds, document_starts, row_length, special_tokens)
     again = plan_documents(bounds, document_starts, row_length, special_tokens, np.random.default_rng(seed))
@@ -97,19 +96,17 @@ def log_normal_corpus(mean_sentences, documents, seed):
     return corpus([np.maximum(1, rng.lognormal(np.log(25) - 0.18, 0.6, n)).astype(int).tolist() for n in counts])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row_length", [128, 160, 256, 384, 512, 1024])
+@pytest.mark.parametrize("row_length", [128, 160, 384, 512, 1024])
 @pytest.mark.parametrize("mean_sentences", [1, 4, 20, 150])
 def test_padding_is_at_most_three_percent(row_length, mean_sentences):
-    bounds, document_starts = log_normal_corpus(mean_sentences, max(150, 12000 // mean_sentences), seed=row_length)
+    bounds, document_starts = log_normal_corpus(mean_sentences, max(30, 4000 // mean_sentences), seed=row_length)
     plan = plan_documents(bounds, document_starts, row_length, 3, np.random.default_rng(0))
     assert tokens_taken(plan, 3).sum() >= 0.97 * row_length * len(plan)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("row_length", [128, 256, 512])
 def test_one_document_is_packed_as_well(row_length):
-    bounds, _ = log_normal_corpus(20, 600, seed=9)
+    bounds, _ = log_normal_corpus(20, 250, seed=9)
     plan = plan_documents(bounds, np.array([0, len(bounds) - 1]), row_length, 3, np.random.default_rng(0))
     assert tokens_taken(plan, 3).sum() >= 0.97 * row_length * len(plan)
 
