@@ -78,7 +78,7 @@ def batch_of(rows: Sequence[Sequence[Example]], length: int | None = None, devic
 def labels_of(batch: Batch) -> torch.Tensor:
     """(B, T) as transformers takes labels: -100 where nothing is predicted."""
     labels = torch.full(batch.tokens.shape, -100, device=batch.tokens.device)
-    labels.view(-1)[batch.targets[TOKEN].output_indices] = batch.targets[TOKEN].labels
+    labels.view(-1)[batch.targets[TOKEN].output_indices[:, 0]] = batch.targets[TOKEN].labels
     return labels
 
 

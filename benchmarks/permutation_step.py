@@ -65,7 +65,9 @@ def _hidden(one: Example) -> torch.Tensor:
 
 def _one_hot(one: Example) -> torch.Tensor:
     """(P, T), the index of each target: ``target_mapping``."""
-    return torch.nn.functional.one_hot(torch.from_numpy(one.targets[TOKEN].output_indices), len(one.tokens)).float()
+    return torch.nn.functional.one_hot(
+        torch.from_numpy(one.targets[TOKEN].output_indices[:, 0]), len(one.tokens)
+    ).float()
 
 
 def main() -> None:

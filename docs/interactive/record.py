@@ -189,7 +189,7 @@ def row(batch: Batch, i: int) -> dict:
     mask = {name: getattr(batch.mask, name)[i] for name in ("query_step", "key_start", "key_stop", "document_ends")}
     one = masks.AttentionMask(**mask)
     targets = batch.targets["token"]
-    own = [n for n, index in enumerate(targets.index[:, 0].tolist()) if index // ROW_LENGTH == i]
+    own = [n for n, index in enumerate(targets.output_indices[:, 0].tolist()) if index // ROW_LENGTH == i]
     return {
         "tokens": symbols(batch.tokens[i]),
         "positions": batch.positions[i].tolist(),
@@ -199,7 +199,7 @@ def row(batch: Batch, i: int) -> dict:
         "predictions": [
             {
                 "number": n,
-                "index": targets.index[n, 0].item() % ROW_LENGTH,
+                "index": targets.output_indices[n, 0].item() % ROW_LENGTH,
                 "label": VOCABULARY.symbols[targets.labels[n]],
                 "objective": NAMES[targets.objectives[n]],
             }
@@ -213,7 +213,7 @@ def predictions(model: UnifiedModel, batch: Batch) -> list[dict]:
     """The probability of each label of the batch, and the most probable symbols."""
     model.eval()
     targets = batch.targets["token"]
-    probabilities = model.logits(model.hidden(batch, output_indices=targets.index[:, 0])).softmax(-1)
+    probabilities = model.logits(model.hidden(batch, output_indices=targets.output_indices[:, 0])).softmax(-1)
     model.train()
     of_label = probabilities.gather(1, targets.labels[:, None])[:, 0]
     best, ids = probabilities.topk(GUESSES)

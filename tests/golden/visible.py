@@ -25,12 +25,12 @@ def hashes(batch: Batch) -> dict[str, str]:
         "tokens": _hash([batch.tokens[keys]]),
         "places": _hash([batch.positions[queries], batch.token_types[queries]]),
         "mask": _hash(real),
-        "predictions": _hash([tokens.output_indices, tokens.labels, tokens.objectives]),
-        "pairs": _hash([_NONE] * 3 if pairs is None else [pairs.output_indices, pairs.labels, pairs.objectives]),
+        "predictions": _hash([tokens.output_indices[:, 0], tokens.labels, tokens.objectives]),
+        "pairs": _hash([_NONE] * 3 if pairs is None else [pairs.output_indices[:, 0], pairs.labels, pairs.objectives]),
         "boundaries": _hash(
             [_NONE.view(0, 2), _NONE, _NONE]
             if boundaries is None
-            else [boundaries.index, boundaries.inputs["distances"], boundaries.labels]
+            else [boundaries.output_indices, boundaries.inputs["distances"], boundaries.labels]
         ),
     }
 

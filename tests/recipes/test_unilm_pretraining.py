@@ -71,7 +71,7 @@ def test_segments_are_cut_between_sentences(prepared):
     for i in range(len(rows)):
         for example in rows[i]:
             tokens = example.tokens.copy()
-            tokens[example.targets["token"].output_indices] = example.targets["token"].labels
+            tokens[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
             ends = np.flatnonzero(tokens == vocabulary.special.separator)
             if example.objective not in ("bidirectional", "seq2seq") or is_next(example) == 0:
                 continue

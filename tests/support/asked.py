@@ -19,7 +19,7 @@ def boundaries(example: Example) -> np.ndarray:
     if BOUNDARY not in example.targets:
         return np.empty((0, 4), dtype=np.int64)
     own = example.targets[BOUNDARY]
-    return np.column_stack([own.index, own.inputs["distances"], own.labels])
+    return np.column_stack([own.output_indices, own.inputs["distances"], own.labels])
 
 
 def sentences(example: Example) -> np.ndarray:
@@ -27,4 +27,4 @@ def sentences(example: Example) -> np.ndarray:
     if EXTRACTIVE not in example.targets:
         return np.empty((0, 2), dtype=np.int64)
     own = example.targets[EXTRACTIVE]
-    return np.column_stack([own.index, own.labels])
+    return np.column_stack([own.output_indices, own.labels])

@@ -111,7 +111,7 @@ class Naive:
             states = case.model.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)[0]
             of_words = case.encoded.facts["words"][member]
             for word in dict.fromkeys(of_words.tolist()):
-                words.append(states[example.targets["task"].output_indices[of_words == word]])
+                words.append(states[example.targets["task"].output_indices[:, 0][of_words == word]])
                 window.append(position)
         assert len(words) == len(item.words)
         sentence = [i for i, said in enumerate(item.sentences) for _ in said]

@@ -95,7 +95,9 @@ class Greedy(Reads):
 
 def equal(one: Example, other: Example) -> bool:
     """True where two examples agree in every field; a head without predictions is as good as none."""
-    asked = [{head: own for head, own in example.targets.items() if len(own.index)} for example in (one, other)]
+    asked = [
+        {head: own for head, own in example.targets.items() if len(own.output_indices)} for example in (one, other)
+    ]
     names = [field.name for field in fields(Example) if field.name != "targets"]
     return asked[0] == asked[1] and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 

@@ -72,7 +72,7 @@ def collate_flat(
         targets[name] = Targets.of(own, starts.repeat(each), objective_of_example.repeat(each), len(objectives))
     if stream.width:
         of_stream = torch.from_numpy(np.repeat(streamed > 0, examples.target_counts[TOKEN]))
-        targets[TOKEN].index[of_stream, 0] = torch.from_numpy(stream.rows * stride + width + stream.columns)
+        targets[TOKEN].output_indices[of_stream, 0] = torch.from_numpy(stream.rows * stride + width + stream.columns)
     arrays = {
         "tokens": spread(examples.tokens, pad),
         "positions": stream.behind(spread(examples.positions, 0), stream.positions, 0),
@@ -121,7 +121,8 @@ class _Stream:
         per_row = np.bincount(row_of_example, weights=counts, minlength=row_count).astype(np.int64)
         each = examples.target_counts[TOKEN]
         streamed = np.repeat(counts > 0, each)
-        own = (examples.targets[TOKEN].output_indices + np.repeat(Extents(examples.lengths).starts, each))[streamed]
+        starts = Extents(examples.lengths).starts.repeat(each)
+        own = (examples.targets[TOKEN].output_indices[:, 0] + starts)[streamed]
         return cls(
             width=int(per_row.max()),
             rows=row_of_example.repeat(counts),

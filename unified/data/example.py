@@ -249,12 +249,12 @@ class Batch:
             [0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
             [0, 0, 0, 0, 0, 0, 1, 1, 0, 0]], dtype=torch.int32)
     >>> token = batch.targets["token"]
-    >>> token.index.tolist(), token.labels.tolist(), token.objectives.tolist()
+    >>> token.output_indices.tolist(), token.labels.tolist(), token.objectives.tolist()
     ([[2], [6], [7]], [12, 22, 23], [0, 1, 1])
     >>> token.divisors.tolist()  # the loss of "bert" is a mean over one prediction, that of "next" over two
     [1.0, 2.0]
     >>> pairs = batch.targets["next_sentence"]
-    >>> pairs.index.tolist(), pairs.labels.tolist(), pairs.objectives.tolist(), pairs.divisors.tolist()
+    >>> pairs.output_indices.tolist(), pairs.labels.tolist(), pairs.objectives.tolist(), pairs.divisors.tolist()
     ([[0]], [1], [0], [1.0, 0.0])
     """
 

@@ -30,7 +30,8 @@ class ExampleTargets:
     """N predictions of one head for one example, or for several examples one after another.
 
     Attributes:
-        index: int64 (N, k), the k tokens whose states each prediction reads, counted from its example's first token.
+        output_indices: int64 (N, k), the k tokens whose states each prediction reads, counted from its example's first
+            token.
         labels: int64 (N,), what is predicted; None where only states are read.
         weights: float (N,), factors of the losses; None for 1 each.
         divisors: float (N,), what each prediction adds to the number that the summed loss of its objective is divided
@@ -40,7 +41,7 @@ class ExampleTargets:
         inputs: further arrays that the head reads, by name; their first axis is N.
     """
 
-    index: np.ndarray
+    output_indices: np.ndarray
     labels: np.ndarray | None
     weights: np.ndarray | None = None
     divisors: np.ndarray | None = None
@@ -52,21 +53,16 @@ class ExampleTargets:
         return cls(output_indices[:, None], labels)
 
     def __len__(self) -> int:
-        return len(self.index)
+        return len(self.output_indices)
 
     def __eq__(self, other: object) -> bool:
         """Whether all arrays are equal, value by value."""
         if not isinstance(other, ExampleTargets) or self.inputs.keys() != other.inputs.keys():
             return False
         own, others = (
-            (t.index, t.labels, t.weights, t.divisors, *map(t.inputs.get, self.inputs)) for t in (self, other)
+            (t.output_indices, t.labels, t.weights, t.divisors, *map(t.inputs.get, self.inputs)) for t in (self, other)
         )
         return all(a is b if a is None or b is None else np.array_equal(a, b) for a, b in zip(own, others, strict=True))
-
-    @property
-    def output_indices(self) -> np.ndarray:
-        """int64 (N,), the only or first token that each prediction reads."""
-        return self.index[:, 0]
 
     def __getitem__(self, rows: np.ndarray | slice) -> ExampleTargets:
         """The predictions ``rows``, in that order."""
@@ -75,7 +71,7 @@ class ExampleTargets:
             return None if array is None else array[rows]
 
         return ExampleTargets(
-            self.index[rows],
+            self.output_indices[rows],
             chosen(self.labels),
             chosen(self.weights),
             chosen(self.divisors),
@@ -108,7 +104,7 @@ class ExampleTargets:
             )
 
         return cls(
-            np.concatenate([one.index for one in several]),
+            np.concatenate([one.output_indices for one in several]),
             np.concatenate([one.labels for one in several]) if labelled == {True} else None,
             factors("weights"),
             factors("divisors"),
@@ -121,7 +117,7 @@ class Targets:
     """N predictions of one head for a batch of B rows of Q states, whose losses are summed by G objectives.
 
     Attributes:
-        index: int64 (N, k), the k states that each prediction reads, as flat indices into B x Q.
+        output_indices: int64 (N, k), the k states that each prediction reads, as flat indices into B x Q.
         labels: int64 (N,), what is predicted; None where only states are read.
         objectives: int64 (N,), index into ``Batch.objectives``: under which name each loss is summed and logged.
         divisors: float64 (G,), by which the summed loss of each objective is divided for its mean: the number of its
@@ -130,7 +126,7 @@ class Targets:
         inputs: further tensors that the head reads, by name; their first axis is N.
     """
 
-    index: torch.Tensor
+    output_indices: torch.Tensor
     labels: torch.Tensor | None
     objectives: torch.Tensor
     divisors: torch.Tensor
@@ -149,7 +145,7 @@ class Targets:
         """
         divisors = np.bincount(objectives, weights=examples.divisors, minlength=objective_count).astype(np.float64)
         return cls(
-            torch.from_numpy(examples.index + starts[:, None]),
+            torch.from_numpy(examples.output_indices + starts[:, None]),
             None if examples.labels is None else torch.from_numpy(np.ascontiguousarray(examples.labels)),
             torch.from_numpy(objectives),
             torch.from_numpy(divisors),
@@ -162,7 +158,7 @@ class Targets:
         """No predictions of a head that reads so many states and inputs of these names, all of them int64."""
         nothing = torch.empty(0, dtype=torch.long, device=device)
         return cls(
-            index=nothing.view(0, states),
+            output_indices=nothing.view(0, states),
             labels=nothing,
             objectives=nothing,
             divisors=torch.zeros(objective_count, dtype=torch.float64, device=device),
@@ -170,12 +166,7 @@ class Targets:
         )
 
     def __len__(self) -> int:
-        return len(self.index)
-
-    @property
-    def output_indices(self) -> torch.Tensor:
-        """int64 (N,), the only or first state that each prediction reads."""
-        return self.index[:, 0]
+        return len(self.output_indices)
 
     def tensors(self) -> dict[str, torch.Tensor | Mapping[str, torch.Tensor] | None]:
         """The fields by name, of which :class:`Targets` can be made again."""
@@ -188,7 +179,7 @@ class Targets:
             return tensor.to(device, non_blocking=True)
 
         return Targets(
-            moved(self.index),
+            moved(self.output_indices),
             None if self.labels is None else moved(self.labels),
             moved(self.objectives),
             moved(self.divisors),

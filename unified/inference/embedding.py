@@ -49,7 +49,7 @@ def _pooled(model: UnifiedModel, codec: Codec, rows: list[np.ndarray], pooling: 
     examples = [sequence((row,), codec, output_indices) for row, output_indices in zip(rows, read, strict=True)]
     batch = collate([[example] for example in examples], None, ("task",), codec.vocabulary.special.pad)
     batch = batch.to(model.transformer.embeddings.tokens.weight.device)
-    states = model.hidden(batch, output_indices=batch.targets[TASK].output_indices)
+    states = model.hidden(batch, output_indices=batch.targets[TASK].output_indices[:, 0])
     each = [len(example.targets[TASK]) for example in examples]
     return torch.stack([own.mean(0) for own in states.float().split(each)]).cpu()
 

@@ -161,7 +161,7 @@ class UnifiedLM(TrainedModel):
         self._require_one_model("fill_mask")
         self.model.head(TOKEN)  # refuses a model without one, before the text is looked at
         batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
-        states = self.model.hidden(batch, output_indices=batch.targets[TOKEN].output_indices)
+        states = self.model.hidden(batch, output_indices=batch.targets[TOKEN].output_indices[:, 0])
         return self._best(self.model.logits(states), top)
 
     @torch.no_grad()

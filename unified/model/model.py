@@ -199,12 +199,12 @@ class UnifiedModel(nn.Module):
         """
         heads = self.prediction_heads
         asked = _targets(batch, heads)
-        read = [targets.index.flatten() for targets in asked.values()]
+        read = [targets.output_indices.flatten() for targets in asked.values()]
         found = self.hidden(batch, memory, torch.cat(read)).split([len(index) for index in read])
         symbols = SymbolScoring(self.symbols, smoothing, self._unsmoothed(pad) if smoothing else None)
         losses: dict[str, LossSum] = {}
         for (name, targets), states in zip(asked.items(), found, strict=True):
-            states = states.unflatten(0, targets.index.shape)  # (N x k, D) -> (N, k, D)
+            states = states.unflatten(0, targets.output_indices.shape)  # (N x k, D) -> (N, k, D)
             sums = summed(heads[name].losses(states, targets, symbols), targets)
             losses |= {loss_name(name, objective): one for objective, one in zip(batch.objectives, sums, strict=True)}
         return losses
@@ -233,7 +233,7 @@ class UnifiedModel(nn.Module):
             reading: what the head reads beside the states, see :meth:`unified.tasks.heads.base.Encoded.reading`.
             head: its name.
         """
-        module, output_indices = self.task_heads[head], batch.targets[TASK].output_indices
+        module, output_indices = self.task_heads[head], batch.targets[TASK].output_indices[:, 0]
         if module.layers is not None:
             return module(self._features(batch, output_indices, module.layers), reading)
         return module(_in_portions(batch, output_indices, self._task_states, self.tokens_at_once), reading)
@@ -281,7 +281,7 @@ def _targets(batch: Batch, heads: Mapping[str, PredictionHead]) -> dict[str, Tar
 
 def _check_fit(name: str, head: PredictionHead, targets: Targets) -> None:
     """Refuse targets that have other numbers of states than the head reads, or not all of its inputs."""
-    states = targets.index.size(1)
+    states = targets.output_indices.size(1)
     if states != head.states_read:
         raise UnifiedError(
             f"targets of the head {name!r} have an index of {states} columns, the head reads {head.states_read} states"

@@ -131,7 +131,7 @@ def _check_arrays(called: str, objective: Objective, examples: Examples) -> None
         if arrays[name].shape != examples.tokens.shape:
             raise _refusal(called, f"made {len(arrays[name])} {name} for {len(examples.tokens)} tokens")
     for head, targets in examples.targets.items():
-        if len(targets.index) and head not in objective.heads:
+        if len(targets.output_indices) and head not in objective.heads:
             raise _refusal(called, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
         _check_targets(called, head, targets)
 
@@ -139,11 +139,14 @@ def _check_arrays(called: str, objective: Objective, examples: Examples) -> None
 def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
     """Refuse arrays of the targets of a head that do not fit together."""
     labels = _labels(called, head, targets)
-    for name, numbers in (("index", targets.index), ("labels", labels)):
+    for name, numbers in (("output_indices", targets.output_indices), ("labels", labels)):
         if numbers.dtype != np.int64:
             raise _refusal(called, f"made {name} of dtype {numbers.dtype} for the head {head!r}; expected int64")
-    if targets.index.ndim != 2:
-        raise _refusal(called, f"made an index of shape {targets.index.shape} for the head {head!r}; expected (N, k)")
+    if targets.output_indices.ndim != 2:
+        raise _refusal(
+            called,
+            f"made output_indices of shape {targets.output_indices.shape} for the head {head!r}; expected (N, k)",
+        )
     factors = {"weights": targets.weights, "divisors": targets.divisors}
     for name, array in ({"labels": labels} | factors | dict(targets.inputs)).items():
         if array is not None and len(array) != len(targets):
@@ -175,7 +178,7 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
     of_vocabulary, of_two = (vocabulary, "the vocabulary has {}"), (2, "expected 0 or 1")
     tables = {TOKEN: of_vocabulary, BOUNDARY: of_vocabulary, NEXT_SENTENCE: of_two, EXTRACTIVE: of_two}
     for head, targets in example.targets.items():
-        outside = _outside(targets.index, len(example.tokens))
+        outside = _outside(targets.output_indices, len(example.tokens))
         if outside.size:
             what = f"of the head {head!r} in an example of {len(example.tokens)} tokens"
             raise _refusal(called, f"has {outside[0]} among the indices {what}")
@@ -185,7 +188,7 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
             if outside.size:
                 what = f"among the labels of the head {head!r}"
                 raise _refusal(called, f"has {outside[0]} {what}; {known.format(size)}")
-    if (np.diff(_predicted(example).output_indices) <= 0).any():
+    if (np.diff(_predicted(example).output_indices[:, 0]) <= 0).any():
         raise _refusal(called, "has indices of the head 'token' that do not increase")
     if BOUNDARY in example.targets:
         outside = _outside(example.targets[BOUNDARY].inputs["distances"], objective.boundary_offsets)

@@ -73,7 +73,7 @@ def _recodings(texts: Texts) -> int:
 def _equal_but_for_tokens(one: Examples, other: Examples) -> bool:
     if not np.array_equal(one.lengths, other.lengths) or one.targets.keys() != other.targets.keys():
         return False
-    pairs = [(one.targets[head].index, other.targets[head].index) for head in one.targets]
+    pairs = [(one.targets[head].output_indices, other.targets[head].output_indices) for head in one.targets]
     pairs += [
         (getattr(one.steps, name), getattr(other.steps, name)) for name in ("query_step", "key_start", "key_stop")
     ]
@@ -103,7 +103,7 @@ class _Copies:
         self._kept = np.zeros(width, dtype=bool)
         self.shown: list[bool] = []
         if TOKEN in self._of_labels and not self._example.query_stream:
-            indices, own = self._example.targets[TOKEN].output_indices, self._of_labels[TOKEN]
+            indices, own = self._example.targets[TOKEN].output_indices[:, 0], self._of_labels[TOKEN]
             at_index = (self._of_keys[indices] == own) & (own >= 0)
             self._kept[indices[at_index]] = True
             self.shown = [bool(at_index.all())] if len(indices) else []
@@ -135,11 +135,11 @@ def leak(example: Example, targets: ExampleTargets, prediction: np.ndarray, key:
         prediction, key: int64 (P,), pairs of a prediction's number and a key that holds its label.
     """
     if example.query_stream:
-        streamed = example.targets[TOKEN].output_indices
+        streamed = example.targets[TOKEN].output_indices[:, 0]
         mask, read = _both_streams(example.mask, streamed), len(example.tokens) + prediction
         predicts = dict(zip(read.tolist(), streamed[prediction].tolist(), strict=True))
     else:
-        indices = targets.index[prediction]  # (P, k)
+        indices = targets.output_indices[prediction]  # (P, k)
         mask, read, key = example.mask, indices.ravel(), key.repeat(indices.shape[1])
         predicts = {}
     found = masks.leaks(mask, read, key)

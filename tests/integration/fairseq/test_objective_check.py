@@ -96,7 +96,10 @@ FAULTS = {
     "labels": (retarget(labels=lambda found: found[:-1]), "made .* labels for .* predictions of the head 'token'"),
     "no labels": (retarget(labels=lambda _: None), "made no labels for the head 'token'"),
     "kind of labels": (retarget(labels=lambda p: p * 0.5), "made labels of dtype float64 for the head 'token'"),
-    "index": (retarget(index=lambda p: p[:, 0]), r"made an index of shape .* for the head 'token'; expected \(N, k\)"),
+    "output_indices": (
+        retarget(output_indices=lambda p: p[:, 0]),
+        r"made output_indices of shape .* for the head 'token'; expected \(N, k\)",
+    ),
     "weights": (retarget(weights=lambda _: np.ones(999)), "made .* weights for .* predictions of the head 'token'"),
     "negative weights": (
         lambda example: retarget(weights=lambda _: -np.ones(len(example.targets[TOKEN])))(example),
@@ -110,11 +113,11 @@ FAULTS = {
     "types": (change(token_types=lambda t: t + 1), "has 6 among its token_types; its token_types declares 6"),
     "positions": (change(positions=lambda p: p - 1), "has -1 among its positions; rows have 221"),
     "indices": (
-        retarget(index=lambda p: p + 2),
+        retarget(output_indices=lambda p: p + 2),
         "has .* among the indices of the head 'token' in an example of .* tokens",
     ),
     "order": (
-        retarget(index=lambda p: p[::-1], labels=lambda found: found[::-1]),
+        retarget(output_indices=lambda p: p[::-1], labels=lambda found: found[::-1]),
         "has indices of the head 'token' that do not increase",
     ),
     "pairs": (ask("next_sentence"), "makes predictions for the head 'next_sentence'; its heads declares"),
@@ -289,7 +292,7 @@ def test_objectives_of_the_library_are_judged_for_leaks(text):
     assert np.array_equal(one.lengths, other.lengths) and np.array_equal(one.steps.key_start, other.steps.key_start)
     assert one.targets.keys() == other.targets.keys() and len(one.targets[TOKEN]) > 20
     for head in one.targets:
-        assert np.array_equal(one.targets[head].index, other.targets[head].index)
+        assert np.array_equal(one.targets[head].output_indices, other.targets[head].output_indices)
     assert (one.targets[TOKEN].labels != other.targets[TOKEN].labels).mean() > 0.3
 
 

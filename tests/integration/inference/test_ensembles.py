@@ -256,7 +256,7 @@ def _states(handle, items, number):
     encoded = predictor.task.encode(items, predictor.codec)
     _, batch, _ = assembled(encoded, np.flatnonzero(encoded.owners == number), None, 1)
     head = predictor.model.heads[predictor.head]
-    return head, predictor.model.hidden(batch, output_indices=batch.targets["task"].output_indices)
+    return head, predictor.model.hidden(batch, output_indices=batch.targets["task"].output_indices[:, 0])
 
 
 def test_the_threshold_is_the_mean_of_the_models_own(models, tmp_path, capsys):

@@ -115,7 +115,7 @@ def test_the_class_is_read_at_a_special_symbol_that_sees_everything(mask, sizes,
     codec = Codec.for_model(config, PIECES, MARKED, 64)
     segments = tuple(np.arange(4, 4 + size) for size in sizes)
     example = sequence(segments, codec)
-    (index,) = example.targets["task"].output_indices
+    (index,) = example.targets["task"].output_indices[:, 0]
     assert index == class_index(sizes, codec)
     special = codec.vocabulary.special
     seen = example.mask.dense().all(1)
@@ -151,7 +151,7 @@ def test_markers_that_see_their_entities_are_read():
         plain.examples, causal.examples, plain.facts["turned"], causal.facts["turned"], strict=True
     ):
         for example, turn, kinds in ((one, turned, (0, 2)), (other, after, (1, 3))):
-            read = [marker[token] for token in example.tokens[example.targets["task"].output_indices].tolist()]
+            read = [marker[token] for token in example.tokens[example.targets["task"].output_indices[:, 0]].tolist()]
             assert read == (list(kinds)[::-1] if turn.item() else list(kinds))
 
 
@@ -167,7 +167,7 @@ def test_the_lstm_is_torchs_on_each_sequence_alone(layers):
     for number, example in enumerate(encoded.examples):
         _, batch, _ = assembled(encoded, np.array([number]), None, 1)
         found, _ = single(states_of(model, batch))
-        expected.append(model.heads["task"](found[0, example.targets["task"].output_indices]))
+        expected.append(model.heads["task"](found[0, example.targets["task"].output_indices[:, 0]]))
     for packed, length in ((True, 60), (False, 60)):
         members, scores, reading = run_batch(model, encoded, np.arange(len(expected)), packed, length)
         for member, own in zip(members, scores.split(reading["sizes"].tolist()), strict=True):
@@ -283,7 +283,9 @@ def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_
     codec = lm.predictor().codec
     assert codec.mask == "left_to_right"
     (example,), _ = encode_texts([TextItem("1", "w1 w2", None, None)], codec)
-    assert example.mask.key_start.tolist() == [1, 2, 3, 4] and example.targets["task"].output_indices.tolist() == [3]
+    assert example.mask.key_start.tolist() == [1, 2, 3, 4] and example.targets["task"].output_indices[
+        :, 0
+    ].tolist() == [3]
     validated = [line for line in result.stderr.splitlines() + result.stdout.splitlines() if "valid_accuracy" in line]
     logged = json.loads(validated[-1][validated[-1].index("{") :])
     assert float(logged["valid_accuracy"]) == pytest.approx(kept["scores"]["valid"]["accuracy"], abs=0.006)
@@ -318,7 +320,7 @@ def test_attention_that_goes_one_way_does_so_in_fine_tuning(causal, capsys, tmp_
         before = states_of(model, batch)
         after = states_of(model, replace(batch, tokens=batch.tokens.index_fill(1, torch.tensor([2]), 4)))
     assert torch.equal(before[:, :2], after[:, :2])
-    assert encoded.examples[0].targets["task"].output_indices.tolist() == [len(encoded.examples[0].tokens) - 1]
+    assert encoded.examples[0].targets["task"].output_indices[:, 0].tolist() == [len(encoded.examples[0].tokens) - 1]
 
 
 def test_options_are_refused_in_one_line(causal, capsys, tmp_path):

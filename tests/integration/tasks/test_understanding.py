@@ -74,10 +74,10 @@ def test_texts_of_two_are_cut_like_bert(tokenizer, vocabulary):
             tokens = ["<s>", *first, "</s>", *second, "</s>"]
             assert [vocabulary.symbols[i] for i in example.tokens] == tokens
             assert example.token_types.tolist() == [0] * (len(first) + 2) + [1] * (len(second) + 1)
-            assert example.targets["task"].output_indices.tolist() == [0]
+            assert example.targets["task"].output_indices[:, 0].tolist() == [0]
             assert [vocabulary.symbols[i] for i in last.tokens] == [*tokens[1:], "<s>"]
             assert last.token_types.tolist() == [0] * (len(first) + 1) + [1] * (len(second) + 1) + [2]
-            assert last.targets["task"].output_indices.tolist() == [len(last.tokens) - 1]
+            assert last.targets["task"].output_indices[:, 0].tolist() == [len(last.tokens) - 1]
         assert np.count_nonzero(cut) == np.count_nonzero(turned_cut) == expected_cut and cut.tolist() == expected
     single, cut = encode_texts([TextItem("1", "w1 w2 w3 w4")], Codec(tokenizer, vocabulary, 5))
     assert [vocabulary.symbols[i] for i in single[0].tokens] == ["<s>", "w1", "w2", "w3", "</s>"] and cut == [1]
@@ -232,7 +232,7 @@ def test_words_are_read_once_at_their_first_token(tokenizer, vocabulary):
     read = [[] for _ in items]
     for example, owner in zip(examples, owners, strict=True):
         assert len(example.tokens) <= 16 and example.tokens[0] == 0 and example.tokens[-1] == 2
-        read[owner] += [table.symbols[token] for token in example.tokens[example.targets["task"].output_indices]]
+        read[owner] += [table.symbols[token] for token in example.tokens[example.targets["task"].output_indices[:, 0]]]
     for item, firsts in zip(items, read, strict=True):
         assert firsts == ["a" if word.startswith("a") else word for word in item.words]
     pieces = [sum(1 if word in WORDS else len(word) for word in item.words) for item in items]

@@ -418,10 +418,10 @@ def all_spans(folder, kind):
 
 def hidden_runs(example):
     restored = example.tokens.copy()
-    restored[example.targets["token"].output_indices] = example.targets["token"].labels
+    restored[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
     groups = np.split(
-        example.targets["token"].output_indices,
-        np.flatnonzero(np.diff(example.targets["token"].output_indices) > 1) + 1,
+        example.targets["token"].output_indices[:, 0],
+        np.flatnonzero(np.diff(example.targets["token"].output_indices[:, 0]) > 1) + 1,
     )
     return [tuple(restored[group].tolist()) for group in groups]
 

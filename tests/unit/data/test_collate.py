@@ -84,7 +84,7 @@ def placed(rows, width):
                 grids["key_start"][r][index + i] = 5 * number + start if start < stop else HIDDEN_START
                 grids["key_stop"][r][index + i] = 5 * number + stop if start < stop else HIDDEN_STOP
             for head, own in example.targets.items():
-                for i, (where, label) in enumerate(zip(own.index.tolist(), own.labels.tolist(), strict=True)):
+                for i, (where, label) in enumerate(zip(own.output_indices.tolist(), own.labels.tolist(), strict=True)):
                     states = [r * stride + index + state for state in where]
                     if head == TOKEN and example.query_stream:
                         states = [r * stride + query]
@@ -134,8 +134,8 @@ def require_targets(targets, expected):
         assert not expected
         return
     states, labels, objectives, weights, divisors, inputs = zip(*expected, strict=True) if expected else [()] * 6
-    assert targets.index.dtype == targets.labels.dtype == targets.objectives.dtype == torch.int64
-    assert targets.index.tolist() == list(states) and targets.labels.tolist() == list(labels)
+    assert targets.output_indices.dtype == targets.labels.dtype == targets.objectives.dtype == torch.int64
+    assert targets.output_indices.tolist() == list(states) and targets.labels.tolist() == list(labels)
     assert targets.objectives.tolist() == list(objectives)
     assert (np.ones(len(labels)) if targets.weights is None else targets.weights).tolist() == list(weights)
     sums = [

@@ -284,7 +284,7 @@ def test_losses_are_those_of_each_example_alone(smoothing):
             mask = masks.batch([masks.bidirectional(len(item.tokens))])
             states = core.transformer(tokens, indices, torch.zeros_like(tokens), mask)[0]
             own = item.targets[TOKEN]
-            for index, label in zip(own.output_indices, own.labels, strict=True):
+            for index, label in zip(own.output_indices[:, 0], own.labels, strict=True):
                 p = core.logits(states[index : index + 1])[0].log_softmax(0)
                 smoothed = torch.full_like(p, smoothing / (len(p) - 2))
                 smoothed[1], smoothed[label] = 0.0, 1 - smoothing

@@ -42,7 +42,7 @@ def noised(length: int, hidden: list[int], time: float | None, objective: str = 
     targets = ExampleTargets(indices[:, None], tokens[indices] // 2)
     if time is not None:
         share = np.full(len(indices), length / len(indices))
-        targets = ExampleTargets(targets.index, targets.labels, np.full(len(indices), 1 / time), share)
+        targets = ExampleTargets(targets.output_indices, targets.labels, np.full(len(indices), 1 / time), share)
     return Example(objective, tokens, np.arange(length), types, masks.bidirectional(length), {TOKEN: targets})
 
 
@@ -69,7 +69,7 @@ def test_masked_diffusion_weights_by_time_and_divides_by_all_tokens():
     for one in NOISED:
         states = core.hidden(collate([[one]], None, OBJECTIVES, pad=1))[0]
         targets = one.targets[TOKEN]
-        log_probabilities = core.logits(states[targets.output_indices]).log_softmax(-1)
+        log_probabilities = core.logits(states[targets.output_indices[:, 0]]).log_softmax(-1)
         expected -= float(
             sum(p[label] for p, label in zip(log_probabilities, targets.labels, strict=True)) * targets.weights[0]
         )
@@ -116,7 +116,10 @@ def test_examples_go_together_and_apart_again():
                 assert len(targets) == 0
                 continue
             wanted = expected.targets[head]
-            assert targets.index.tolist() == wanted.index.tolist() and targets.labels.tolist() == wanted.labels.tolist()
+            assert (
+                targets.output_indices.tolist() == wanted.output_indices.tolist()
+                and targets.labels.tolist() == wanted.labels.tolist()
+            )
             ones = np.ones(len(wanted))
             for name in ("weights", "divisors"):
                 value, known = getattr(targets, name), getattr(wanted, name)
@@ -125,8 +128,8 @@ def test_examples_go_together_and_apart_again():
 
 def test_targets_of_one_head_that_do_not_fit_together_are_refused():
     one = NOISED[0].targets[TOKEN]
-    other = ExampleTargets(one.index, one.labels, inputs={"distances": one.labels})
+    other = ExampleTargets(one.output_indices, one.labels, inputs={"distances": one.labels})
     with pytest.raises(ValueError, match="must agree in the names of their inputs"):
         ExampleTargets.concatenate([one, other])
     with pytest.raises(ValueError, match="and in having labels"):
-        ExampleTargets.concatenate([one, ExampleTargets.at(one.output_indices, None)])
+        ExampleTargets.concatenate([one, ExampleTargets.at(one.output_indices[:, 0], None)])

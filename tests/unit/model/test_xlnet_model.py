@@ -354,7 +354,7 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
             next(
                 example
                 for example in drawn
-                if example.targets["token"].output_indices[0] > 1 and example.mask.key_start[0] == GIVEN
+                if example.targets["token"].output_indices[0, 0] > 1 and example.mask.key_start[0] == GIVEN
             )
         )
     batch = collate([examples[:2], examples[2:]], 64, ("xlnet",), SPECIAL.pad)
@@ -364,7 +364,7 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
         backward = bool(example.positions[0])
         model.config.bi_data = model.transformer.bi_data = backward
         tokens, labels = torch.from_numpy(example.tokens)[None], torch.from_numpy(example.targets["token"].labels)
-        length, indices = tokens.size(1), torch.from_numpy(example.targets["token"].output_indices)
+        length, indices = tokens.size(1), torch.from_numpy(example.targets["token"].output_indices[:, 0])
         target, order = torch.zeros(length, dtype=torch.bool), example.mask.key_start.long() - 1
         target[indices] = True
         functional = (tokens[0] == SPECIAL.separator) | (tokens[0] == SPECIAL.begin)

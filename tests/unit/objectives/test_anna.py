@@ -86,7 +86,7 @@ def test_three_steps_are_those_of_a_literal_reading(scheme, settings):
         draws = Draws.from_generator(np.random.default_rng(seed))
         by_span, by_word, single = literal(objective, text, draws)
         example = objective(text, np.random.default_rng(seed))
-        assert example.targets["token"].output_indices.tolist() == sorted(
+        assert example.targets["token"].output_indices[:, 0].tolist() == sorted(
             1 + index for index in by_span | by_word | single
         )
         assert len(example.targets["token"].output_indices) == max(1, round(objective.mask_share * len(text.tokens)))
@@ -101,7 +101,7 @@ def test_structure():
     example = Anna()(text, np.random.default_rng(0))
     assert example.tokens.shape == (22,) and example.tokens[[0, -1]].tolist() == [CLS, SEP]
     restored = example.tokens.copy()
-    restored[example.targets["token"].output_indices] = example.targets["token"].labels
+    restored[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
     assert restored.tolist() == [CLS, *text.tokens.tolist(), SEP]
     assert example.mask.structure == "full" and (example.token_types == 0).all()
     assert example.positions.tolist() == list(range(22)) and is_next(example) == -1 and len(boundaries(example)) == 0
@@ -129,7 +129,7 @@ def test_one_hidden_token_is_a_span_a_word_or_a_token_equally_often():
     objective, rng = Anna(), np.random.default_rng(2)
     made = many(objective, text, 20_000, rng)
     assert (made.target_counts["token"] == 1).all()
-    counts = np.bincount(made.targets["token"].output_indices - 1, minlength=7)
+    counts = np.bincount(made.targets["token"].output_indices[:, 0] - 1, minlength=7)
     single = np.full(7, 1 / 7) / 3
     by_word = np.array([1, 1, 0, 0, 0, 0, 0]) / 2 / 3
     by_span = np.array([1, 0, 0, 0, 0, 0, 0]) / 3
@@ -144,7 +144,7 @@ def test_spans_words_and_tokens_are_drawn_evenly():
         objective = Anna(span_share=settings[0], word_share=settings[1], mask_share=0.1)
         made = many(objective, text, 4000, rng)
         assert (made.target_counts["token"] == 6).all()
-        predicted = made.targets["token"].output_indices.reshape(4000, 6) - 1
+        predicted = made.targets["token"].output_indices[:, 0].reshape(4000, 6) - 1
         counts = np.bincount(predicted.ravel(), minlength=60)
         if unit:
             hidden = np.zeros((4000, 60), dtype=bool)
@@ -166,7 +166,7 @@ def test_what_spans_cannot_fill_goes_to_words_and_then_to_tokens():
     rng = np.random.default_rng(0)
     for text in (none, too_long):
         made = many(Anna(span_share=0.8, word_share=0.2), text, 50, rng)
-        for indices in made.targets["token"].output_indices.reshape(50, 15):
+        for indices in made.targets["token"].output_indices[:, 0].reshape(50, 15):
             hidden_of_word = Counter(((indices - 1) // 2).tolist())
             assert sorted(hidden_of_word.values()) == [1] + [2] * 7
     assert (many(Anna(), one_word, 50, rng).target_counts["token"] == 15).all()
@@ -175,7 +175,7 @@ def test_what_spans_cannot_fill_goes_to_words_and_then_to_tokens():
 def test_the_budget_is_met_and_spans_are_whole_where_they_may_overlap():
     text = text_of(40, [(0, 4), (2, 6), (2, 6), (10, 11)])
     for example in many(Anna(span_share=1, word_share=0), text, 100, np.random.default_rng(0)).split():
-        hidden = set((example.targets["token"].output_indices - 1).tolist())
+        hidden = set((example.targets["token"].output_indices[:, 0] - 1).tolist())
         assert len(hidden) == 6
         first, other = set(range(4)) <= hidden, set(range(2, 6)) <= hidden
         assert first or other  # either span of four fits, and both together do
@@ -187,7 +187,7 @@ def test_token_scheme_is_the_plain_masked_language_model():
     objective, rng = Anna(scheme="token"), np.random.default_rng(4)
     made = many(objective, text, 3000, rng)
     assert (made.target_counts["token"] == 15).all()
-    counts = np.bincount(made.targets["token"].output_indices - 1, minlength=100)
+    counts = np.bincount(made.targets["token"].output_indices[:, 0] - 1, minlength=100)
     assert_chi_square(counts, np.full(100, 0.01))
 
 
@@ -195,7 +195,7 @@ def test_eighty_ten_ten():
     text, rng = text_of(400, [(i, i + 3) for i in range(0, 400, 5)]), np.random.default_rng(5)
     made = many(Anna(), text, 400, rng)
     labels = made.targets["token"].labels
-    tokens = np.concatenate([example.tokens[example.targets["token"].output_indices] for example in made.split()])
+    tokens = np.concatenate([example.tokens[example.targets["token"].output_indices[:, 0]] for example in made.split()])
     kinds = np.where(tokens == SPECIAL.mask, "mask", np.where(tokens == labels, "kept", "random"))
     seen = Counter(kinds.tolist())
     total = seen.total()
@@ -256,13 +256,16 @@ def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():
             tagged += tag is not None
         example = objective(text, rng)
         restored = example.tokens.copy()
-        restored[example.targets["token"].output_indices] = example.targets["token"].labels
+        restored[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
         assert restored.tolist() == [*expected, SEP]
         assert len(example.tokens) <= objective.lengths(np.array([len(text.tokens)]))[0]
         assert (example.targets["token"].labels < SPECIAL.ordinary_stop).all(), "tags are not predicted"
         is_tag = np.array(restored) >= first
         assert (example.tokens[is_tag] == restored[is_tag]).all(), "tags are not hidden"
-        count, hidden = max(1, round(0.15 * len(text.tokens))), set(example.targets["token"].output_indices.tolist())
+        count, hidden = (
+            max(1, round(0.15 * len(text.tokens))),
+            set(example.targets["token"].output_indices[:, 0].tolist()),
+        )
         assert len(hidden) == count
         whole = [set(word) for word in of_words if set(word) <= hidden]
         rest = hidden - set().union(*whole) if whole else hidden

@@ -38,7 +38,7 @@ def test_an_example(settings):
         text = text_of(rng, int(rng.integers(1, 60)), second, is_next=bool(rng.integers(2)))
         example = objective(text, rng)
         whole = example.tokens.copy()
-        whole[example.targets["token"].output_indices] = example.targets["token"].labels
+        whole[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
         parts = [text.tokens.tolist(), text.second.tolist()] if second else [text.tokens.tolist()]
         assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part, SPECIAL.separator]]
         assert len(whole) == objective.lengths(len(text.tokens) + second)
@@ -46,7 +46,7 @@ def test_an_example(settings):
         count = max(1, int(round(len(whole) * settings.get("mask_share", 0.15))))
         assert len(example.targets["token"].output_indices) == min(count, settings.get("max_predictions", count))
         assert not set(example.targets["token"].labels.tolist()) & {SPECIAL.begin, SPECIAL.separator}
-        assert (np.diff(example.targets["token"].output_indices) > 0).all()
+        assert (np.diff(example.targets["token"].output_indices[:, 0]) > 0).all()
         assert example.token_types.tolist() == [0] * (len(parts[0]) + 2) + [1] * (second + 1 if second else 0)
         assert example.positions.tolist() == list(range(len(whole)))
         assert set(example.mask.key_start.tolist()) == set(example.mask.query_step.tolist()) == {0}
@@ -57,7 +57,7 @@ def test_every_token_is_hidden_equally_often_and_replaced_80_10_10():
     rng = np.random.default_rng(2)
     made = many(Bert(), text_of(rng, 7, 6), 4000, rng)
     assert (made.target_counts["token"] == 2).all()  # 15 % of 16
-    indices, labels = made.targets["token"].output_indices, made.targets["token"].labels
+    indices, labels = made.targets["token"].output_indices[:, 0], made.targets["token"].labels
     shown = made.tokens.reshape(4000, 16)[np.arange(8000) // 2, indices]
     assert ((shown == SPECIAL.mask) | ((shown >= SPECIAL.ordinary_start) & (shown < SPECIAL.ordinary_stop))).all()
     became = Counter(np.select([shown == SPECIAL.mask, shown == labels], ["mask", "same"], "random").tolist())
@@ -130,7 +130,7 @@ def test_whole_words_in_an_example():
         starts = np.concatenate([[True], text.word_starts[:first], [True], text.word_starts[first:], [True]])
         candidates = np.ones(len(starts), dtype=bool)
         candidates[[0, first + 1, -1]] = False
-        hidden = set(example.targets["token"].output_indices.tolist())
+        hidden = set(example.targets["token"].output_indices[:, 0].tolist())
         words = grouped(candidates, starts)
         assert all(hidden >= set(word) or not hidden & set(word) for word in words)
         left = max(1, round(0.15 * len(starts))) - len(hidden)
@@ -149,7 +149,7 @@ def test_left_to_right_by_hand():
         Text(np.array([21, 22, 23]), SPECIAL), np.random.default_rng(0)
     )
     assert example.tokens.tolist() == [begin, 21, 22, 23, separator]
-    assert example.targets["token"].output_indices.tolist() == [0, 1, 2, 3]
+    assert example.targets["token"].output_indices[:, 0].tolist() == [0, 1, 2, 3]
     assert example.targets["token"].labels.tolist() == [21, 22, 23, separator]
     assert example.mask.key_start.tolist() == example.mask.query_step.tolist() == [1, 2, 3, 4, 5]
     assert example.token_types.tolist() == [0] * 5
@@ -172,7 +172,7 @@ def test_random_tokens_are_ordinary_ones():
     text = text_of(rng, 50, 50)
     for _ in range(50):
         example = objective(text, rng)
-        shown += example.tokens[example.targets["token"].output_indices].tolist()
+        shown += example.tokens[example.targets["token"].output_indices[:, 0]].tolist()
     assert min(shown) >= SPECIAL.ordinary_start and max(shown) < SPECIAL.ordinary_stop
     assert_rate(sum(token % 2 == 0 for token in shown), len(shown), 0.5)
 

@@ -79,7 +79,7 @@ def test_structure(objective, tokens, types, steps):
 def test_target_next_predicts_the_following_token():
     text = Text(np.array([11, 12]), SPECIAL, second=np.array([21, 22, 23]))
     example = TargetNext()(text, np.random.default_rng(1))
-    assert example.targets["token"].output_indices.tolist() == [4, 5, 6, 7]
+    assert example.targets["token"].output_indices[:, 0].tolist() == [4, 5, 6, 7]
     assert example.targets["token"].labels.tolist() == [21, 22, 23, SEP]
     assert MASK not in example.tokens
 
@@ -89,14 +89,14 @@ def test_everything_hidden():
     all_masks = {"mask_replace_share": 1.0, "random_replace_share": 0.0}
     example = Seq2Seq(mask_share=1.0, **all_masks)(text, np.random.default_rng(1))
     assert example.tokens.tolist() == [CLS, MASK, MASK, SEP, MASK, MASK, MASK, SEP]
-    assert example.targets["token"].output_indices.tolist() == [1, 2, 4, 5, 6]
+    assert example.targets["token"].output_indices[:, 0].tolist() == [1, 2, 4, 5, 6]
     assert example.targets["token"].labels.tolist() == [11, 12, 21, 22, 23]
     example = TargetCloze(mask_probability=1.0, mask_source=1.0, **all_masks)(text, np.random.default_rng(1))
     assert example.tokens[:4].tolist() == [CLS, MASK, MASK, SEP]
     assert (
         len(example.targets["token"].output_indices) == 2 + 3
     )  # three of the four indices of the target block, SEP one of them
-    assert set(example.targets["token"].output_indices.tolist()) - {4, 5, 6, 7} == {1, 2}
+    assert set(example.targets["token"].output_indices[:, 0].tolist()) - {4, 5, 6, 7} == {1, 2}
 
 
 # ---------------------------------------------------------------- masks: facts of the published forward pass
@@ -167,7 +167,7 @@ def test_labels_restore_the_text(name):
         text = text_of(int(rng.integers(1, 40)), int(rng.integers(1, 40)), rng)
         example = objective(text, rng)
         restored = example.tokens.copy()
-        restored[example.targets["token"].output_indices] = example.targets["token"].labels
+        restored[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
         segments = [text.tokens, text.second][: objective.segments]
         assert restored.tolist() == [CLS] + [token for segment in segments for token in [*segment.tolist(), SEP]]
 
@@ -176,7 +176,7 @@ def test_labels_restore_the_text(name):
 def test_other_seeds_hide_other_indices(name):
     text = text_of(50, 50)
     examples = [OBJECTIVES[name]()(text, np.random.default_rng(seed)) for seed in range(20)]
-    assert len({tuple(example.targets["token"].output_indices.tolist()) for example in examples}) == 20
+    assert len({tuple(example.targets["token"].output_indices[:, 0].tolist()) for example in examples}) == 20
 
 
 # ---------------------------------------------------------------- rates
@@ -194,9 +194,9 @@ def test_pretraining_rates(kind):
         assert (example.tokens == CLS).sum() == 1 and (example.tokens == SEP).sum() == objective.segments
         tokens += 150 * objective.segments
         count += len(example.targets["token"].output_indices)
-        masked += (example.tokens[example.targets["token"].output_indices] == MASK).sum()
-        kept += (example.tokens[example.targets["token"].output_indices] == example.targets["token"].labels).sum()
-        indices.append(example.targets["token"].output_indices)
+        masked += (example.tokens[example.targets["token"].output_indices[:, 0]] == MASK).sum()
+        kept += (example.tokens[example.targets["token"].output_indices[:, 0]] == example.targets["token"].labels).sum()
+        indices.append(example.targets["token"].output_indices[:, 0])
     assert abs(count / tokens - 0.15) < 0.005
     assert_rate(masked, count, 0.8)
     assert_rate(kept, count, 0.1 + 0.1 / 1000)
@@ -214,7 +214,10 @@ def test_target_cloze_rates():
     objective, m, repeats = TargetCloze(), 20, 6000
     made = many(objective, text_of(5, m, rng), repeats, rng)
     assert (made.target_counts["token"] == 14).all()
-    tokens, indices = made.tokens.reshape(repeats, m + 8), made.targets["token"].output_indices.reshape(repeats, 14)
+    tokens, indices = (
+        made.tokens.reshape(repeats, m + 8),
+        made.targets["token"].output_indices[:, 0].reshape(repeats, 14),
+    )
     assert (tokens[:, :7] != MASK).all()
     hidden = np.bincount(indices.ravel() - 7, minlength=m + 1)
     shown = np.take_along_axis(tokens, indices, axis=1).ravel()
@@ -232,7 +235,7 @@ def test_target_cloze_rates():
 def test_target_cloze_counts(settings, m, expected):
     example = TargetCloze(**settings)(text_of(4, m), np.random.default_rng(9))
     assert len(example.targets["token"].output_indices) == expected
-    assert (example.targets["token"].output_indices >= 6).all()
+    assert (example.targets["token"].output_indices[:, 0] >= 6).all()
 
 
 def test_source_tokens_are_hidden_on_request():
@@ -240,7 +243,7 @@ def test_source_tokens_are_hidden_on_request():
     objective = TargetCloze(mask_source=0.25)
     tokens = np.array([11, 12, SEP, 13, 14, 15, 16, 17, 18])  # passage SEP answer: eight tokens that may be hidden
     made = many(objective, Text(tokens, SPECIAL, second=np.array([21, 22])), 3000, rng)
-    indices = made.targets["token"].output_indices.reshape(3000, -1)
+    indices = made.targets["token"].output_indices[:, 0].reshape(3000, -1)
     assert ((indices < 11).sum(1) == 2).all()
     hidden = np.bincount(indices[indices < 11], minlength=12)
     assert hidden[[0, 3, 10]].sum() == 0  # CLS and SEPs
@@ -260,7 +263,7 @@ def test_whole_words(kind):
         text = text_of(60, 60, rng, words=0.5)
         example = objective(text, rng)
         segments = [(1, text.word_starts[:60]), (62, text.word_starts[60:])][: objective.segments]
-        chosen = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices)
+        chosen = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices[:, 0])
         for begin, starts in segments:
             inside = begin + 1 + np.flatnonzero(~starts[1:])
             assert (chosen[inside] == chosen[inside - 1]).all()

@@ -139,12 +139,12 @@ def test_an_example(next_sentence):
         text = text_of(int(rng.integers(1, 60)), rng, second=int(rng.integers(1, 30)) if next_sentence else 0)
         example = objective(text, rng)
         whole = example.tokens.copy()
-        whole[example.targets["token"].output_indices] = example.targets["token"].labels
+        whole[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
         parts = [text.tokens, text.second] if next_sentence else [text.tokens]
         assert whole.tolist() == [SPECIAL.begin] + [t for part in parts for t in [*part.tolist(), SPECIAL.separator]]
         assert len(example.targets["token"].output_indices) == math.ceil(0.15 * sum(map(len, parts)) - 1e-9)
         assert is_next(example) == (1 if next_sentence else -1)
-        hidden = set(example.targets["token"].output_indices.tolist())
+        hidden = set(example.targets["token"].output_indices[:, 0].tolist())
         rows = []
         for first in sorted(hidden):
             if first - 1 in hidden:
@@ -165,9 +165,9 @@ def test_spans_are_replaced_whole():
     rng, counts = np.random.default_rng(5), Counter()
     objective = SpanBert(mask_share=0.3)
     for example in each(objective, [text_of(100, rng) for _ in range(400)], rng):
-        hidden = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices)
+        hidden = np.isin(np.arange(len(example.tokens)), example.targets["token"].output_indices[:, 0])
         original = example.tokens.copy()
-        original[example.targets["token"].output_indices] = example.targets["token"].labels
+        original[example.targets["token"].output_indices[:, 0]] = example.targets["token"].labels
         for first, length in zip(*hidden_ranges(hidden), strict=True):
             now, before = example.tokens[first : first + length], original[first : first + length]
             kind = "mask" if (now == SPECIAL.mask).all() else "kept" if (now == before).all() else "random"
@@ -181,7 +181,7 @@ def test_spans_are_replaced_whole():
 def test_per_token_replacement_mixes_within_a_span():
     rng = np.random.default_rng(6)
     example = SpanBert(mask_share=0.9, per_span=False)(text_of(400, rng), rng)
-    masked = example.tokens[example.targets["token"].output_indices] == SPECIAL.mask
+    masked = example.tokens[example.targets["token"].output_indices[:, 0]] == SPECIAL.mask
     assert_rate(int(masked.sum()), len(masked), 0.8)
 
 
@@ -191,12 +191,12 @@ def test_ablations():
     starts = text.word_starts.copy()
     starts[0] = True
     word_of = np.cumsum(starts)
-    hidden = SpanBert(scheme="whole_word")(text, rng).targets["token"].output_indices - 1
+    hidden = SpanBert(scheme="whole_word")(text, rng).targets["token"].output_indices[:, 0] - 1
     sizes = np.bincount(word_of)
     partly = [word for word, count in Counter(word_of[hidden].tolist()).items() if count != sizes[word]]
     assert len(partly) <= 1  # the budget may cut the last word
     singles = SpanBert(scheme="subword")(text_of(300, rng, word_share=0.0), rng)
-    assert len(hidden_ranges(np.isin(np.arange(302), singles.targets["token"].output_indices))[0]) > 20
+    assert len(hidden_ranges(np.isin(np.arange(302), singles.targets["token"].output_indices[:, 0]))[0]) > 20
 
 
 def test_random_tokens_come_from_the_corpus(tmp_path):
@@ -253,13 +253,13 @@ def test_only_the_boundaries_receive_gradient_from_the_last_layer():
     states = net.hidden(batch).flatten(0, 1).detach().requires_grad_()
     asked = batch.targets["boundary"]
     scores = net.heads["boundary"](
-        *(states[side] for side in asked.index.unbind(1)), asked.inputs["distances"], net.symbols
+        *(states[side] for side in asked.output_indices.unbind(1)), asked.inputs["distances"], net.symbols
     )
     functional.cross_entropy(scores, asked.labels).backward()
     touched = states.grad.abs().sum(-1) > 0
     assert set(touched.nonzero().ravel().tolist()) == set(boundaries(example)[:, :2].ravel().tolist())
     assert not touched[
-        torch.from_numpy(np.setdiff1d(example.targets["token"].output_indices, boundaries(example)[:, :2]))
+        torch.from_numpy(np.setdiff1d(example.targets["token"].output_indices[:, 0], boundaries(example)[:, :2]))
     ].any()
 
 
@@ -328,7 +328,7 @@ def test_half_of_the_rounds_hide_an_annotated_span(scheme, kind):
     objective, rng = SpanBert(scheme=scheme), np.random.default_rng(3)
     made = many(objective, text, 4_000, rng)
     assert (made.target_counts["token"] == 1).all()
-    counts = np.bincount(made.targets["token"].output_indices - 1, minlength=6)
+    counts = np.bincount(made.targets["token"].output_indices[:, 0] - 1, minlength=6)
     expected = 4_000 * (np.array([0, 1, 0, 0, 1, 0]) / 4 + np.array([1, 1, 3, 0, 0, 1]) / 12)
     seen = expected > 0
     assert counts[~seen].sum() == 0

@@ -105,7 +105,7 @@ def test_sequence(kind):
         assert example.tokens.tolist() == [CLS, *source, SEP, CLS, *target]
         assert example.targets["token"].labels.tolist() == [*target, SEP]
         first = len(source) + 2
-        assert example.targets["token"].output_indices.tolist() == list(range(first, first + len(target) + 1))
+        assert example.targets["token"].output_indices[:, 0].tolist() == list(range(first, first + len(target) + 1))
         steps = [GIVEN] * first + list(range(1, len(target) + 2))
         assert example.mask.query_step.tolist() == example.mask.key_start.tolist() == steps
         assert example.token_types.tolist() == [4] * first + [5] * (len(target) + 1)

@@ -109,7 +109,7 @@ def test_spans_of_words_are_whole_words_as_many_as_drawn(backward):
     objective = XLNet(span_words=True, context=30, reuse=10**6)
     for seed in range(40):
         target = np.zeros(2 * size + 3, dtype=bool)
-        target[objective(text, np.random.default_rng(seed)).targets["token"].output_indices] = True
+        target[objective(text, np.random.default_rng(seed)).targets["token"].output_indices[:, 0]] = True
         # Of the segment that comes first in the text; the budget ends within it.
         order = target[size + 1 : 2 * size + 1][::-1] if backward else target[:size]
         edges = np.flatnonzero(np.diff(np.concatenate([[0], order, [0]])))
@@ -142,15 +142,15 @@ def test_the_mask_is_that_of_the_published_permutation(seed):
     example = objective(text, rng)
     reuse = length // 2 if reuse is None else reuse
     order, target = example.mask.key_start.long() - 1, torch.zeros(length, dtype=torch.bool)
-    target[torch.from_numpy(example.targets["token"].output_indices)] = True
+    target[torch.from_numpy(example.targets["token"].output_indices[:, 0])] = True
     functional = torch.zeros(length, dtype=torch.bool)
     functional[[first, -2, -1]] = True
     perm_mask = published_perm_mask(order, target, functional, reuse)
     content = permutation(example.mask.key_start)
     assert content == example.mask
     assert torch.equal(content.dense(), (perm_mask == 0) | torch.eye(length, dtype=torch.bool))
-    stream = content.query_stream(example.targets["token"].output_indices)
-    assert torch.equal(stream.dense(), perm_mask[example.targets["token"].output_indices] == 0)
+    stream = content.query_stream(example.targets["token"].output_indices[:, 0])
+    assert torch.equal(stream.dense(), perm_mask[example.targets["token"].output_indices[:, 0]] == 0)
     ordered = np.flatnonzero(target | functional)
     for half in (ordered[ordered < reuse], ordered[ordered >= reuse]):
         assert len(set(example.mask.key_start[half].tolist())) == len(half), "an order has no ties"
@@ -184,14 +184,14 @@ def test_the_sequence_its_types_and_its_two_directions():
         end = [SPECIAL.separator]
         assert example.tokens.tolist() == [*text.tokens, *end, *text.second, *end, SPECIAL.begin]
         assert example.token_types.tolist() == [0] * 8 + [1] * 5 + [2]
-        assert (is_next(example), example.targets["next_sentence"].output_indices[0], example.query_stream) == (
+        assert (is_next(example), example.targets["next_sentence"].output_indices[0, 0], example.query_stream) == (
             1,
             13,
             True,
         )
-        assert (example.targets["token"].labels == example.tokens[example.targets["token"].output_indices]).all(), (
-            "the content stream has the real tokens"
-        )
+        assert (
+            example.targets["token"].labels == example.tokens[example.targets["token"].output_indices[:, 0]]
+        ).all(), "the content stream has the real tokens"
         assert np.diff(example.positions).tolist() == [-1 if text.backward else 1] * 13
     assert is_next(XLNet()(forward, rng)) == -1
 
@@ -225,17 +225,17 @@ def test_one_token_in_context_is_predicted_and_the_first_half_has_one_more():
     firsts, lost = [], 0
     for _ in range(400):
         example = XLNet(reuse=256)(text_of(430, 79, rng), rng)
-        firsts.append(int((example.targets["token"].output_indices < 256).sum()))
+        firsts.append(int((example.targets["token"].output_indices[:, 0] < 256).sum()))
         lost += 85 - len(example.targets["token"].output_indices)
         assert 82 <= len(example.targets["token"].output_indices) <= 85
     assert set(firsts) <= {43} and lost > 0, "SEP and CLS can be drawn, but are never targets"
     for reuse, later in ((128, 63), (384, 21)):  # of 85, by the length of the second part
         behind = [
-            (XLNet(reuse=reuse)(text_of(430, 79, rng), rng).targets["token"].output_indices >= reuse).sum()
+            (XLNet(reuse=reuse)(text_of(430, 79, rng), rng).targets["token"].output_indices[:, 0] >= reuse).sum()
             for _ in range(20)
         ]
         assert later - 3 <= min(behind) and max(behind) == later
-    assert len(XLNet(context=7, reuse=256)(text_of(430, 79, rng), rng).targets["token"].output_indices) in (
+    assert len(XLNet(context=7, reuse=256)(text_of(430, 79, rng), rng).targets["token"].output_indices[:, 0]) in (
         73,
         72,
         71,
@@ -267,13 +267,13 @@ def test_the_shortest_texts_have_a_target_and_symbols_never_are(denoising):
                 example = XLNet(reuse=reuse, permutation_size=size, denoising=denoising)(text, rng)
                 assert (
                     len(example.targets["token"].output_indices) >= 1
-                    and (np.diff(example.targets["token"].output_indices) > 0).all()
+                    and (np.diff(example.targets["token"].output_indices[:, 0]) > 0).all()
                 )
                 assert not np.isin(example.targets["token"].labels, [SPECIAL.separator, SPECIAL.begin]).any()
                 if not denoising:
                     symbols = np.isin(example.tokens, [SPECIAL.separator, SPECIAL.begin])
                     assert (example.mask.key_start[symbols] > GIVEN).all()
-                    assert (example.mask.key_start[example.targets["token"].output_indices] > GIVEN).all()
+                    assert (example.mask.key_start[example.targets["token"].output_indices[:, 0]] > GIVEN).all()
 
 
 def test_denoising_hides_the_same_indices_and_shows_everything():
@@ -282,14 +282,14 @@ def test_denoising_hides_the_same_indices_and_shows_everything():
     example = XLNet(denoising=True)(text, rng)
     assert not example.query_stream and example.mask.structure == "full"
     plain = XLNet()(text, np.random.default_rng(0)).tokens
-    kept = np.setdiff1d(np.arange(453), example.targets["token"].output_indices)
+    kept = np.setdiff1d(np.arange(453), example.targets["token"].output_indices[:, 0])
     assert (example.tokens[kept] == plain[kept]).all() and (
-        example.targets["token"].labels == plain[example.targets["token"].output_indices]
+        example.targets["token"].labels == plain[example.targets["token"].output_indices[:, 0]]
     ).all()
     masked = other = total = 0
     for _ in range(60):
         example = XLNet(denoising=True)(text, rng)
-        now = example.tokens[example.targets["token"].output_indices]
+        now = example.tokens[example.targets["token"].output_indices[:, 0]]
         masked, total = masked + (now == SPECIAL.mask).sum(), total + len(now)
         other += ((now != SPECIAL.mask) & (now != example.targets["token"].labels)).sum()
     assert_rate(int(masked), int(total), 0.8)

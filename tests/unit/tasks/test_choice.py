@@ -75,7 +75,7 @@ def test_the_context_is_cut_for_the_choices():
     assert np.concatenate(encoded.facts["labels"]).tolist() == [0, 1, 0, 1, 0]
     assert encoded.examples[1].token_types.tolist() == [0] * 5 + [1] * 5
     (last, *_) = Choice().encode([item], runs.codec(10, cls_last=True)).examples
-    assert runs.symbols(last, codec)[-1] == "<s>" and last.targets["task"].output_indices.tolist() == [9]
+    assert runs.symbols(last, codec)[-1] == "<s>" and last.targets["task"].output_indices[:, 0].tolist() == [9]
 
 
 def test_a_blank_of_the_question_stands_for_the_choice():

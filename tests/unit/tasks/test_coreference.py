@@ -102,7 +102,9 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
                     len(example.tokens) <= max_tokens + 2
                     and len(example.targets["task"].output_indices) == len(example.tokens) - 2
                 )
-                read += [VOCABULARY.symbols[token] for token in example.tokens[example.targets["task"].output_indices]]
+                read += [
+                    VOCABULARY.symbols[token] for token in example.tokens[example.targets["task"].output_indices[:, 0]]
+                ]
                 words.append(set((encoded.facts["words"][member] - encoded.notes[member]).tolist()))
             assert read == [piece for word in item.words for piece in (word[0], *(f"##{c}" for c in word[1:]))]
             assert [min(part) for part in words[1:]] == [max(part) + 1 for part in words[:-1]]

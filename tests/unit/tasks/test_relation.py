@@ -75,11 +75,11 @@ def test_markers_stand_around_the_entities():
     for item, example, second_first in zip(items, examples, turned, strict=True):
         symbols = runs.symbols(example, codec)
         assert symbols == ["<s>", *brute_markers(item), "</s>"]
-        read = [symbols[index] for index in example.targets["task"].output_indices]
+        read = [symbols[index] for index in example.targets["task"].output_indices[:, 0]]
         assert read == (["[unused3]", "[unused1]"] if second_first[0] else ["[unused1]", "[unused3]"])
         assert (item.entities[1].start < item.entities[0].start) == bool(second_first[0])
     last, *_ = marked([items[0].words], [items[0].entities], runs.codec(64, *UNUSED, cls_last=True))
-    read = [runs.symbols(last[0], codec)[index] for index in last[0].targets["task"].output_indices]
+    read = [runs.symbols(last[0], codec)[index] for index in last[0].targets["task"].output_indices[:, 0]]
     assert sorted(read) == ["[unused1]", "[unused3]"]
 
 
@@ -107,9 +107,9 @@ def test_types_stand_for_the_entities():
         for role, entity in sorted(zip(("SUBJ", "OBJ"), item.entities, strict=True), key=lambda one: -one[1].start):
             # The symbols go by their numbers, wherever the dictionary has them.
             words[entity.start : entity.stop] = [UNUSED[TYPES.index(f"{role}={entity.type}")]]
-        assert runs.symbols(example, codec) == ["<s>", *words, "</s>"] and example.targets[
-            "task"
-        ].output_indices.tolist() == [0]
+        assert runs.symbols(example, codec) == ["<s>", *words, "</s>"] and example.targets["task"].output_indices[
+            :, 0
+        ].tolist() == [0]
     assert role_types([item.entities for item in items[:1]])[0].startswith("SUBJ=")
     seen = [
         f"{role}={entity.type}" for item in items for role, entity in zip(("SUBJ", "OBJ"), item.entities, strict=True)
@@ -125,7 +125,7 @@ def test_long_sentences_keep_what_is_near_the_entities():
     found = runs.symbols(example, codec)
     assert cut == [20 + 4 - 12] and turned[0] == 1 and len(found) == 14
     assert [symbol for symbol in found[1:-1] if symbol in near] == near
-    assert [found[index] for index in example.targets["task"].output_indices] == ["[unused3]", "[unused1]"]
+    assert [found[index] for index in example.targets["task"].output_indices[:, 0]] == ["[unused3]", "[unused1]"]
     typed = tuple(Entity(entity.start, entity.stop, "P") for entity in pair)
     (example,), cut = masked([words], [typed], TYPES, codec)
     assert (

@@ -65,7 +65,7 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
             types = [0] * (len(one) + 1) + [1] * (len(other) + 1)
             types = [*types, 2] if cls_last else [0, *types]
             assert example.token_types.tolist() == types and len(example.tokens) <= 16
-            read = [joined[index] for index in example.targets["task"].output_indices]
+            read = [joined[index] for index in example.targets["task"].output_indices[:, 0]]
             if design == "xlnet":
                 assert sorted(read) == sorted(["<s>", *part])
             else:

@@ -76,7 +76,7 @@ def test_context_is_what_fits_of_the_document(cls_last):
         last = first + len(example.targets["task"].output_indices)
         shown, spare = grown(words, first, last, longest - 2)
         assert inside == [piece for word in shown for piece in pieces_of(word)]
-        assert [symbols[index] for index in example.targets["task"].output_indices] == [
+        assert [symbols[index] for index in example.targets["task"].output_indices[:, 0]] == [
             pieces_of(word)[0] for word in words[first:last]
         ]
         assert spare < 6 or len(shown) == len(words)
@@ -100,7 +100,7 @@ def test_long_sentences_are_divided_within_their_document():
     examples, owners, divided, lost = encode_words(words, codec, ["d", "d", "d"])
     assert divided == 1 and not lost.any() and owners.tolist() == [0, 1, 1, 2]
     shown = [
-        [runs.symbols(example, codec)[index] for index in example.targets["task"].output_indices]
+        [runs.symbols(example, codec)[index] for index in example.targets["task"].output_indices[:, 0]]
         for example in examples
     ]
     assert shown == [["w0", "w1"], [f"w{i}" for i in range(2, 12)], [f"w{i}" for i in range(12, 20)], ["w20", "w21"]]
@@ -182,7 +182,9 @@ def test_combinations_are_those_of_the_paper(combination, norm):
     batch = collate([[example] for example in examples], None, ("task",), 1)
     if head.weights is not None:
         torch.nn.init.normal_(head.weights)
-    layers = [states.flatten(0, 1)[batch.targets["task"].output_indices] for states in manual_states(model, batch)]
+    layers = [
+        states.flatten(0, 1)[batch.targets["task"].output_indices[:, 0]] for states in manual_states(model, batch)
+    ]
     weights = None if head.weights is None else torch.softmax(head.weights, 0)
     wanted = {
         "embeddings": lambda: layers[0],

@@ -101,7 +101,7 @@ def _shown(args: argparse.Namespace) -> str:
     mask = example.mask
     pictures = [str(mask)]
     if example.query_stream:
-        stream = mask.query_stream(example.targets[TOKEN].output_indices)
+        stream = mask.query_stream(example.targets[TOKEN].output_indices[:, 0])
         pictures += ["", "query stream, a row for each prediction:", str(stream)]
     return "\n".join([*_table(example, vocabulary), "", *pictures])
 
@@ -188,7 +188,7 @@ def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
         labels = ", ".join(predicted.get(index, []))
         rows.append((str(index), vocabulary.symbols[token], str(example.token_types[index]), visible, labels))
     if pairs is not None and pairs.labels is not None:
-        rows.append(("", "", "", "", f"is_next={pairs.labels[0]} from index {pairs.output_indices[0]}"))
+        rows.append(("", "", "", "", f"is_next={pairs.labels[0]} from index {pairs.output_indices[0, 0]}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -201,7 +201,7 @@ def _predicted(example: Example, vocabulary: Vocabulary) -> dict[int, list[str]]
             continue
         weights = np.ones(len(targets)) if targets.weights is None else targets.weights
         for index, label, weight in zip(
-            targets.output_indices.tolist(), targets.labels.tolist(), weights.tolist(), strict=True
+            targets.output_indices[:, 0].tolist(), targets.labels.tolist(), weights.tolist(), strict=True
         ):
             said = vocabulary.symbols[label] if head == TOKEN else f"{head}={label}"
             found.setdefault(index, []).append(said if weight == 1 else f"{said} (weight {weight:.3g})")
