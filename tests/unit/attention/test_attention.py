@@ -169,7 +169,6 @@ def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, biased, back
     assert (query.transpose(1, 2)[empty] == 0).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ["full", "causal", "seq2seq", "packed with padding", "without self"])
 def test_dropout_keeps_the_mean(name, backend):
@@ -177,7 +176,7 @@ def test_dropout_keeps_the_mean(name, backend):
     query, key, value, _ = (tensor.detach() for tensor in tensors(mask))
     prepared = prepare(mask, torch.float32, torch.device("cpu"), dropout=0.25, backend=backend)
     plain = attend(query, key, value, prepared)
-    draws = torch.stack([attend(query, key, value, prepared, dropout=0.25) for _ in range(1000)])
+    draws = torch.stack([attend(query, key, value, prepared, dropout=0.25) for _ in range(400)])
     assert draws.std(0).max() > 0.1
     error = (draws.mean(0) - plain).abs() / (draws.std(0) / math.sqrt(len(draws)) + 1e-6)
     assert error.max() < 5  # standard errors

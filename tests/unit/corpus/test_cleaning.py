@@ -91,7 +91,7 @@ def naive_sentences(line):
 
 @pytest.mark.slow
 def test_sentences_are_those_of_the_naive_splitter_and_lose_nothing(real_documents):
-    lines = [line for _, lines in real_documents for line in lines] + random_lines(5000, seed=0)
+    lines = [line for _, lines in real_documents for line in lines] + random_lines(2000, seed=0)
     several = 0
     for line in lines:
         sentences = split_sentences(line)
@@ -160,7 +160,7 @@ def test_noise(text, left):
 @pytest.mark.parametrize("strip", [strip_urls, strip_paths, strip_noise])
 def test_stripping_again_strips_nothing_and_clean_text_stays(strip, real_documents):
     changed = 0
-    for line in random_lines(20_000, seed=1) + [line for _, lines in real_documents for line in lines]:
+    for line in random_lines(6_000, seed=1) + [line for _, lines in real_documents for line in lines]:
         line = " ".join(line.split())
         stripped = strip(line)
         assert strip(stripped) == stripped
@@ -171,7 +171,7 @@ def test_stripping_again_strips_nothing_and_clean_text_stays(strip, real_documen
         if all(character.isalnum() or character in " ,;'" for character in line) and line:
             assert stripped == line
         changed += stripped != line
-    assert changed > 4000
+    assert changed > 1200
 
 
 @pytest.mark.slow
@@ -237,11 +237,10 @@ def amount(texts):
 RULES = {"urls": True, "paths": True, "noise": True, "short_sentences": 4, "short_documents": 12, "chunks": 15}
 
 
-@pytest.mark.slow
 def test_every_set_of_rules_is_its_naive_definition_and_its_report_adds_up():
-    lines = iter(random_lines(100_000, seed=2))
+    lines = iter(random_lines(500, seed=2))
     rng = np.random.default_rng(3)
-    documents = [(number, list(itertools.islice(lines, rng.integers(1, 6)))) for number in range(0, 120, 2)]
+    documents = [(number, list(itertools.islice(lines, rng.integers(1, 6)))) for number in range(0, 48, 2)]
     for count in range(len(RULES) + 1):
         for names in itertools.combinations(RULES, count):
             rules = {name: RULES[name] for name in names}
@@ -340,15 +339,15 @@ def cleaned_by(rules, documents):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_cleaned_folder_is_that_of_the_cleaned_text(tmp_path, as_json):
     rng = np.random.default_rng(4)
-    lines = iter(random_lines(5000, seed=5))
+    lines = iter(random_lines(2000, seed=5))
     documents = [[*itertools.islice(lines, rng.integers(1, 9))] for _ in range(250)]
     rules = "urls,paths,noise,short_sentences=4,short_documents=12,chunks=15"
     text = json_lines(documents) if as_json else raw_text(documents)
     path = write(tmp_path / ("a.jsonl" if as_json else "a.txt"), text)
-    for workers in (1, 2, 3):
+    for workers in (1, 3):
         options = ["--clean", rules, "--valid-share", "0.2", "--workers", workers, "--chunk-bytes", 900]
         assert run(path, *options, "--output", tmp_path / str(workers)) == 0
-    assert tree(tmp_path / "1") == tree(tmp_path / "2") == tree(tmp_path / "3")
+    assert tree(tmp_path / "1") == tree(tmp_path / "3")
     data = tmp_path / "1"
     tokenizer, vocabulary = load_tokenizer(data), Vocabulary.load(data / "dict.txt")
     is_valid = uniform(1, np.arange(250)) < 0.2  # by document of the text, so that its chunks stay together

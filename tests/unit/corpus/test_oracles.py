@@ -76,11 +76,10 @@ def test_it_is_its_definition(words):
     assert sizes[0] > 10 and sizes[1] > 10 and sizes[2] > 10 and sum(sizes[n] for n in (3, 4, 5)) > 0
 
 
-@pytest.mark.slow
 def test_no_combination_is_better_than_the_search_says():
     """No combination of a size that is tried is better; in most cases none at all is."""
     rng, best_of_all, cases = random.Random(9), 0, 0
-    for _ in range(150):
+    for _ in range(60):
         sentences, summary = random_case(rng, WORDS[:8], 7)
         found, _ = best_combination(sentences, summary)
         value = score([sentences[i] for i in found], summary)
@@ -90,7 +89,7 @@ def test_no_combination_is_better_than_the_search_says():
         if every and max(every.values()):
             cases += 1
             best_of_all += value >= max(every.values()) - 1e-12
-    assert cases > 80 and best_of_all > 0.9 * cases
+    assert cases > 30 and best_of_all > 0.9 * cases
 
 
 def test_a_single_sentence_has_the_rouge_of_rouge_score():

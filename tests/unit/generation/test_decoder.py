@@ -31,12 +31,12 @@ def steps(cached: CachedDecoder, rows: torch.Tensor, written: torch.Tensor, beam
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
 def test_cached_logits_equal_full_recomputation(scheme, left, norm):
-    cached, beam = decoder(scheme, norm=norm), 3
+    cached, beam = decoder(scheme, norm=norm), 2
     rows = sources(LENGTHS, left=left, width=14)
-    written = torch.randint(4, 16, (len(LENGTHS) * beam, 6))
+    written = torch.randint(4, 16, (len(LENGTHS) * beam, 4))
     logits = steps(cached, rows, written, beam)
     for row in range(len(written)):
-        for t in range(7):
+        for t in range(5):
             expected = recomputed(cached, scheme, rows[row // beam], written[row, :t])
             torch.testing.assert_close(logits[row, t], expected, atol=1e-4, rtol=1e-4)
 
@@ -53,7 +53,7 @@ def test_caches_of_other_attentions_equal_full_recomputation(scheme, sublayers):
     rows, written = sources(LENGTHS, width=14), torch.randint(4, 16, (len(LENGTHS) * 2, 5))
     logits = steps(cached, rows, written, beam=2)
     for row in range(len(written)):
-        for t in range(6):
+        for t in (0, 1, 2, 5):
             expected = recomputed(cached, scheme, rows[row // 2], written[row, :t])
             torch.testing.assert_close(logits[row, t], expected, atol=1e-4, rtol=1e-4)
     targets = torch.cat([written[::2], written[1::2]], dim=1)
@@ -71,7 +71,7 @@ def test_caches_of_one_way_and_clamped_attention_equal_full_recomputation(settin
         rows, written = sources(LENGTHS, width=14, left=left), torch.randint(4, 16, (len(LENGTHS) * 2, 9))
         logits = steps(cached, rows, written, beam=2)
         for row in range(len(written)):
-            for t in range(10):
+            for t in (0, 1, 4, 9):
                 expected = recomputed(cached, "permutation", rows[row // 2], written[row, :t])
                 torch.testing.assert_close(logits[row, t], expected, atol=1e-5, rtol=1e-5)
         assert (logits - steps(plain, rows, written, beam=2)).abs().max() > 1e-2

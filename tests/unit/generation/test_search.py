@@ -1,6 +1,7 @@
 """Searches against enumeration of every text, against fairseq's generator, and against each other."""
 
 from collections import Counter
+from functools import cache
 
 import pytest
 import torch
@@ -31,6 +32,13 @@ def enumerated(cached: CachedDecoder, scheme: str, row: torch.Tensor, longest: i
     return found
 
 
+@cache
+@torch.no_grad()
+def every_text(scheme: str, number: int) -> dict[tuple[int, ...], float]:
+    """Those of at most three words that :func:`eight_symbols` may write after one of ``ROWS``."""
+    return enumerated(eight_symbols(scheme), scheme, ROWS[number], 3)
+
+
 def texts(hypotheses: list[Hypothesis]) -> list[tuple[int, ...]]:
     return [tuple(h.tokens.tolist()) for h in hypotheses]
 
@@ -45,8 +53,8 @@ def test_a_wide_beam_finds_every_text_in_the_right_order(scheme, penalty, expone
     config = GenerationConfig(
         beam=count, nbest=count, max_length=3, min_length=0, length_penalty=penalty, lenpen=exponent
     )
-    for row, hypotheses in zip(ROWS, generate(cached, ROWS, config), strict=True):
-        truth = enumerated(cached, scheme, row, 3)
+    for number, hypotheses in enumerate(generate(cached, ROWS, config)):
+        truth = every_text(scheme, number)
         divide = {"fairseq": lambda n: n**exponent, "unilm": lambda n: ((5 + n) / 6) ** exponent}[penalty]
         expected = {t: total / divide(len(t) + (not is_cut(scheme, t, 3))) for t, total in truth.items()}
         assert len(hypotheses) == count and set(texts(hypotheses)) == set(expected)
@@ -210,9 +218,9 @@ def test_prefixes_of_different_lengths_are_forced_and_the_rest_is_searched(schem
     cached = eight_symbols(scheme)
     prefix = torch.tensor([[5, 7], [6, 1], [1, 1]])
     config = GenerationConfig(beam=85, nbest=85, max_length=3, min_length=0, lenpen=0.0)
-    for row, start, hypotheses in zip(ROWS, prefix, generate(cached, ROWS, config, prefix), strict=True):
+    for number, (start, hypotheses) in enumerate(zip(prefix, generate(cached, ROWS, config, prefix), strict=True)):
         start = tuple(start[start != 1].tolist())
-        expected = {t: p for t, p in enumerated(cached, scheme, row, 3).items() if t[: len(start)] == start}
+        expected = {t: p for t, p in every_text(scheme, number).items() if t[: len(start)] == start}
         assert set(texts(hypotheses)) == set(expected)
         for text, hypothesis in zip(texts(hypotheses), hypotheses, strict=True):
             assert hypothesis.score == pytest.approx(expected[text], abs=1e-4)

@@ -67,17 +67,16 @@ def test_every_small_matrix(queries):
             require_right_answer(np.array(chosen, dtype=bool).reshape(keys, queries).T)
 
 
-@pytest.mark.slow
 def test_random_matrices():
     rng = np.random.default_rng(0)
     possible = 0
-    for _ in range(500):
+    for _ in range(200):
         matrix = rng.random(rng.integers(4, 7, 2)) < rng.choice([0.2, 0.4, 0.6, 0.8])
         require_right_answer(matrix)
         if is_interval(matrix):
             possible += 1
             assert forbidding_submatrix(matrix) is None
-    assert 100 < possible < 400
+    assert 40 < possible < 160
 
 
 def test_order_and_repetition_of_keys():

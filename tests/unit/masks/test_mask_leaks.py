@@ -84,7 +84,7 @@ def ways(shown: np.ndarray, own: np.ndarray) -> np.ndarray:
 def test_transitivity_is_exact():
     rng = np.random.default_rng(0)
     clean = 0
-    for _ in range(20_000):
+    for _ in range(4_000):
         step, start, stop, own = random_vectors(rng)
         shown = dense(step, start, stop)
         sees = ways(shown, own)
@@ -94,7 +94,7 @@ def test_transitivity_is_exact():
         clean += transitive
         for query in range(len(step) * (not transitive)):  # it passes on if one who sees its key sees less than it
             assert (query in passing) == bool((shown[sees[:, query]] < shown[query]).any())
-    assert 3_000 < clean < 17_000
+    assert 600 < clean < 3_400
 
 
 def chain_length(shown: np.ndarray, own: np.ndarray, query: int, label: int) -> int | None:
@@ -110,11 +110,10 @@ def chain_length(shown: np.ndarray, own: np.ndarray, query: int, label: int) -> 
     return None
 
 
-@pytest.mark.slow
 def test_leaks_are_exact_and_their_chains_shortest():
     rng = np.random.default_rng(1)
     found = {length: 0 for length in (None, 0, 1, 2, 3)}
-    for _ in range(2_000):
+    for _ in range(1_000):
         step, start, stop, own = random_vectors(rng) if rng.random() < 0.5 else random_window(rng)
         if not len(step) or not len(start):
             continue
@@ -139,7 +138,7 @@ def test_leaks_are_exact_and_their_chains_shortest():
                 at = int(np.flatnonzero(own == key)[0])
             assert shown[at, label]
         assert next(result, None) is None
-    assert min(found.values()) > 5, found
+    assert min(found.values()) > 3, found
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

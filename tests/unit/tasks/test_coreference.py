@@ -25,7 +25,7 @@ from unified.tasks.heads.documents import DocumentItem
 )
 def test_rankings_losses_and_chains_are_the_definitions(settings):
     checked = 0
-    for seed in range(8):
+    for seed in range(4):
         case = Case(seed, **settings)
         rankings, reading = case.read(range(len(case.encoded.examples)))
         naive = [Naive(case, number) for number in range(len(case.items))]
@@ -50,7 +50,7 @@ def test_rankings_losses_and_chains_are_the_definitions(settings):
             case.items, case.encoded, np.arange(len(case.encoded.examples)), rankings, reading
         )
         assert [one["chains"] for one in predictions] == [one.chains() for one in naive]
-    assert checked > 100
+    assert checked >= 40
 
 
 # ------------------------------------------------------------ pieces
@@ -164,7 +164,7 @@ def test_rankings_are_the_same_in_any_batch_and_in_any_portions():
 def test_runs_of_segments_keep_their_mentions():
     """What training reads of a document: spans are matched with the chains of the whole document."""
     found = 0
-    for seed in range(24):
+    for seed in range(10):
         case = Case(seed, documents=2, longest=10, spans_per_word=2.0)
         item, members = case.items[1], case.windows_of(1)
         for begin in range(len(members)):
@@ -181,7 +181,7 @@ def test_runs_of_segments_keep_their_mentions():
             assert len({one for one, _ in same}) == len({other for _, other in same}) == len(same)
             assert all((one is None) == (other == 0) for one, other in same)
             found += sum(chain > 0 for chain in chains)
-    assert found > 100
+    assert found > 40
 
 
 def test_runs_are_drawn_evenly():
@@ -209,7 +209,7 @@ def test_the_gradient_is_that_of_the_loss():
     with torch.no_grad():
         for name, parameter in [*head.named_parameters(), *case.model.transformer.layers.named_parameters()]:
             flat, gradient = parameter.view(-1), parameter.grad.view(-1)
-            for index in rng.choice(len(flat), min(3, len(flat)), replace=False):
+            for index in rng.choice(len(flat), min(2, len(flat)), replace=False):
                 old, sides = flat[index].item(), []
                 for step in (1e-6, -1e-6):
                     flat[index] = old + step

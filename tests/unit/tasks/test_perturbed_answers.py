@@ -89,8 +89,8 @@ def in_squads_format(answers: dict[str, list[str]]) -> list[dict]:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_perturbed_answers_are_scored_by_definition(version):
-    """Question by question, 6,000 of each version."""
-    answers, predictions = perturbed_predictions(random.Random(11), version, 6000)
+    """Question by question, 2,000 of each version."""
+    answers, predictions = perturbed_predictions(random.Random(11), version, 2000)
     rules, exact = (score_squad_v1, "exact_match") if version == "1.1" else (score_squad_v2, "exact")
     seen = Counter()
     for question, group in answers.items():
@@ -106,13 +106,13 @@ def test_perturbed_answers_are_scored_by_definition(version):
             prediction,
         )
         seen[expected[0], 0 < expected[1] < 1] += 1
-    assert min(seen[1, False], seen[0, True], seen[0, False]) > 200  # right, nearly right and wrong ones
+    assert min(seen[1, False], seen[0, True], seen[0, False]) > 70  # right, nearly right and wrong ones
 
 
 @pytest.mark.slow
 def test_perturbed_answers_are_scored_as_by_squad_1s_program():
     program = official("evaluate_v11")
-    answers, predictions = perturbed_predictions(random.Random(12), "1.1", 6000)
+    answers, predictions = perturbed_predictions(random.Random(12), "1.1", 2000)
     for question, group in answers.items():
         scores = score_squad_v1({question: group}, {question: predictions[question]})
         expected = program.evaluate(in_squads_format({question: group}), predictions)
@@ -124,7 +124,7 @@ def test_perturbed_answers_are_scored_as_by_squad_1s_program():
 @pytest.mark.slow
 def test_perturbed_answers_are_scored_as_by_squad_2s_program():
     program, rng = official("evaluate_v20"), random.Random(13)
-    answers, predictions = perturbed_predictions(rng, "2.0", 6000)
+    answers, predictions = perturbed_predictions(rng, "2.0", 2000)
     data = in_squads_format(answers)
     exact, f1 = program.get_raw_scores(data, predictions)
     for question, group in answers.items():

@@ -67,12 +67,11 @@ def pooled(hypotheses: list[str], groups: list[list[str]]) -> QuestionScores:
     return score_question_generation(*map(list, zip(*rows, strict=True)))
 
 
-@pytest.mark.slow
 def test_bleu_of_perturbed_questions_is_sacrebleus():
-    """2,000 sets, with as many references as each question has; BLEU-n from sacrebleu's precisions."""
+    """500 sets, with as many references as each question has; BLEU-n from sacrebleu's precisions."""
     rng = random.Random(14)
     compared = 0
-    for _ in range(2000):
+    for _ in range(500):
         hypotheses, groups = perturbed_questions(rng)
         streams = [[group[k] if k < len(group) else None for group in groups] for k in range(max(map(len, groups)))]
         theirs = sacrebleu.corpus_bleu(hypotheses, streams, smooth_method="none", tokenize="none")
@@ -82,14 +81,13 @@ def test_bleu_of_perturbed_questions_is_sacrebleus():
                 expected = theirs.bp * math.exp(sum(map(math.log, theirs.precisions[:n])) / n)
                 assert getattr(scores, f"bleu{n}") == pytest.approx(expected, abs=1e-5)
                 compared += 1
-    assert compared > 7000
+    assert compared > 1700
 
 
-@pytest.mark.slow
 def test_rouge_of_perturbed_questions_is_rouge_scores():
-    """4,000 pairs with one reference, of whose precision and recall this ROUGE-L has another mean than F1."""
+    """1,500 pairs with one reference, of whose precision and recall this ROUGE-L has another mean than F1."""
     rng, scorer = random.Random(15), RougeScorer(["rougeL"])
-    hypotheses, references, _ = systems(rng, 4000)
+    hypotheses, references, _ = systems(rng, 1500)
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         theirs = scorer.score(reference, hypothesis)["rougeL"]
         precision, recall = theirs.precision, theirs.recall
@@ -99,11 +97,11 @@ def test_rouge_of_perturbed_questions_is_rouge_scores():
 
 
 def test_scores_of_perturbed_questions_are_pycocoevalcaps():
-    """2,000 sets; the package, of the extra ``meteor``, has the code that nqg's program took."""
+    """500 sets; the package, of the extra ``meteor``, has the code that nqg's program took."""
     bleu = pytest.importorskip("pycocoevalcap.bleu.bleu").Bleu()
     rouge = pytest.importorskip("pycocoevalcap.rouge.rouge").Rouge()
     rng = random.Random(16)
-    for _ in range(2000):
+    for _ in range(500):
         hypotheses, groups = perturbed_questions(rng)
         wanted, found = dict(enumerate(groups)), {i: [hypothesis] for i, hypothesis in enumerate(hypotheses)}
         expected = [*bleu.compute_score(wanted, found, verbose=0)[0], rouge.compute_score(wanted, found)[0]]

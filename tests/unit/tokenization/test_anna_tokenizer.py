@@ -89,21 +89,21 @@ def assert_follows_the_rule(tokenizer, texts):
 @pytest.mark.slow
 @pytest.mark.parametrize("remembered", [0, 1 << 22])
 def test_random_strings_follow_the_rule(remembered):
-    chunks = random_chunks(30_000, seed=0)
-    words = [word for word, _ in Counter(random_chunks(60_000, seed=1)).most_common(600)]
+    chunks = random_chunks(8_000, seed=0)
+    words = [word for word, _ in Counter(random_chunks(20_000, seed=1)).most_common(600)]
     words += ["U.S.", "U.S", ".U.S", "Ph.D.", "a(b", "'a'", "(a", "a)", "漢b"]
     words = [word for word in dict.fromkeys(words) if word not in PIECES and anna.can_be_word(word)]
     assert len(words) > 300
     tokenizer = AnnaTokenizer(PIECES, words, "a test")
     tokenizer.most_remembered = remembered
     rng = np.random.default_rng(2)
-    texts = [" ".join(chunks[i : i + size]) for i, size in enumerate(rng.integers(0, 12, size=3000))]
+    texts = [" ".join(chunks[i : i + size]) for i, size in enumerate(rng.integers(0, 12, size=1000))]
     expected = assert_follows_the_rule(tokenizer, texts)
     if not remembered:  # nothing but the last call's
         tokenizer.encode("ab cd")
         assert tokenizer.remembered == 2
     whole = {piece for pieces in expected for piece in pieces} & set(words)
-    assert len([word for word in whole if len(basic_words(word)) > 1]) > 100
+    assert len([word for word in whole if len(basic_words(word)) > 1]) > 40
 
 
 @pytest.fixture(scope="module")
