@@ -34,6 +34,8 @@ TABLE = tomllib.loads((HERE / "pretrain.toml").read_text(encoding="utf-8"))
 SHARED: dict[str, Any] = TABLE.pop("shared")
 #: Settings by system.
 SYSTEMS: dict[str, dict[str, Any]] = TABLE
+#: What a phase does not take over from the one before it: its rows are another stream of data.
+RESETS = ("--reset-dataloader", "--reset-meters")
 
 
 def settings_of(system: str, size: str) -> dict[str, Any]:
@@ -51,12 +53,19 @@ def words_of(text: str, settings: dict[str, Any]) -> list[str]:
     return found
 
 
+def option_names(words: Sequence[str]) -> list[str]:
+    """Names of the options among words of a command, also of those written as ``--name=value``."""
+    return [word.partition("=")[0] for word in words if word.startswith("--")]
+
+
 def prepare(system: str, size: str, output: str, more: Sequence[str]) -> list[list[str]]:
     """Words of ``unified prepare``, and of what is run before it, each a list."""
     settings = settings_of(system, size) | {"output": Path(output)}
     ready = os.environ.get("TOKENIZER")
     tokenizer = ["--tokenizer", ready] if ready else words_of(settings["tokenizer"], settings)
-    words = ["unified", "prepare", "--output", output, "--valid-share", str(settings["valid_share"])]
+    words = ["unified", "prepare", "--output", output]
+    if "--valid" not in option_names(more):  # a file for validation takes the place of the share
+        words += ["--valid-share", str(settings["valid_share"])]
     before = [words_of(settings["before"], settings)] if "before" in settings else []
     return [*before, [*words, *words_of(settings["prepare"], settings), *tokenizer, *more]]
 
@@ -64,6 +73,8 @@ def prepare(system: str, size: str, output: str, more: Sequence[str]) -> list[li
 def pretrain(system: str, size: str, data: str, save: str, more: Sequence[str]) -> list[list[str]]:
     """Words of ``fairseq-train`` for each phase, each a list, from the last phase on that has begun."""
     settings = settings_of(system, size)
+    if "phases" in SYSTEMS[system]:
+        refuse_options_of_phases(system, size, more)
     phases = settings.get("phases", [{"folder": "", "options": ""}])
     folders = [os.path.join(save, phase["folder"]) if phase["folder"] else save for phase in phases]
     checkpoints = [os.path.join(folder, "checkpoint_last.pt") for folder in folders]
@@ -76,10 +87,33 @@ def pretrain(system: str, size: str, data: str, save: str, more: Sequence[str]) 
     for i in range(first, len(phases)):
         words = ["fairseq-train", data, *words_of(settings["fairseq"], settings), "--save-dir", folders[i], *machine]
         words += words_of(phases[i]["options"], settings)
-        if i > first:  # other rows are another data stream
-            words += ["--restore-file", checkpoints[i - 1], "--reset-dataloader", "--reset-meters"]
+        if i > first:
+            words += ["--restore-file", checkpoints[i - 1], *RESETS]
         found.append(words + options)
     return found
+
+
+def refuse_options_of_phases(system: str, size: str, more: Sequence[str]) -> None:
+    """Ends the program if an option behind the command would replace what differs between the phases of a recipe."""
+    phases, own = SYSTEMS[system]["phases"], SYSTEMS[system].get(size, {})
+    values: dict[str, list[str]] = {}  # of the options that phases set, the settings that hold their values
+    for phase in phases:
+        words = shlex.split(phase["options"])
+        for option, value in zip(words[::2], words[1::2], strict=True):
+            values.setdefault(option, []).append(value.strip("{}"))
+    for option in option_names(more):
+        if option in values:
+            names = " and ".join(values[option])
+            section = f"{system}.{size}" if own.keys() & values[option] else system
+            advice = f"every phase of {system} has its own; change {names} of [{section}] in recipes/pretrain.toml"
+        elif option == "--save-dir":
+            folders = " and ".join(phase["folder"] for phase in phases)
+            advice = f"the phases of {system} are saved in {folders} of the folder SAVE; give SAVE instead"
+        elif option in ("--restore-file", *RESETS):
+            advice = f"every phase of {system} but the first begins from the checkpoint before it; leave it out"
+        else:
+            continue
+        sys.exit(f"pretrain.py: error: {option}: {advice}")
 
 
 def visible_cards() -> int:

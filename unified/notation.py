@@ -244,6 +244,8 @@ def imported(
         module = importlib.import_module(module_name)
     except ImportError as error:
         hint = nearest(module_name, known)
+        if error.name == module_name.partition(".")[0]:
+            hint += "; PYTHONPATH=. in front of the command finds modules of the current folder"
         raise refusal(f"module {module_name} cannot be imported ({error}){hint}") from None
     if name not in vars(module):
         raise refusal(f"module {module_name} has no {name!r}")

@@ -50,6 +50,15 @@ def test_the_commands_are_the_recorded_ones(case, environment, capsys):
         ("bert prepare base data", {}, "the following arguments are required: FILE"),
         ("bert pretrain base data", {}, "the following arguments are required: SAVE"),
         ("bert pretrain base data models", {"ROWS": "many"}, "ROWS must be a whole number, got 'many'"),
+        (
+            "bert pretrain base data models --max-update 2000",
+            {},
+            "--max-update: every phase of bert has its own; change switch and updates of [bert] in recipes/",
+        ),
+        ("bert pretrain base data models --tokens-per-sample=64", {}, "change short and long of [bert] in"),
+        ("bert pretrain debug data models --tokens-per-sample 64", {}, "change short and long of [bert.debug] in"),
+        ("bert pretrain base data models --save-dir mine", {}, "saved in short and long of the folder SAVE"),
+        ("bert pretrain base data models --restore-file a.pt", {}, "--restore-file: every phase of bert but the first"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, variables, says, environment, capsys):
@@ -57,6 +66,22 @@ def test_what_is_wrong_is_said(arguments, variables, says, environment, capsys):
     with pytest.raises(SystemExit) as ended:
         load(RECIPES / "pretrain.py").main(shlex.split(arguments))
     assert says in capsys.readouterr().err + str(ended.value)
+
+
+def test_a_recipe_of_one_phase_is_shortened_by_an_option(environment, capsys):
+    environment()
+    assert load(RECIPES / "pretrain.py").main("t5 pretrain base data models --max-update 2000".split()) == 0
+    assert capsys.readouterr().out.endswith("--max-update 2000\n")
+
+
+@pytest.mark.parametrize("option", ["--valid dev.txt", "--valid=dev.txt"])
+def test_a_file_for_validation_takes_the_place_of_the_share(option, environment, capsys):
+    environment()
+    program = load(RECIPES / "pretrain.py")
+    assert program.main(["bert", "prepare", "base", "data", "a.txt", *option.split()]) == 0
+    assert "--valid-share" not in capsys.readouterr().out
+    assert program.main(["bert", "prepare", "base", "data", "a.txt"]) == 0
+    assert "--valid-share 0.001" in capsys.readouterr().out
 
 
 def test_a_command_that_fails_is_the_last(environment, monkeypatch):

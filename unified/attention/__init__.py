@@ -52,7 +52,7 @@ def register(backend: type[Backend]) -> None:
     """Add a backend to :data:`BACKENDS`.
 
     It is taken where it is named: ``BackendChoice("mine")``, ``TransformerConfig(attention_backend="mine")``. "auto"
-    does not take it, which asks :data:`AUTOMATIC` alone.
+    does not take it: that asks the names of :data:`AUTOMATIC`, and on a CPU `blocked` before them.
 
     Raises:
         UnifiedError: another backend has its name.

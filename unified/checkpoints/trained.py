@@ -44,9 +44,13 @@ _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path:
-    """The checkpoint file that ``path`` is, or holds: of a folder with results the one whose scores these are.
+    """The checkpoint file that ``path`` is, or that the folder ``path`` holds.
 
-    Of the folder of a grid it is that of the chosen run.
+    A folder with results gives the checkpoint that was scored, the folder of a grid that of the chosen run; any other
+    folder its best checkpoint, or else its last.
+
+    Raises:
+        UnifiedError: the folder holds no checkpoint; names those of its folders that do.
     """
     path = Path(path)
     path = chosen_run(path / FILE_NAME) or path
@@ -55,12 +59,22 @@ def find_checkpoint(path: str | os.PathLike[str]) -> Path:
     for name in (*_scored(path), *CHECKPOINTS):
         if (path / name).is_file():
             return path / name
-    theirs = "; a folder of transformers becomes one by `unified convert`" if (path / "config.json").is_file() else ""
-    raise UnifiedError(f"{path}: holds neither {' nor '.join(CHECKPOINTS)}{theirs}")
+    raise UnifiedError(f"{path}: holds neither {' nor '.join(CHECKPOINTS)}{_instead(path)}")
+
+
+def _instead(folder: Path) -> str:
+    """What to name in place of a folder without a checkpoint, for its refusal."""
+    inner = sorted({file.parent.name for name in CHECKPOINTS for file in folder.glob(f"*/{name}")})
+    if inner:
+        return f"; name one of its folders that hold checkpoints: {', '.join(inner)}"
+    return "; a folder of transformers becomes one by `unified convert`" if (folder / "config.json").is_file() else ""
 
 
 def _scored(folder: Path) -> list[str]:
-    """Results are beside the checkpoints, or of several tasks in a folder for each."""
+    """Names of the checkpoint files that the results of a folder are scores of.
+
+    Results are beside the checkpoints, or of several tasks in a folder for each.
+    """
     own = folder / FILE_NAME
     results = read_results([own]) if own.is_file() else []
     for path in () if results else sorted(folder.glob(f"*/{FILE_NAME}")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import shlex
 import subprocess
@@ -17,6 +18,7 @@ from unified import TaskModel, UnifiedLM
 from unified.cli.parsing import command_modules
 from unified.data.vocabulary import Vocabulary
 from unified.model import PRESETS
+from unified.runtime.processes import module_command
 from unified.tasks.catalogue import task_named
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.wordpiece import WordPieceTokenizer
@@ -81,6 +83,23 @@ def test_pages_that_other_files_name_exist():
 def test_examples_are_quoted_literally(example):
     page = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
     assert f"```python\n{example.read_text(encoding='utf-8')}```" in page
+
+
+def test_every_import_path_in_extending_md_can_be_imported():
+    text = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"[\w.]+\.\w+:[A-Za-z]\w*", text)) - {"package.module:Class", "package.module:NAME"}
+    assert len(paths) >= 6
+    assert [path for path in sorted(paths) if not importable(path.replace(":", "."))] == []
+
+
+def test_commands_of_extending_md_run_in_the_folder_that_pythonpath_names():
+    """As a process of its own: the tests themselves find everything of the repository."""
+    text = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
+    assert "export PYTHONPATH=.\n" in text
+    [command] = re.findall(r"`unified (masks show [^`]*)`", text)
+    words = [*module_command("unified.cli"), *shlex.split(command)]
+    result = subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": "."}, capture_output=True, text=True)
+    assert result.returncode == 0 and result.stdout.splitlines(), result.stderr
 
 
 def test_every_flag_in_fairseq_md_exists():

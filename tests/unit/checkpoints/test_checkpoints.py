@@ -15,6 +15,7 @@ from torch import nn
 
 from tests.support.tiny_models import model
 from unified.checkpoints import fingerprint, load_checkpoint, load_parameters, save
+from unified.checkpoints.trained import find_checkpoint
 from unified.errors import UnifiedError
 
 CONTENT = {
@@ -44,6 +45,19 @@ def test_what_is_saved_is_loaded(path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UnifiedError, match=r"nothing\.pt: no such checkpoint file"):
         load_checkpoint(tmp_path / "nothing.pt")
+
+
+def test_a_folder_without_a_checkpoint_names_those_of_its_folders_that_hold_one(tmp_path):
+    """As a recipe of two phases leaves it."""
+    for name in ("short", "long", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("short/checkpoint_last.pt", "long/checkpoint_last.pt", "long/checkpoint_best.pt"):
+        (tmp_path / name).touch()
+    with pytest.raises(UnifiedError, match=r"holds neither checkpoint_best.* hold checkpoints: long, short$"):
+        find_checkpoint(tmp_path)
+    with pytest.raises(UnifiedError, match=r"nor checkpoint_last\.pt$"):
+        find_checkpoint(tmp_path / "empty")
+    assert find_checkpoint(tmp_path / "long") == tmp_path / "long" / "checkpoint_best.pt"
 
 
 def test_truncated_files_are_refused_at_any_length(path):
