@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from types import FunctionType
 
-import fairseq_plugins
 import unified
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +24,8 @@ FRAGMENT = re.compile(
 
 def public_methods() -> Iterator[tuple[str, type, str, FunctionType]]:
     """Name, class, attribute and function of the public methods and properties that a public class defines itself."""
+    import fairseq_plugins
+
     for package in (unified, fairseq_plugins):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if found.name.endswith(".__main__"):

@@ -432,22 +432,22 @@ def test_hidden_spans_are_spans_of_the_text(annotated_folder, scheme, kind):
     # Quotas of spans alone: what is hidden beyond them are single tokens where no span fits any more.
     rows = rows_of(annotated_folder, f"anna(scheme={scheme!r}, span_share=1, word_share=0, mask_share=0.1)")
     known, whole, total = all_spans(annotated_folder, kind), 0, 0
-    for row in range(len(rows)):
-        for example in rows[row]:
-            total += len(example.targets["token"].output_indices)
-            whole += sum(len(run) for run in hidden_runs(example) if run in known)
+    for example in rows.examples(range(len(rows)))[0].split():
+        total += len(example.targets["token"].output_indices)
+        whole += sum(len(run) for run in hidden_runs(example) if run in known)
     assert whole > 0.6 * total > 1000
 
 
 @pytest.mark.slow
 def test_a_mixture_reads_the_annotations_it_needs(annotated_folder):
     rows = rows_of(annotated_folder, "anna:1,spanbert(scheme='noun_phrase'):1")
-    names = [example.objective for row in range(len(rows)) for example in rows[row]]
+    examples, per_row = rows.examples(range(len(rows)))
+    names, made = examples.objectives, np.split(np.array(examples.split(), dtype=object), np.cumsum(per_row)[:-1])
     assert 0.4 < names.count("anna") / len(names) < 0.6 and set(names) == {"anna", "spanbert"}
     # The same from a copy, in any order, as a worker would read it.
     copy = pickle.loads(pickle.dumps(rows))
     for row in reversed(range(len(rows))):
-        assert all(equal(one, other) for one, other in zip(rows[row], copy[row], strict=True))
+        assert all(equal(one, other) for one, other in zip(made[row], copy[row], strict=True))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,11 @@ import torch
 from unified.data.token_files import TokenFile, TokenFileWriter, exists, token_dtype
 from unified.errors import UnifiedError
 
-fairseq_files = pytest.importorskip("fairseq.data.indexed_dataset")
+
+@pytest.fixture(scope="module")
+def fairseq_files():
+    return pytest.importorskip("fairseq.data.indexed_dataset")
+
 
 DTYPES = [np.uint8, np.int16, np.int32, np.int64, np.uint16, np.uint32]
 
@@ -27,7 +31,7 @@ def write(prefix, items, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_fairseq_reads_what_we_write(tmp_path, dtype):
+def test_fairseq_reads_what_we_write(fairseq_files, tmp_path, dtype):
     items = random_items(np.random.default_rng(1), 200, dtype)
     write(tmp_path / "a", items, dtype)
     theirs = fairseq_files.MMapIndexedDataset(str(tmp_path / "a"))
@@ -38,7 +42,7 @@ def test_fairseq_reads_what_we_write(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_files_are_byte_for_byte_fairseqs(tmp_path, dtype):
+def test_files_are_byte_for_byte_fairseqs(fairseq_files, tmp_path, dtype):
     items = random_items(np.random.default_rng(2), 200, dtype)
     builder = fairseq_files.MMapIndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=dtype)
     for item in items:
@@ -55,7 +59,7 @@ def test_files_are_byte_for_byte_fairseqs(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("size", [1000, 65499, 65500, 2**20])
-def test_dtype_holds_the_vocabulary_and_small_ones_use_fairseqs_choice(size):
+def test_dtype_holds_the_vocabulary_and_small_ones_use_fairseqs_choice(fairseq_files, size):
     dtype = token_dtype(size)
     assert np.iinfo(dtype).max >= size - 1
     if size <= 65500:

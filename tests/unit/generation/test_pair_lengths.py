@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairseq_plugins.lengths import TaskLengths
 from tests.support.token_files import write
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths, fit_pairs
@@ -99,8 +98,14 @@ def test_generation_takes_over_what_training_had():
 # ---------------------------------------------------------------- what a fairseq task makes of it
 
 
+def of_a_task(max_source, max_target):
+    from fairseq_plugins.lengths import TaskLengths  # takes two seconds
+
+    return TaskLengths(max_source, max_target)
+
+
 def loaded(options, *states, positions=512):
-    lengths = TaskLengths(*options)
+    lengths = of_a_task(*options)
     for state in states:
         lengths.load(PairLengths(*state).state())
     lengths.load_positions(positions)
@@ -134,11 +139,11 @@ def test_other_splits_may_hold_longer_pairs_than_training(tmp_path):
         )
 
     train, valid = files("train", [(50, 10), (20, 30)]), files("valid", [(300, 12), (20, 30)])
-    lengths = TaskLengths(None, None)
+    lengths = of_a_task(None, None)
     lengths.choose([train, train], MAX_LENGTH)
     assert lengths.trained == lengths.of_split(train, MAX_LENGTH) == PairLengths(0, 0, 30)
     assert lengths.of_split(valid, MAX_LENGTH) == PairLengths(70, 30, 30)
-    cutting = TaskLengths(None, None)
+    cutting = of_a_task(None, None)
     cutting.choose([train, valid], MAX_LENGTH)
     of_files = [cutting.of_split(files, MAX_LENGTH) for files in (train, valid)]
     assert [cutting.trained, *of_files] == [PairLengths(70, 30, 30)] * 3

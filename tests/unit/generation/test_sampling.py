@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 
 from tests.support.tiny_models import EIGHT, eight_symbols, next_logits, sources
 from unified.errors import UnifiedError
@@ -53,6 +52,8 @@ def two_token_probabilities(cached, top_k, top_p, temperature) -> dict[tuple[int
     ("top_k", "top_p", "temperature"), [(0, 1.0, 1.0), (0, 1.0, 2.0), (3, 1.0, 1.0), (0, 0.8, 1.0), (4, 0.9, 1.5)]
 )
 def test_sampled_texts_have_the_models_probabilities(top_k, top_p, temperature):
+    from scipy.stats import chisquare
+
     cached, samples = eight_symbols(seed=2), 4000
     config = GenerationConfig(
         beam=samples, nbest=samples, max_length=2, min_length=0,

@@ -5,8 +5,6 @@ from collections import Counter
 
 import pytest
 import torch
-from transformers import LukeConfig
-from transformers.models.luke.modeling_luke import LukeSelfAttention
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
@@ -112,9 +110,13 @@ def test_entity_aware_queries(inputs, backend):
     torch.testing.assert_close(found(layer, states, relations, mask, backend), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
 def test_entity_aware_attention_is_that_of_luke(backend):
     """Output and all gradients are those of ``transformers``' LukeSelfAttention, whose entities stand behind words."""
+    from transformers import LukeConfig
+    from transformers.models.luke.modeling_luke import LukeSelfAttention
+
     torch.manual_seed(3)
     theirs = LukeSelfAttention(
         LukeConfig(

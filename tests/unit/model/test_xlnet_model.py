@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from transformers import XLNetConfig, XLNetLMHeadModel
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from tests.support.token_files import SPECIAL
@@ -20,7 +19,10 @@ from unified.objectives.xlnet import XLNet
 LAYERS, WIDTH, HEADS, VOCABULARY = 3, 32, 4, 50
 
 
-def theirs(bi_data=False, **changes) -> XLNetLMHeadModel:
+def theirs(bi_data=False, **changes):
+    """A model of ``transformers``."""
+    from transformers import XLNetConfig, XLNetLMHeadModel
+
     torch.manual_seed(0)
     sizes = dict(
         vocab_size=VOCABULARY, d_model=WIDTH, n_layer=LAYERS, n_head=HEADS, d_inner=64, mem_len=11, reuse_len=6
@@ -31,7 +33,7 @@ def theirs(bi_data=False, **changes) -> XLNetLMHeadModel:
     return model
 
 
-def ours(model: XLNetLMHeadModel, **changes) -> UnifiedModel:
+def ours(model, **changes) -> UnifiedModel:
     sizes = dict(vocabulary_size=model.config.vocab_size, layers=LAYERS, width=WIDTH, heads=HEADS, feed_forward=64)
     own = UnifiedModel.for_language(PRESETS["xlnet_tiny"](**{**sizes, **changes})).eval()
     found, new = from_xlnet(model.state_dict(), LAYERS)

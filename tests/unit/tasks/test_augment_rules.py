@@ -11,7 +11,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.support.spacy_pipelines import trained
 from unified.errors import UnifiedError
 from unified.tasks.augmentation.entities import Entity, entities_of_spacy, find_entities
 from unified.tasks.augmentation.negatives import AUXILIARIES, negated, negatives, swaps
@@ -105,7 +104,10 @@ def test_entities_are_parts_of_the_text_and_apart():
     assert min(seen[kind] for kind in ("date", "money", "percentage", "year", "ordinal", "number", "name")) > 10
 
 
+@pytest.mark.slow
 def test_entities_of_a_pipeline(tmp_path):
+    from tests.support.spacy_pipelines import trained
+
     texts = ["We saw Anna in Rome", "Then Rome slept and Bob ran"]
     trained(tmp_path / "nlp", texts)
     find = entities_of_spacy(str(tmp_path / "nlp"))

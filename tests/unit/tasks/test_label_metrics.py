@@ -5,11 +5,8 @@ import random
 import re
 from collections import Counter
 
-import conlleval
 import numpy as np
 import pytest
-import scipy.stats
-import sklearn.metrics
 
 from unified.cli import main
 from unified.errors import UnifiedError
@@ -33,6 +30,8 @@ def labels(rng: random.Random, known: list, count: int) -> tuple[list, list]:
 
 @pytest.mark.filterwarnings("ignore")
 def test_classification_is_scikit_learns():
+    import sklearn.metrics
+
     rng = random.Random(1)
     for _ in range(120):
         classes = rng.choice([2, 2, 3, 5])
@@ -76,6 +75,8 @@ def test_unusable_labels_are_refused(gold, predicted, options, message):
 
 
 def test_regression_is_scipys():
+    import scipy.stats
+
     rng = random.Random(2)
     for _ in range(250):
         count = rng.randint(3, 40)
@@ -282,6 +283,8 @@ def perturbed_tags(rng: random.Random, tags: list[str], known: list[str]) -> lis
 @pytest.mark.parametrize("iob1", [False, True], ids=["BIO", "IOB1"])
 def test_tagging_is_conllevals(iob1):
     """500 sets of sentences in each scheme, by conlleval 0.2 from PyPI."""
+    import conlleval
+
     rng = random.Random(8)
     known = ["O", *(f"{prefix}-{kind}" for prefix in "BI" for kind in ("PER", "LOC", "A-B"))]
     for _ in range(500):

@@ -9,7 +9,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fairseq_plugins.tokenizer import FolderTokenizer
 from tests.support.checkpoint_samples import checkpoint
 from tests.support.corpora import json_lines, random_documents, run, tree, write
 from unified import UnifiedLM
@@ -265,6 +264,8 @@ def test_a_folder_with_this_tokenizer_is_read_by_every_user(tmp_path, capsys):
     assert starts.tolist() == [not symbol.startswith("##") for symbol in vocabulary.symbols]
     checkpoint(tmp_path / "run" / "a.pt", vocabulary, str(data), "next")
     lm = UnifiedLM.from_pretrained(tmp_path / "run" / "a.pt")
+    from fairseq_plugins.tokenizer import FolderTokenizer
+
     fairseq_side = FolderTokenizer.of(data)
     for line in (line for document in documents for line in document):
         pieces = load_tokenizer(data).encode(line)
