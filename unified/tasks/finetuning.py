@@ -102,15 +102,19 @@ def data_hash(folder: Path, prefix: str = "") -> dict[str, str]:
     return {name.removeprefix(prefix): digest for name, digest in files.items() if name.startswith(prefix)}
 
 
-def with_both(splits: Splits, source: Path, name: str) -> Splits:
+def with_both(splits: Splits, source: Path, name: str, without_valid: str = "") -> Splits:
     """The splits of a task.
+
+    Args:
+        without_valid: what helps where there are training items alone, for the message.
 
     Raises:
         UnifiedError: there are no training or no validation items.
     """
     for needed in ("train", "valid"):
         if not splits.get(needed):
-            raise UnifiedError(f"--data {source}: holds no {needed} split of {name}")
+            advice = without_valid if needed == "valid" else ""
+            raise UnifiedError(f"--data {source}: holds no {needed} split of {name}{advice}")
     return splits
 
 

@@ -105,7 +105,8 @@ class UnderstandingJob(HeadsJob):
         return [parse_head(self.task.head).task_of(splits["train"])]
 
     def _read(self, source: Path) -> Splits:
-        return with_both(self.task.read(source), source, self.task.name)
+        advice = "; --hold-out 0.1 takes a tenth of the training items for it"
+        return with_both(self.task.read(source), source, self.task.name, without_valid=advice)
 
     def _batches(self, splits: Splits, batch_size: int) -> int:
         return math.ceil(self._units(self.task.head, splits["train"], self.vocabulary(splits)) / batch_size)

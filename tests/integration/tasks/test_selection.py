@@ -206,8 +206,33 @@ def test_nothing_is_chosen_on_a_test_set(start, tmp_path, capsys):
         assert says in refused(
             capsys, "finetune", "imdb", "--data", tmp_path / "imdb", *shared, "--hold-out", share
         )  # fmt: skip
-    assert "--hold-out 0.1: rte has a development set of its own" in refused(
-        capsys, "finetune", "rte", "--data", tmp_path, *shared, "--hold-out", 0.1
+    (tmp_path / "pairs").mkdir()
+    for name in ("train", "dev"):
+        (tmp_path / "pairs" / f"{name}.tsv").write_text(
+            "index\tsentence1\tsentence2\tlabel\n0\tw1\tw2\tentailment\n1\tw3\tw4\tnot_entailment\n"
+        )
+    assert "pairs has a development set for rte; leave it out" in refused(
+        capsys, "finetune", "rte", "--data", tmp_path / "pairs", *shared, "--hold-out", 0.1
+    )
+    assert "--hold-out 0.1: coqa_free has a development set of its own" in refused(
+        capsys, "finetune", "coqa_free", "--data", tmp_path, *shared, "--hold-out", 0.1
+    )
+
+
+def test_a_single_file_of_items_gives_its_own_development_set(start, tmp_path, capsys):
+    """A folder without valid.jsonl is refused, but with --hold-out; one that has the file is refused with it."""
+    data, shared = tmp_path / "data", ("--model", start / "model", "--dry-run")
+    data.mkdir()
+    write_items(data / "train.jsonl", items(20, np.random.default_rng(0)))
+    words = ("finetune", "classification", "--data", data, *shared)
+    assert "--hold-out" in refused(capsys, *words, "--output", tmp_path / "none")
+    assert main([*map(str, words), "--output", str(tmp_path / "run"), "--hold-out", "0.1"]) == 0
+    manifest = json.loads((tmp_path / "run" / "data" / "manifest.json").read_text())
+    assert manifest["items"] == {"train": 18, "valid": 2}
+    write_items(data / "valid.jsonl", items(4, np.random.default_rng(1)))
+    assert "--hold-out 0.1" in refused(capsys, *words, "--output", tmp_path / "both", "--hold-out", 0.1)
+    assert "holds no training items" in refused(
+        capsys, "finetune", "classification", "--data", tmp_path, *shared, "--output", tmp_path / "c", "--hold-out", 0.1
     )
 
 

@@ -52,7 +52,8 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
         "--hold-out",
         type=float,
         metavar="SHARE",
-        help="share of the training items to choose settings on, from 0 to 1, for tasks that have no development set",
+        help="share of the training items to choose settings on, from 0 to 1, where there is no development set: "
+        "a folder without valid.jsonl, or a task that validates on its test set",
     )
 
 
