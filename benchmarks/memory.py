@@ -100,10 +100,11 @@ def main() -> None:
         help="lengths of single rows, in tokens (default: %(default)s)",
     )
     parser.add_argument("--bar", type=float, help="highest acceptable peak of our step, in megabytes (default: no bar)")
+    parser.add_argument("--alone", action="store_true", help="measure our model alone, without those of transformers")
     options(parser, rounds=1)
     arguments = parser.parse_args()
     wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length")}
-    for kind in (OURS, *THEIRS):
+    for kind in (OURS, *(() if arguments.alone else THEIRS)):
         figures = in_own_process(peak_of_steps, kind, arguments)
         peak, bar = [figures.pop("megabytes")], arguments.bar if kind == OURS else None
         report(f"memory: {kind}", wanted, peak, bar, at_most=True, kind="megabytes", **figures)

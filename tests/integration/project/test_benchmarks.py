@@ -67,12 +67,11 @@ def test_every_command_of_the_sets_is_understood(benchmark, monkeypatch):
             benchmark(program.removesuffix(".py")).main()
 
 
-def test_a_program_that_takes_too_long_is_ended(benchmark, monkeypatch, tmp_path):
+def test_a_program_that_takes_too_long_is_ended(benchmark, tmp_path):
     run = benchmark("run")
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
-    monkeypatch.setattr(run, "HERE", tmp_path)
     with pytest.raises(SystemExit, match="slow.py: ended with -9"):
-        run.run(["slow.py"], tmp_path / "lines", limit=0.2)
+        run.run([str(tmp_path / "slow.py")], tmp_path / "lines", limit=0.2)
 
 
 # ------------------------------------------------------------------ memory
@@ -94,14 +93,15 @@ def test_peaks_are_those_of_what_was_allocated(benchmark):
     assert 148 <= tree.peak / 1e6 < 250
 
 
-def test_memory_of_a_step_holds_the_state_and_grows_linearly(benchmark, lines, monkeypatch):
+def test_memory_of_a_step_holds_the_state_and_grows_linearly(benchmark, lines):
     memory = benchmark("memory")
     assert memory.growth([1, 2, 4, 8], [10, 11, 13, 17]) == 1
     assert memory.growth([1, 2, 4], [1, 4, 16]) == 2  # of quadratic growth
     with pytest.raises(ValueError, match="rows of 64 and 128 tokens have equal peaks: give longer --lengths"):
         memory.growth([64, 128, 256], [94, 94, 141])
-    monkeypatch.setattr(memory, "THEIRS", ())
-    found = lines(memory, "--size", "small", "--rows", 1, "--length", 32, "--lengths", 512, 1024, 2048, *SMALLEST)
+    found = lines(
+        memory, "--alone", "--size", "small", "--rows", 1, "--length", 32, "--lengths", 512, 1024, 2048, *SMALLEST
+    )
     ours = found["memory: ours"]
     parameters = 6 * 12 * 384**2 + 31_000 * 384  # blocks and embeddings
     assert ours["state"] == pytest.approx(16e-6 * parameters, rel=0.05)
