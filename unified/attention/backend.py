@@ -34,7 +34,7 @@ class Attention(Protocol):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
-        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); rows that see nothing give zero."""
+        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); queries that see no key give zero."""
 
     def with_weights(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0
@@ -62,7 +62,7 @@ class Backend(ABC):
     @staticmethod
     @abstractmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
-        """Why it cannot serve the mask there, or None; ``needs`` as for :func:`unified.attention.prepare`."""
+        """Why it cannot serve the mask on the device, or None; ``needs`` as for :func:`unified.attention.prepare`."""
 
     @staticmethod
     @abstractmethod
@@ -89,7 +89,7 @@ class Backend(ABC):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
-        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); rows that see nothing give zero."""
+        """(B, H, T, K), (B, H, S, K) twice -> (B, H, T, K); queries that see no key give zero."""
 
     def with_weights(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float = 0.0

@@ -73,7 +73,7 @@ def _instead(folder: Path) -> str:
 def _scored(folder: Path) -> list[str]:
     """Names of the checkpoint files that the results of a folder are scores of.
 
-    Results are beside the checkpoints, or of several tasks in a folder for each.
+    Where a run has several tasks, each has its results in a folder of its own.
     """
     own = folder / FILE_NAME
     results = read_results([own]) if own.is_file() else []

@@ -19,7 +19,7 @@ APPENDED = (MASK, *SENTINELS)
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Ids an objective needs to know; everything else about a vocabulary is its own business.
+    """The ids of a vocabulary that an objective needs to know.
 
     ``ordinary_start`` to ``ordinary_stop`` (exclusive) are the ids that may replace a token at random:
     words and pieces, never a special symbol.

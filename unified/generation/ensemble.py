@@ -88,7 +88,7 @@ class EnsembleDecoder:
         return EnsembleSource(tuple(member.encode(source_tokens) for member in self.members))
 
     def begin(self, source: EnsembleSource, beam: int) -> EnsembleState:
-        """The state of every member before the first token, for ``beam`` rows of each source."""
+        """The state of every member before the first token, for ``beam`` hypotheses of each source."""
         pairs = zip(self.members, source.members, strict=True)
         return EnsembleState(tuple(member.begin(own, beam) for member, own in pairs))
 

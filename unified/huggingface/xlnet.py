@@ -1,4 +1,4 @@
-"""Folders of this library from ``transformers``' or TensorFlow's XLNet, and the reverse to ``transformers``."""
+"""From XLNet of ``transformers`` or TensorFlow to a folder of this library, and back to ``transformers``."""
 
 from __future__ import annotations
 

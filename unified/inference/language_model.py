@@ -168,10 +168,10 @@ class UnifiedLM(TrainedModel):
     def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
         """Fills each span of ``<mask>`` from the tokens before and behind it alone, in the form of :meth:`fill_mask`.
 
-        This is SpanBERT's boundary objective; nothing within the run is looked at by its head.
+        This is SpanBERT's boundary objective; its head looks at nothing within the span.
 
         Raises:
-            UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a run is longer than its reach,
+            UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a span is longer than its reach,
                 or stands at an end of the text.
         """
         require_text("text", text)

@@ -57,12 +57,12 @@ class MaskVectors:
 
     @property
     def query_length(self) -> int:
-        """T."""
+        """Number of queries of a row, T."""
         return self.query_step.shape[-1]
 
     @property
     def key_length(self) -> int:
-        """S."""
+        """Number of keys of a row, S."""
         return self.key_start.shape[-1]
 
     @property
@@ -72,7 +72,7 @@ class MaskVectors:
 
     @property
     def own_keys(self) -> torch.Tensor:
-        """``query_key`` where it is given, else what None means; int64 (T,) or (B, T)."""
+        """The key that each query is itself, int64 (T,) or (B, T): ``query_key``, or its default where that is None."""
         if self.query_key is not None:
             return self.query_key
         if self.query_length == self.key_length:

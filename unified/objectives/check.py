@@ -26,7 +26,7 @@ def check_first_examples(
 
     Args:
         draws: random numbers of the examples.
-        positions: position ids must be below.
+        positions: the number of position ids that the model has; every id must be below it.
         name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
@@ -45,7 +45,7 @@ def check_examples(
 
     Args:
         texts: what the examples were made of.
-        positions: position ids must be below.
+        positions: the number of position ids that the model has; every id must be below it.
         name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
@@ -85,7 +85,9 @@ def check_lengths(
 
 
 def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name: str | None = None) -> None:
-    """Refuse labels that are sentinels which the objective did not declare: a softmax may have left them out.
+    """Refuse labels that are sentinels which the objective did not declare.
+
+    A softmax over the declared symbols alone would not have them.
 
     Args:
         texts: what the examples were made of.

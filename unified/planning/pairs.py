@@ -89,7 +89,7 @@ class PairTexts:
         return np.minimum(lengths, maximum) if maximum else lengths
 
     def blocks(self, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
-        """Pairs packed best-fit decreasing within windows of a random order.
+        """Pairs packed into rows: in random order, cut into windows, and in each window packed best-fit decreasing.
 
         Raises:
             UnifiedError: pairs are longer than a row; says how many and how long the longest is.
@@ -114,7 +114,7 @@ class PairTexts:
         return self.texts(np.array([start]), np.array([length]), objective, None).texts()[0]
 
     def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws | None) -> Texts:
-        """The pairs numbered ``starts`` (int64 (n,)); nothing is drawn at random.
+        """The pairs whose numbers are ``starts`` (int64 (n,)); nothing is drawn at random.
 
         Of the annotations that the objective reads, the spans whose first token is kept come along, cut as their text.
         """

@@ -49,7 +49,7 @@ class Chart:
     """Curves over updates.
 
     Attributes:
-        curves: name -> (update, value) pairs; a name that ends in ``" (valid)"`` shares the colour of its name without.
+        curves: name -> (update, value) pairs; ``"loss (valid)"`` has the colour of ``"loss"``.
         levels: name -> value of a horizontal line to compare with.
         measured: the points are single measurements: dots on the curves, and the vertical axis begins at 0.
         note: a sentence that is printed below the picture.

@@ -116,7 +116,10 @@ class WordPieceTokenizer:
         return [SPECIAL_ENTRIES.get(piece, piece) for piece in pieces]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
+        """Native ids of many texts in one array, and how many each has.
+
+        See :meth:`unified.tokenization.Tokenizer.encode_ids`.
+        """
         encoded = self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])
         return concatenated([encoding.ids for encoding in encoded])
 

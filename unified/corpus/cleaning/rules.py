@@ -133,7 +133,7 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class CleanedChunk:
-    """A chunk of whole documents, to be cleaned by the process that takes them out."""
+    """A chunk of whole documents; the process that asks for its documents cleans them."""
 
     chunk: TextChunk | JsonChunk
     cleaning: Cleaning

@@ -32,7 +32,7 @@ def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
 def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
     """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept.
 
-    What torch compiles draws as torch does, on a CPU too.
+    Within `torch.compile` the random numbers are torch's own, on a CPU too.
     """
     own = states.device.type == "cpu" and not torch.compiler.is_compiling()
     if own:
@@ -41,7 +41,7 @@ def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
 
 
 class Dropout(nn.Dropout):
-    """:class:`torch.nn.Dropout` by :func:`dropout`, but for dropout in place."""
+    """:class:`torch.nn.Dropout` by :func:`dropout`; dropout in place is torch's."""
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         if self.inplace:
@@ -50,7 +50,7 @@ class Dropout(nn.Dropout):
 
 
 class _Dropped(torch.autograd.Function):
-    """The mask is kept in a byte a value."""
+    """What is kept is remembered for the gradient, one byte for each value."""
 
     @staticmethod
     def forward(ctx: Any, states: torch.Tensor, rate: float) -> torch.Tensor:
