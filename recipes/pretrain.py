@@ -82,14 +82,19 @@ def pretrain(system: str, size: str, data: str, save: str, more: Sequence[str]) 
     cards = visible_cards()
     machine = [f"--{os.environ.get('PRECISION') or 'fp16'}", "--fp16-no-flatten-grads"] if cards else ["--cpu"]
     options = words_of(settings["pretrain"], settings) + batch_options(settings["sequences"], cards)
-    options += [*words_of(settings.get("more", ""), settings), *more]
+    start = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    start.add_argument("--finetune-from-model")
+    given, rest = start.parse_known_args(more)
+    begins = ["--finetune-from-model", given.finetune_from_model] if given.finetune_from_model else []
+    options += [*words_of(settings.get("more", ""), settings), *rest]
     found = []
     for i in range(first, len(phases)):
         words = ["fairseq-train", data, *words_of(settings["fairseq"], settings), "--save-dir", folders[i], *machine]
         words += words_of(phases[i]["options"], settings)
         if i > first:
             words += ["--restore-file", checkpoints[i - 1], *RESETS]
-        found.append(words + options)
+        # fairseq refuses both, and a later phase goes on from the one before it.
+        found.append([*words, *options, *(begins if i == 0 else [])])
     return found
 
 

@@ -74,6 +74,17 @@ def test_a_recipe_of_one_phase_is_shortened_by_an_option(environment, capsys):
     assert capsys.readouterr().out.endswith("--max-update 2000\n")
 
 
+@pytest.mark.parametrize("option", ["--finetune-from-model a.pt", "--finetune-from-model=a.pt"])
+def test_a_checkpoint_to_start_from_is_for_the_first_phase(option, environment, capsys):
+    """fairseq refuses it beside --restore-file, by which the second phase goes on."""
+    environment()
+    program = load(RECIPES / "pretrain.py")
+    assert program.main(["bert", "pretrain", "base", "data", "models", *option.split(), "--lr", "1e-5"]) == 0
+    first, second = map(shlex.split, capsys.readouterr().out.splitlines())
+    assert first[-4:] == ["--lr", "1e-5", "--finetune-from-model", "a.pt"]
+    assert second[-2:] == ["--lr", "1e-5"] and "--restore-file" in second and "a.pt" not in second
+
+
 @pytest.mark.parametrize("option", ["--valid dev.txt", "--valid=dev.txt"])
 def test_a_file_for_validation_takes_the_place_of_the_share(option, environment, capsys):
     environment()
