@@ -35,7 +35,7 @@ class Size:
         return self.layers * 12 * self.width**2
 
 
-SIZES = {"small": Size(6, 384), "base": Size(12, 768), "large": Size(24, 1024, 16)}
+SIZES = {"tiny": Size(2, 128, 2), "small": Size(6, 384), "base": Size(12, 768), "large": Size(24, 1024, 16)}
 
 
 def our_model(size: Size, attention_dropout: float, device: str = "cpu", **changes) -> UnifiedModel:

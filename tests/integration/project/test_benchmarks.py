@@ -169,11 +169,25 @@ def test_files_to_generate_from_have_mixed_lengths_and_unequal_work_is_refused(b
 
 def test_growth_has_a_point_for_every_size(benchmark, lines):
     growth = benchmark("growth")
-    options = ("--curves", "beam", "vocabulary", "--tokens", 512, "--vocabularies", 100, 200, "--beams", 1, 3)
+    options = (
+        "--size",
+        "tiny",
+        "--curves",
+        "beam",
+        "vocabulary",
+        "--tokens",
+        512,
+        "--vocabularies",
+        100,
+        200,
+        "--beams",
+        1,
+        3,
+    )
     found = lines(growth, *options, "--sentences", 2, "--written", 2, *SMALLEST)
     cache = [found["growth with the beam: megabytes of the source cache", beam]["megabytes"] for beam in (1, 3)]
-    # Keys and values of begin and 256 tokens, in six layers of width 384.
-    assert cache[0] == cache[1] == pytest.approx(2 * 6 * 2 * 257 * 384 * 4e-6, abs=1e-3)
+    # Keys and values of begin and 256 tokens, in two layers of width 128.
+    assert cache[0] == cache[1] == pytest.approx(2 * 2 * 2 * 257 * 128 * 4e-6, abs=1e-3)
     assert found["growth with the beam: source cache of beam 3 / 1"]["holds"]
     assert all(("growth with the vocabulary: seconds", size) in found for size in (100, 200))
     batch = growth.packed(tokens=64, row=32, document=8)
@@ -245,7 +259,7 @@ def test_the_tables_of_scale_md_are_those_of_the_program(benchmark):
 
 
 def test_choices_measure_each_beside_its_absence(benchmark, lines):
-    found = lines(benchmark("choices"), "--rows", 1, "--length", 32, *SMALLEST)
+    found = lines(benchmark("choices"), "--size", "tiny", "--rows", 1, "--length", 32, *SMALLEST)
     assert len(found) == 8 and all(line["kind"] == "ratio" and line["ratio"] > 0 for line in found.values())
     choices = benchmark("choices")
     with choices.torchs_dropout():
