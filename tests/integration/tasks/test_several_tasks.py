@@ -111,7 +111,7 @@ def test_several_tasks_are_learnt_by_one_model(folders, tmp_path):
     """Every batch is of one task, by the weights; each is scored by its own measures, and masked tokens are learnt."""
     data, model = folders
     result = fairseq.run(
-        "train", data, *TRAINING, "--head", HEADS, "--save-dir", tmp_path, "--max-epoch", 12,
+        "train", data, *TRAINING, "--head", HEADS, "--save-dir", tmp_path, "--max-epoch", 6, "--lr", 5e-3,
         "--auxiliary-masking", 0.3,
         "--finetune-from-model", model / "checkpoint_last.pt", "--best-checkpoint-metric", "average",
         "--maximize-best-checkpoint-metric",
