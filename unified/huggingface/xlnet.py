@@ -1,4 +1,4 @@
-"""From XLNet of ``transformers`` or TensorFlow to a folder of this library, and back to ``transformers``."""
+"""XLNet of ``transformers`` or TensorFlow becomes a folder of this library, and a folder ``transformers``' XLNet."""
 
 from __future__ import annotations
 

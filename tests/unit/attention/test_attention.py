@@ -147,6 +147,7 @@ def test_a_bias_is_added_to_the_scores_in_values_and_gradients(name, backend):
         torch.testing.assert_close(mine, reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("biased", [False, True])
@@ -169,6 +170,7 @@ def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, biased, back
     assert (query.transpose(1, 2)[empty] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ON_CPU)
 @pytest.mark.parametrize("name", ["full", "causal", "seq2seq", "packed with padding", "without self"])
 def test_dropout_keeps_the_mean(name, backend):

@@ -86,6 +86,7 @@ def test_garbled_files_are_refused_or_harmless(path):
     assert refused > 200
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol", "ignore:Defining your `__torch_function__`")
 def test_garbled_pickles_with_right_checksums_are_refused(path):
     """The pickle inside is damaged, so that the unpickler itself meets the damage."""

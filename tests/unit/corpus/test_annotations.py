@@ -106,6 +106,7 @@ def test_a_token_belongs_to_a_span_where_a_character_does(tokenizers, kind):
     assert_spans_are_the_definition(tokenizers[kind], texts, np.array(spans))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["unigram", "wordpiece", "anna"])
 def test_spans_of_real_text(unified_data, kind):
     with lzma.open(unified_data / "pretrain_wiki" / "valid.jsonl.xz", "rt", encoding="utf-8") as stream:
@@ -144,6 +145,7 @@ def spans_in(prefix, kind):
     return [file[i].reshape(-1, columns(kind)).tolist() for i in range(len(file))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
 def test_files_hold_the_spans_of_each_item(tmp_path, tokenizer):
     documents = random_documents(150)
@@ -278,6 +280,7 @@ def spans_within(tokens, spans):
     return sorted((span[0] - low, span[-1] + 1 - low) for span in spans if low <= span[0] and span[-1] <= high)
 
 
+@pytest.mark.slow
 def test_spans_of_every_block_are_those_within_it(tmp_path):
     rng = np.random.default_rng(0)
     texts, documents, spans = annotated_texts(tmp_path, rng)

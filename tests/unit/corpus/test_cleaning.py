@@ -450,6 +450,7 @@ def test_whole_documents_are_the_documents_wherever_chunks_are_cut(tmp_path):
             assert [line for chunk in raw for line in chunk.lines] == text.removesuffix("\n").split("\n") * 2
 
 
+@pytest.mark.slow
 def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsys):
     lines = ("many words without an end" * 40_000 + "\n").encode() * 300
     path = write(tmp_path / "a.txt.zst", zstandard.compress(b"short\n\n" + lines))

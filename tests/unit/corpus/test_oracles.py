@@ -76,6 +76,7 @@ def test_it_is_its_definition(words):
     assert sizes[0] > 10 and sizes[1] > 10 and sizes[2] > 10 and sum(sizes[n] for n in (3, 4, 5)) > 0
 
 
+@pytest.mark.slow
 def test_no_combination_is_better_than_the_search_says():
     """No combination of a size that is tried is better; in most cases none at all is."""
     rng, best_of_all, cases = random.Random(9), 0, 0
@@ -137,6 +138,7 @@ def test_limits_are_stated():
     assert best_combination(sentences, sentences[:2], max_sentences=3) == ([0, 1], False)  # two are the best anyway
 
 
+@pytest.mark.slow
 def test_the_recipe_learns_its_choice(tmp_path):
     """`unified finetune cnn_dailymail` and `unified pairs --oracle` mark the same sentences, for all that fit."""
     from tests.support.task_folders import language_model

@@ -80,6 +80,7 @@ def compress(kind, data):
     return gzip.compress(data) if kind == "gz" else lzma.compress(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gz", "xz", "zst"])
 def test_compressed_files_are_the_same_text_and_damage_is_found(tmp_path, capsys, kind):
     plain = json_lines(random_documents(700, seed=5)).encode()
@@ -96,6 +97,7 @@ def test_compressed_files_are_the_same_text_and_damage_is_found(tmp_path, capsys
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.slow
 def test_a_line_too_long_for_the_memory_is_refused(tmp_path, capsys):
     path = write(tmp_path / "a.txt.zst", zstandard.compress(b"a\n" + b"x" * (300 << 20) + b"\nb\n"))
     assert run(path, "--output", tmp_path / "data") == 2

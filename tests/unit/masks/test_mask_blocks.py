@@ -116,6 +116,7 @@ BUILT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [64, 128])
 @pytest.mark.parametrize("name", BUILT)
 def test_builders(name, block_size):

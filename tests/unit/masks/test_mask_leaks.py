@@ -110,6 +110,7 @@ def chain_length(shown: np.ndarray, own: np.ndarray, query: int, label: int) -> 
     return None
 
 
+@pytest.mark.slow
 def test_leaks_are_exact_and_their_chains_shortest():
     rng = np.random.default_rng(1)
     found = {length: 0 for length in (None, 0, 1, 2, 3)}

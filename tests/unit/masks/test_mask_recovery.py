@@ -9,6 +9,7 @@ from unified import masks
 from unified.masks import GIVEN, AttentionMask
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_from_dense_returns_the_mask(seed):
     rng = np.random.default_rng(seed)

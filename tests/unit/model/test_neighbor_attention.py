@@ -85,6 +85,7 @@ def test_what_sees_nothing_passes_through(backend):
     assert states.grad.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("exclude_self", [False, True])
 def test_fully_masked_queries_are_those_without_a_visible_key(seed, exclude_self):

@@ -76,6 +76,7 @@ def literal(objective, text, draws):
     return *by_kind, {rest[number] for number in order[: count - len(hidden)]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"span_share": 0.6, "word_share": 0.4}, {"mask_share": 0.5}])
 @pytest.mark.parametrize("scheme", ["noun_phrase", "entity"])
 def test_three_steps_are_those_of_a_literal_reading(scheme, settings):

@@ -52,6 +52,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*ALL, "a mixture"])
 def test_a_row_is_the_same_in_every_batch(tmp_path, name):
     """What is made of all rows at once, in any order, is what is made of each row alone."""
@@ -93,6 +94,7 @@ def test_many_examples_of_a_text_are_those_made_one_by_one(name):
     assert one_by_one.random() == again.random()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_row_of_pairs_is_the_same_in_every_batch(tmp_path, packed):
     plain = write_pairs(tmp_path, random_pairs(80), max_source=60)

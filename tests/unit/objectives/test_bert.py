@@ -30,6 +30,7 @@ def text_of(rng, first, second=0, word_share=0.6, is_next=True):
     return Text(tokens[:first], SPECIAL, *pair, starts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"max_predictions": 3}, {"mask_share": 0.4}, {"next_sentence": False}])
 def test_an_example(settings):
     objective, rng = Bert(**settings), np.random.default_rng(1)
@@ -89,6 +90,7 @@ def grouped(candidates, word_starts):
     return words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_whole_words_are_hidden_as_published(seed):
     """Every set of indices as often as the loop hides it over all orders of the words."""

@@ -174,6 +174,7 @@ def test_draws_have_the_published_rates():
     assert_uniform(np.bincount(longer, minlength=7)[2:])
 
 
+@pytest.mark.slow
 def test_every_draw_order_is_equally_likely():
     rng = np.random.default_rng(4)
     candidates = np.array([True, False, True, True])

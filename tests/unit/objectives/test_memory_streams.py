@@ -74,6 +74,7 @@ def test_reading_goes_around_and_knows_where_sentences_end(corpus):
             assert [end for end in found if 0 < end < length] == within
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams, both", [(1, False), (4, False), (4, True), (3, True)])
 @pytest.mark.parametrize("reuse", [None, 10])
 def test_every_stream_reads_its_region_without_a_gap(corpus, streams, both, reuse):
@@ -124,6 +125,7 @@ def test_regions_divide_the_text_and_begin_elsewhere_in_every_epoch(corpus, stre
     assert len(begins) == 3
 
 
+@pytest.mark.slow
 def test_second_segments_stand_as_the_text_does_and_rows_have_draws_of_their_own(tmp_path):
     """In both directions segments part where sentences do, as they are read, whether the second follows or not."""
     rng = np.random.default_rng(1)

@@ -159,6 +159,7 @@ def test_contract(name):
         assert len(example.targets["token"]) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in UNILM if name != "target_next"])
 def test_labels_restore_the_text(name):
     rng = np.random.default_rng(6)

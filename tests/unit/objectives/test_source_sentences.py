@@ -59,6 +59,7 @@ def test_spans_are_the_sentences(tmp_path, tokenizer):
             assert tokens[i][start:stop] == expected
 
 
+@pytest.mark.slow
 def test_validation_share_skipped_pairs_and_workers(tmp_path):
     rng = random.Random(2)
     rows = [random_pair(rng)[0] for _ in range(300)]

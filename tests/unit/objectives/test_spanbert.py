@@ -319,6 +319,7 @@ def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     assert hidden.sum() == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme, kind", [("named_entity", "entities"), ("noun_phrase", "noun_phrases")])
 def test_half_of_the_rounds_hide_an_annotated_span(scheme, kind):
     """Six tokens, one of them hidden: the first of one of two spans, or the first of the word of a random token."""

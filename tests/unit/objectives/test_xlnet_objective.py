@@ -60,6 +60,7 @@ def literal_sample_mask(starts, lengths, uniforms, context, goal, words=False):
     return taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [False, True], ids=["in tokens", "in words"])
 @pytest.mark.parametrize("seed", range(60))
 def test_spans_are_those_of_the_published_loop(seed, words):

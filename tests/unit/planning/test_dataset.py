@@ -273,6 +273,7 @@ def test_objectives_are_drawn_by_weight_and_anew_in_every_epoch(tmp_path):
 TWO_AND_THREE = Mixture((Seq2Seq(), LeftToRight()), (1, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, mixture", [("documents", TWO_AND_THREE), ("documents", GROWING), ("pairs", PAIRED)])
 @pytest.mark.parametrize("packed", [True, False])
 def test_lengths_are_those_of_the_rows(kind, mixture, packed, request):

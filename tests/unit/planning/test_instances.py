@@ -98,6 +98,7 @@ def measures(instances, document_of, sentence_of, own):
             yield f"document of the random segment of the {name}", document_of[second[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short_share", [0.1, 0.6])
 def test_instances_are_distributed_as_published(short_share):
     """Two-sample chi-square of each measure, 300 epochs of 24 documents, of sentences longer than a row too."""
@@ -224,6 +225,7 @@ def test_cuts_are_at_the_front_or_back_with_equal_chance():
     assert_probabilities(Counter(both), pairs)
 
 
+@pytest.mark.slow
 def test_random_seconds_come_from_every_other_document_and_sentence():
     """Documents are drawn alike whatever their length, then their sentences."""
     texts = texts_of([[3], [3] * 2, [3] * 5])

@@ -91,6 +91,7 @@ def test_long_documents_are_dealt_in_parts(row_length, limit):
 MIXED = "bert:1,seq2seq:1,spanbert:1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("mixture", [MIXED, "bert:2,random_spans,deshuffling", "bert(next_sentence=False),spanbert"])
 def test_rows_of_all_kinds_keep_to_their_lengths(documents, mixture, packed):
@@ -138,6 +139,7 @@ def test_batches_mix_the_kinds(documents):
     assert_rate(changes, len(flags) - 1, 2 * flags.mean() * (1 - flags.mean()))
 
 
+@pytest.mark.slow
 def test_the_objectives_of_a_kind_share_it_by_weight(tmp_path):
     texts = corpus(tmp_path, [[3, 3]] * 1500)
     dataset = RowDataset(texts, parse_objectives("bert:2,left_to_right:3,right_to_left:1"), 64, seed=5)
@@ -150,6 +152,7 @@ def test_the_objectives_of_a_kind_share_it_by_weight(tmp_path):
     assert_rate(counts["left_to_right"], blocks, 3 / 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixture", ["bert", MIXED])
 def test_a_mixture_with_instances_depends_on_seed_and_epoch_alone(documents, mixture):
     def fresh(seed=1, epoch=3):

@@ -96,6 +96,7 @@ def log_normal_corpus(mean_sentences, documents, seed):
     return corpus([np.maximum(1, rng.lognormal(np.log(25) - 0.18, 0.6, n)).astype(int).tolist() for n in counts])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row_length", [128, 160, 384, 512, 1024])
 @pytest.mark.parametrize("mean_sentences", [1, 4, 20, 150])
 def test_padding_is_at_most_three_percent(row_length, mean_sentences):

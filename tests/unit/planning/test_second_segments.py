@@ -79,6 +79,7 @@ def of_one_block(corpus, length, objective, count, rng):
     return corpus.texts.texts(starts, lengths, objective, Draws.from_generator(rng, count)).texts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", [12, 60])
 @pytest.mark.parametrize(
     "row, packed, objective",
@@ -104,6 +105,7 @@ def test_length_beginning_and_end_do_not_tell_the_label(tmp_path, mean, row, pac
     assert kept > 0.97 * planned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_which_segment_is_used_changes_nothing_else(tmp_path, seed, both):
@@ -206,6 +208,7 @@ def test_a_part_of_a_sentence_is_replaced_by_a_part_of_a_sentence(tmp_path):
     assert set(starts) == {1, 3} and min(starts.values()) > 50
 
 
+@pytest.mark.slow
 def test_where_nothing_fits_the_length_is_random(tmp_path):
     """The other document has 5 tokens, 2 of them in its last sentence, and the second segment 10."""
     corpus = Corpus(tmp_path, [[10, 10], [3, 2]])

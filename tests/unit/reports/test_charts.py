@@ -48,6 +48,7 @@ def test_bars_begin_at_one_and_strokes_stand_at_what_is_wanted():
     assert {"ours / theirs", "rows 4", "2.00", "0.50", "60.00"} <= {text.get_text() for text in axes.texts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [lambda: svg(CHART), lambda: bars_svg("T", BARS)], ids=["chart", "bars"])
 def test_pictures_need_nothing_else_and_are_the_same_again(draw):
     picture = draw()

@@ -97,6 +97,7 @@ def test_measurements_of_other_files_machines_and_versions_are_told_apart(tmp_pa
     assert [row["source"] for row in read_measurements([alone])] == ["", ""]
 
 
+@pytest.mark.slow
 def test_the_page_draws_bars_and_curves(folder, capsys):
     assert main(["results", str(folder), "--output", str(folder / "page.html")]) == 0
     assert "| memory by length | 8 tokens, size small |" in capsys.readouterr().out

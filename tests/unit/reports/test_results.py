@@ -91,6 +91,7 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_differs_in_more_than_the_seed_has_a_line_of_its_own(tmp_path, change):
     """Two seeds of each; nothing is averaged over the change, and both lines say in what they differ."""
@@ -124,6 +125,7 @@ def test_runs_of_other_names_differ_by_their_names_but_for_the_items_they_are_sc
     assert found == ["valid.jsonl 222222", "valid.jsonl 222222", "valid.jsonl 555555"]
 
 
+@pytest.mark.slow
 def test_lines_are_the_groups_of_equal_runs(tmp_path):
     """Against groups by definition: 20 random sets of results."""
     rng = random.Random(1)

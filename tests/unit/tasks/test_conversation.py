@@ -117,6 +117,7 @@ def test_what_does_not_fit_is_named(sizes, message):
         list(answer_pairs([turn("a b c", question="Who is it ?")], COUNT, **sizes))
 
 
+@pytest.mark.slow
 def test_real_conversations(unified_data):
     turns = read_coqa_file(unified_data / "coqa_abg" / "coqa_abg_val.json.xz")
     for max_source in (470, 150):

@@ -163,6 +163,7 @@ def test_genres_stand_in_names(tmp_path, name, genre):
     assert read_conll(path) == [DocumentItem(name, (("w",),), None, genre, ())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "documents", "words", "mentions", "named", "genres"),
     [

@@ -28,6 +28,7 @@ def labels(rng: random.Random, known: list, count: int) -> tuple[list, list]:
 # ----------------------------------------------------------- classification
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_classification_is_scikit_learns():
     import sklearn.metrics
@@ -280,6 +281,7 @@ def perturbed_tags(rng: random.Random, tags: list[str], known: list[str]) -> lis
     return tags
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iob1", [False, True], ids=["BIO", "IOB1"])
 def test_tagging_is_conllevals(iob1):
     """500 sets of sentences in each scheme, by conlleval 0.2 from PyPI."""

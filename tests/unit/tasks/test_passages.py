@@ -156,6 +156,7 @@ def test_most_context_by_its_definition():
                     assert flags[number][token - first] == (number == best), (token, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "answers", "recovered"),
     [("dev-v1.1", 34726, 34649), ("train-v1.1-36articles", 10452, 10375)],

@@ -272,6 +272,7 @@ def test_official_files_give_the_scores_of_the_task(tmp_path, capsys):
     assert list(SpanAnswers().official((), plain)) == ["predictions.json", "nbest_predictions.json"]
 
 
+@pytest.mark.slow
 def test_real_conversations(unified_data):
     """In Abg-CoQA, answers by the most similar spans have an F1 of 97.8, by the marked rationales of 63.6."""
     turns = read_coqa_file(unified_data / "coqa_abg" / "coqa_abg_val.json.xz")

@@ -165,6 +165,7 @@ def test_all_answers_of_the_dev_set_are_in_their_windows(unified_data):
         assert lost == 0 and cut > at_least_cut
 
 
+@pytest.mark.slow
 def test_published_lists_of_articles_name_the_real_ones(unified_data):
     listed = {
         part: frozenset((unified_data / "squad_qg" / f"doclist-{part}.txt").read_text(encoding="utf-8").split())

@@ -67,6 +67,7 @@ def pooled(hypotheses: list[str], groups: list[list[str]]) -> QuestionScores:
     return score_question_generation(*map(list, zip(*rows, strict=True)))
 
 
+@pytest.mark.slow
 def test_bleu_of_perturbed_questions_is_sacrebleus():
     """500 sets, with as many references as each question has; BLEU-n from sacrebleu's precisions."""
     rng = random.Random(14)
@@ -129,6 +130,7 @@ def test_penn_treebank_by_hand():
     assert penn_treebank(text) == "who 's -lrb- he -rrb- , and what did n't `` they '' say ?"
 
 
+@pytest.mark.slow
 def test_penn_treebank_makes_the_published_references(unified_data):
     """Nearly all official questions, once tokenized, are among Du's tokenized ones."""
     with lzma.open(unified_data / "squad" / "dev-v1.1.json.xz", "rt", encoding="utf-8") as file:
@@ -147,6 +149,7 @@ def test_bert_words_by_hand():
     assert from_bert_words(text) == expected
 
 
+@pytest.mark.slow
 def test_bert_words_take_the_published_form(unified_data):
     """Questions of the dev set in BERT's words; taken for plain text, a sixth of them would not be equal."""
     with lzma.open(unified_data / "squad_qg" / "nqg-dev.tgt.txt.xz", "rt", encoding="utf-8") as file:

@@ -82,6 +82,7 @@ def sigmoid(value):
     return 1 / (1 + np.exp(-value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
 @pytest.mark.parametrize("seed", range(4))
 def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
@@ -242,6 +243,7 @@ def test_scores_are_the_official_ones():
     assert set(SpanAnswers(rules="2.0").score(twice, predictions)) >= {"exact", "f1", "HasAns_total"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
 @pytest.mark.parametrize(("cls_last", "passage_first"), [(False, None), (True, None), (False, True), (True, False)])
 @torch.no_grad()

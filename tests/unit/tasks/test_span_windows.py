@@ -15,6 +15,7 @@ from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls_last", [False, True])
 @pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
 @pytest.mark.parametrize("order", [None, False, True])

@@ -126,6 +126,7 @@ def test_a_file_that_is_cut_off_is_named_with_its_line(tmp_path):
         read_squad_file(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "paragraphs", "questions", "impossible", "answers"),
     [

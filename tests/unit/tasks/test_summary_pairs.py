@@ -261,6 +261,7 @@ def by_brute_force(sentences, summary):
         taken.append(min(number for number, score in scores.items() if score >= highest - 1e-9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [3, 6, 15, 40])
 def test_oracle_is_its_definition(words):
     rng, taken = random.Random(words), 0

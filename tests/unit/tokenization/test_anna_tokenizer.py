@@ -127,6 +127,7 @@ def test_real_text_follows_the_rule_and_comes_back(real_lines):
         assert tokenizer.encode(decoded) == pieces
 
 
+@pytest.mark.slow
 def test_offsets_cut_the_pieces_out_of_real_text(real_lines):
     tokenizer = train_anna(real_lines[:2000], 5000)
     texts = [line for line in real_lines[2000:4000] if line.isprintable()]
@@ -161,6 +162,7 @@ def test_surface_forms_lose_the_marks_of_their_sentence_and_keep_their_own():
         assert surface_form(chunk) == word, chunk
 
 
+@pytest.mark.slow
 def test_words_are_the_most_frequent_surface_forms_and_have_their_share(real_lines):
     lines = real_lines[:800]
     counts = Counter(surface_form(chunk) for line in lines for chunk in line.split())
@@ -298,6 +300,7 @@ def nouns(spacy):
         )
 
 
+@pytest.mark.slow
 def test_with_spacy_words_are_those_of_noun_phrases(tmp_path):
     spacy = pytest.importorskip("spacy")
     nouns(spacy)
