@@ -9,17 +9,16 @@ With PRINT=1 in the environment the commands are printed and not run.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from unified.runtime.processes import module_command
-
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "common"))
+from commands import run_or_print  # noqa: E402
+
 TABLE = tomllib.loads((HERE / "finetune.toml").read_text(encoding="utf-8"))
 #: The groups of tasks of each system.
 SYSTEMS: dict[str, dict[str, Any]] = {name: groups for name, groups in TABLE.items() if name not in ("debug", "after")}
@@ -47,13 +46,6 @@ def commands(
     return found
 
 
-def run(words: list[str]) -> int:
-    """Runs a command that begins with ``unified`` or ``python`` with this interpreter; returns its exit status."""
-    program, *rest = words
-    start = {"unified": module_command("unified.cli"), "python": [sys.executable]}[program]
-    return subprocess.run([*start, *rest]).returncode
-
-
 def argument_parser() -> argparse.ArgumentParser:
     listed = "; ".join(
         f"{name}: {', '.join(task for group in groups.values() for task in group['tasks'])}"
@@ -79,12 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     known = [task for group in SYSTEMS[args.system].values() for task in group["tasks"]]
     if args.task not in known:
         parser.error(f"{args.system} has no recipe for {args.task!r}; it has {', '.join(known)}")
-    for words in commands(args.system, args.task, args.data, args.model, args.output, args.debug, more):
-        if os.environ.get("PRINT") == "1":
-            print(shlex.join(words))
-        elif status := run(words):
-            return status
-    return 0
+    return run_or_print(commands(args.system, args.task, args.data, args.model, args.output, args.debug, more))
 
 
 if __name__ == "__main__":

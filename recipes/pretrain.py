@@ -19,16 +19,16 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unified.runtime.processes import module_command
-
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "common"))
+from commands import run_or_print  # noqa: E402
+
 ROOT = HERE.parent
 TABLE = tomllib.loads((HERE / "pretrain.toml").read_text(encoding="utf-8"))
 SHARED: dict[str, Any] = TABLE.pop("shared")
@@ -148,16 +148,6 @@ def number(name: str, default: int) -> int:
     return int(text)
 
 
-def run(words: list[str]) -> int:
-    """Runs ``unified``, ``fairseq-train`` or ``python`` with this interpreter; returns its exit status."""
-    program, *rest = words
-    modules = {"unified": "unified.cli", "fairseq-train": "fairseq_cli.train"}
-    start = module_command(modules[program]) if program in modules else [sys.executable]
-    # What a recipe or a user names by its import path: the plug-ins, docs/examples, common/debug_pipeline.py.
-    path = os.pathsep.join(filter(None, (str(ROOT), str(HERE / "common"), os.environ.get("PYTHONPATH"))))
-    return subprocess.run([*start, *rest], env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}).returncode
-
-
 def argument_parser() -> argparse.ArgumentParser:
     listed = "; ".join(f"{name}: {', '.join(settings['sizes'])}" for name, settings in SYSTEMS.items())
     parser = argparse.ArgumentParser(
@@ -188,12 +178,7 @@ def main(arguments: list[str] | None = None) -> int:
         commands = prepare(args.system, args.size, args.output, [args.file, *args.more])
     else:
         commands = pretrain(args.system, args.size, args.data, args.save, args.more)
-    for words in commands:
-        if os.environ.get("PRINT") == "1":
-            print(shlex.join(words))
-        elif status := run(words):
-            return status
-    return 0
+    return run_or_print(commands)
 
 
 if __name__ == "__main__":

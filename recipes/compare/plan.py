@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unified.objectives import DEFAULT_PRETRAINING
 
@@ -36,34 +36,25 @@ class Size:
     machine: tuple[str | int, ...]
 
 
+# Half an hour of one core. So few updates leave the level of single tokens behind only with short rows, few pieces,
+# small batches and larger initial weights (docs/background/results.md, quickstart).
+TINY = Size(
+    arch=("unified_lm_tiny", "--initializer-range", 0.04, "--dropout", 0, "--attention-dropout", 0),
+    megacharacters=6,
+    valid_megacharacters=0.06,
+    vocabulary=1000,
+    row=64,
+    rows=8,
+    updates=600,
+    cloze_updates=150,
+    rate=2e-3,
+    machine=("--cpu",),
+)
+
 SIZES = {
     # What the tests run: a few updates.
-    "debug": Size(
-        arch=("unified_lm_tiny", "--initializer-range", 0.04, "--dropout", 0, "--attention-dropout", 0),
-        megacharacters=6,
-        valid_megacharacters=0.06,
-        vocabulary=90,
-        row=48,
-        rows=4,
-        updates=10,
-        cloze_updates=3,
-        rate=2e-3,
-        machine=("--cpu",),
-    ),
-    # Half an hour of one core. So few updates leave the level of single tokens behind only with short rows, few pieces,
-    # small batches and larger initial weights (docs/background/results.md, quickstart).
-    "tiny": Size(
-        arch=("unified_lm_tiny", "--initializer-range", 0.04, "--dropout", 0, "--attention-dropout", 0),
-        megacharacters=6,
-        valid_megacharacters=0.06,
-        vocabulary=1000,
-        row=64,
-        rows=8,
-        updates=600,
-        cloze_updates=150,
-        rate=2e-3,
-        machine=("--cpu",),
-    ),
+    "debug": replace(TINY, vocabulary=90, row=48, rows=4, updates=10, cloze_updates=3),
+    "tiny": TINY,
     # One GPU.
     "small": Size(
         arch=("unified_lm_small", "--dropout", 0.1, "--attention-dropout", 0),

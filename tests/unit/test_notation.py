@@ -21,7 +21,7 @@ class Own(Base):
 
 
 class Stranger:
-    """Of another base."""
+    """A class that does not derive from Base."""
 
 
 def refusal(problem):

@@ -95,11 +95,13 @@ class LineReader:
         chunk_bytes: bytes of a chunk; it is read on to the end of its last line.
 
     Raises (here and from the methods):
-        UnifiedError: there is no such file, its compressed data are damaged, or a line is longer than
-            :data:`LONGEST_LINE_BYTES`.
+        UnifiedError: ``chunk_bytes`` is below 1, there is no such file, its compressed data are damaged, or a line is
+            longer than :data:`LONGEST_LINE_BYTES`.
     """
 
     def __init__(self, path: str, chunk_bytes: int = CHUNK_BYTES):
+        if chunk_bytes < 1:  # a read of 0 bytes looks like the end of the file
+            raise UnifiedError(f"--chunk-bytes must be at least 1, got {chunk_bytes}")
         self.path, self.chunk_bytes = path, chunk_bytes
         require_file(path)
         self._stream = _open(path)

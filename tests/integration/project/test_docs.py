@@ -93,7 +93,7 @@ def test_every_import_path_in_extending_md_can_be_imported():
 
 
 def test_commands_of_extending_md_run_in_the_folder_that_pythonpath_names():
-    """As a process of its own: the tests themselves find everything of the repository."""
+    """The command runs in a process of its own: in the tests' own process everything of the repository is found."""
     text = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
     assert "export PYTHONPATH=.\n" in text
     [command] = re.findall(r"`unified (masks show [^`]*)`", text)

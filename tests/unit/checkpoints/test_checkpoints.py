@@ -48,7 +48,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_folder_without_a_checkpoint_names_those_of_its_folders_that_hold_one(tmp_path):
-    """As a recipe of two phases leaves it."""
+    """A recipe of two phases leaves such a folder."""
     for name in ("short", "long", "empty"):
         (tmp_path / name).mkdir()
     for name in ("short/checkpoint_last.pt", "long/checkpoint_last.pt", "long/checkpoint_best.pt"):

@@ -35,7 +35,7 @@ def enumerated(cached: CachedDecoder, scheme: str, row: torch.Tensor, longest: i
 @cache
 @torch.no_grad()
 def every_text(scheme: str, number: int) -> dict[tuple[int, ...], float]:
-    """Those of at most three words that :func:`eight_symbols` may write after one of ``ROWS``."""
+    """All texts of at most three words that :func:`eight_symbols` may write after one of ``ROWS``."""
     return enumerated(eight_symbols(scheme), scheme, ROWS[number], 3)
 
 

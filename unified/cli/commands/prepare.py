@@ -163,8 +163,6 @@ def run(args: argparse.Namespace) -> None:
     from unified.corpus.tokenizer_source import TokenizerSource
     from unified.runtime.parallel import available_cores
 
-    if args.chunk_bytes < 1:
-        raise UnifiedError(f"--chunk-bytes must be at least 1, got {args.chunk_bytes}")
     train = _corpus(args, args.inputs, args.target, "--target")
     assert train is not None  # there is at least one INPUT
     settings = Settings(
