@@ -16,8 +16,8 @@ from text_head import Texts
 from word_head import Words
 
 from tests.support.peer_items import LABELS, VOCABULARY, choices, questions, relations, texts, words
+from unified.conversions.bert import import_bert
 from unified.errors import UnifiedError
-from unified.huggingface.bert import import_bert
 from unified.inference.sequences import Codec
 from unified.tasks.finetuning import Start
 from unified.tasks.heads import Classification, Tagging

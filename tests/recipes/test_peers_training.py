@@ -23,9 +23,9 @@ from tests.support.peer_items import MAKE, VOCABULARY, texts
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.heads import task_head_prefixes, with_pooler
 from unified.checkpoints.parameters import load_parameters
+from unified.conversions.bert import import_bert
 from unified.errors import UnifiedError
 from unified.files.destination import write_manifest
-from unified.huggingface.bert import import_bert
 from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
 from unified.reports.result_tables import tables

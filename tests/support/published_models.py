@@ -16,8 +16,8 @@ import transformers
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_parameters
 from unified.checkpoints.roberta import import_roberta
-from unified.huggingface.bert import import_bert
-from unified.huggingface.xlnet import import_xlnet
+from unified.conversions.bert import import_bert
+from unified.conversions.xlnet import import_xlnet
 from unified.model import UnifiedModel
 
 KINDS = ("bert", "roberta", "xlnet", "unilm")

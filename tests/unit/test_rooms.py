@@ -54,3 +54,24 @@ def test_hooks_before_a_commit_are_what_make_lint_runs():
     hooks = re.findall(r"^ +entry: (.*)$", (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"), re.MULTILINE)
     lint = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nlint:")[2].partition("\n\n")[0]
     assert [re.search(tool, hook)[0] for hook in hooks] == re.findall(tool, lint)
+
+
+def exists(name: str) -> bool:
+    """Whether there is a module or a package of this name."""
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def test_every_module_of_the_library_that_somebody_imports_exists():
+    """Types are checked in the library alone: a module that moved would be missed by a recipe or a test."""
+    files = [
+        path for folder in ("unified", "fairseq_plugins", "recipes", "tests") for path in (ROOT / folder).rglob("*.py")
+    ]
+    wanted = re.compile(r"^\s*(?:from|import) ((?:unified|fairseq_plugins)[\w.]*)", re.MULTILINE)
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        for name in wanted.findall(path.read_text(encoding="utf-8"))
+        if not exists(name)
+    }
+    assert missing == set()

@@ -15,10 +15,10 @@ from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.heads import head_of
 from unified.cli import main
+from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.bert_names import from_bert, to_bert
 from unified.data.token_files import TokenFileWriter
 from unified.errors import UnifiedError
-from unified.huggingface.bert import export_bert, import_bert
-from unified.huggingface.bert_names import from_bert, to_bert
 from unified.model import UnifiedModel
 from unified.tokenization import load_tokenizer
 

@@ -17,9 +17,9 @@ from unified import load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.roberta import import_roberta
 from unified.cli import main
+from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.xlnet import export_xlnet, import_xlnet
 from unified.errors import UnifiedError
-from unified.huggingface.bert import export_bert, import_bert
-from unified.huggingface.xlnet import export_xlnet, import_xlnet
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.composing import summarize
 from unified.tasks.heads.items import TextItem, write_items

@@ -15,8 +15,8 @@ from tests.support import tensorflow_files
 from unified import UnifiedLM, masks
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.cli import main
+from unified.conversions.bert import import_bert
 from unified.errors import UnifiedError
-from unified.huggingface.bert import import_bert
 
 #: Written by tf.compat.v1.train.Saver(sharded=True) of TensorFlow 2.21.
 BY_TENSORFLOW = {

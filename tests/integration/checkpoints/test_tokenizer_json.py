@@ -13,9 +13,9 @@ from tests.integration.checkpoints.test_bert_checkpoints import SENTENCES, minil
 from tests.support.published_models import published, xlnet_pieces
 from unified import UnifiedLM
 from unified.cli import main
+from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.xlnet import import_xlnet
 from unified.errors import UnifiedError
-from unified.huggingface.bert import export_bert, import_bert
-from unified.huggingface.xlnet import import_xlnet
 from unified.tokenization import load_tokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer, train_wordpiece
 

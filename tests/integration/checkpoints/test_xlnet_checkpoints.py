@@ -17,8 +17,8 @@ from tests.support import fairseq_runs as fairseq
 from tests.support import tensorflow_files
 from tests.support.prepared_python import interpreter
 from unified import UnifiedLM, masks
+from unified.conversions.xlnet import export_xlnet, import_xlnet, xlnet_config
 from unified.errors import UnifiedError
-from unified.huggingface.xlnet import export_xlnet, import_xlnet, xlnet_config
 from unified.tokenization import load_tokenizer, single_spaced
 from unified.tokenization.xlnet import XLNetTokenizer, prepared, prepared_characters
 

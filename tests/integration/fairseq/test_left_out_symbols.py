@@ -23,10 +23,10 @@ from tests.support.published_models import KINDS, Published, published
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_parameters
 from unified.checkpoints.vocabularies import change_vocabulary
+from unified.conversions.bert import export_bert
 from unified.data.vocabulary import SENTINELS
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, generate
-from unified.huggingface.bert import export_bert
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.embeddings import SymbolTable
 from unified.model.heads import classified

@@ -15,11 +15,11 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import SCORED
 from unified.cli import main
+from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.xlnet import export_xlnet
 from unified.data.markers import marker_ids, markers_of, with_markers
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
-from unified.huggingface.bert import export_bert, import_bert
-from unified.huggingface.xlnet import export_xlnet
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import task_named, with_changes, with_head

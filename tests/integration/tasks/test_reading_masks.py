@@ -16,10 +16,10 @@ from tests.support.peer_items import MAKE, VOCABULARY
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import assert_predictions_do_not_depend_on_the_batch, run_batch, small_model
 from unified import load, masks
+from unified.conversions.bert import bert_config, export_bert
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.huggingface.bert import bert_config, export_bert
 from unified.inference.sequences import Codec, class_index, sequence
 from unified.inference.trained_model import require_alike
 from unified.masks import TEXT_MASKS

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from unified.huggingface import bert_names, xlnet_names
+from unified.conversions import bert_names, xlnet_names
 from unified.model import PRESETS, UnifiedModel
 from unified.model.weight_decay import exempt_from_decay
 from unified.tasks.heads import parse_head

@@ -6,10 +6,10 @@ import torch
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from tests.support.token_files import SPECIAL
+from unified.conversions.xlnet_names import from_xlnet, to_xlnet
 from unified.data.collate import collate
 from unified.data.text import Text
 from unified.errors import UnifiedError
-from unified.huggingface.xlnet_names import from_xlnet, to_xlnet
 from unified.masks import GIVEN, NO_KEY, AttentionMask, bidirectional, left_to_right, pack, permutation
 from unified.masks import batch as batch_of
 from unified.model import PRESETS, TransformerConfig, UnifiedModel

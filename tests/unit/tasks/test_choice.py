@@ -12,8 +12,8 @@ import torch
 from tests.support import understanding_runs as runs
 from tests.support.task_folders import WORDS
 from unified.cli import main
+from unified.conversions.bert_names import names
 from unified.errors import UnifiedError
-from unified.huggingface.bert_names import names
 from unified.tasks.datasets.codah import read_codah
 from unified.tasks.datasets.dream import read_dream
 from unified.tasks.datasets.race import read_race

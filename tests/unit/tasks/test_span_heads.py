@@ -10,7 +10,7 @@ import torch
 
 from tests.integration.checkpoints.test_bert_checkpoints import bert_folder
 from unified import load
-from unified.huggingface.bert import import_bert
+from unified.conversions.bert import import_bert
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, XlnetSpanHead, example_of_states, log_sum_exp

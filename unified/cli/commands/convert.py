@@ -7,10 +7,10 @@ from pathlib import Path
 
 from unified.checkpoints.roberta import import_roberta
 from unified.checkpoints.vocabularies import SEED, change_vocabulary
+from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.xlnet import export_xlnet, import_xlnet
 from unified.errors import UnifiedError
 from unified.generation.schemes import SCHEMES
-from unified.huggingface.bert import export_bert, import_bert
-from unified.huggingface.xlnet import export_xlnet, import_xlnet
 from unified.tokenization import tokenizer_files
 
 HELP = "import a checkpoint from another library, export one to it, or give one another dictionary"

@@ -24,12 +24,12 @@ from unified.checkpoints.sources import counted, read_parameters, read_settings
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
+from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
+from unified.conversions.export import Source, write_folder
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
 from unified.generation.schemes import SCHEMES
-from unified.huggingface.bert_names import from_bert, from_tensorflow, to_bert
-from unified.huggingface.export import Source, write_folder
 from unified.model import TransformerConfig
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.wordpiece import WordPieceTokenizer

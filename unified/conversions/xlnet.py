@@ -21,11 +21,11 @@ from unified.checkpoints.sources import counted, read_parameters, read_settings,
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
+from unified.conversions.export import Source, write_folder
+from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
-from unified.huggingface.export import Source, write_folder
-from unified.huggingface.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.model import TransformerConfig
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
