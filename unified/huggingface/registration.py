@@ -1,0 +1,75 @@
+"""Registers the attention with ``transformers``, and refuses it to models that would not hand it the mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+from transformers.modeling_utils import AttentionInterface, PreTrainedModel
+
+from unified.errors import UnifiedError
+from unified.huggingface.attention import NAME, unified_attention, was_used
+from unified.masks import AttentionMask
+
+#: Kinds of layers, as configurations name them, in which nothing but attention carries states from token to token.
+ATTENTION_LAYERS = {"full_attention", "sliding_attention", "chunked_attention"}
+
+
+def unsupported(model: PreTrainedModel) -> str | None:
+    """Why the layers of a model cannot attend under ``unified_mask``, or None."""
+    settings = model.config.to_dict()
+    others = sorted(set(settings.get("layer_types") or ()) - ATTENTION_LAYERS)
+    if model._is_stateful or others:
+        kinds = f" ({', '.join(others)})" if others else ""
+        return f"it has layers{kinds} that carry a state from token to token, which no attention mask governs"
+    if settings.get("is_encoder_decoder") or settings.get("add_cross_attention"):
+        return "it has cross-attention, whose keys are of another text than the mask's"
+    if not model.is_backend_compatible():
+        return "its attention does not go through the AttentionInterface of transformers"
+    if not model._supports_sdpa:
+        return "its attention changes the scores in a way that the attention 'sdpa' does not know"
+    return None
+
+
+def register() -> None:
+    """Make "unified" known to ``set_attn_implementation`` and ``attn_implementation=`` of all models.
+
+    ``transformers`` takes a registered name for every model, also for one whose attention would ignore it and train
+    without the mask, in silence. So both ways to choose an attention ask :func:`unsupported` first, and a model that
+    has chosen this one looks behind each forward whether its attention has met the mask.
+    """
+    AttentionInterface.register(NAME, unified_attention)
+    AttentionMaskInterface.register(NAME, sdpa_mask)  # a name without one gets no mask at all, not even for padding
+    for method in ("set_attn_implementation", "get_correct_attn_implementation"):
+        setattr(PreTrainedModel, method, _checking(getattr(PreTrainedModel, method)))
+
+
+def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def check_and_call(model: PreTrainedModel, *args: Any, **kwargs: Any) -> Any:
+        if NAME in (*args, *kwargs.values()):
+            reason = unsupported(model)
+            if reason is not None:
+                raise UnifiedError(f"{type(model).__name__} cannot take the attention {NAME!r}: {reason}")
+            for part in model.modules():
+                if isinstance(part, PreTrainedModel) and require_use not in part._forward_hooks.values():
+                    part.register_forward_hook(require_use, with_kwargs=True)
+        return method(model, *args, **kwargs)
+
+    return check_and_call
+
+
+def require_use(model: PreTrainedModel, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    """Refuse, behind a forward, a model that has not handed ``unified_mask`` to its attention.
+
+    Raises:
+        UnifiedError: no layer has attended under the mask.
+    """
+    mask: AttentionMask | None = kwargs.get("unified_mask")
+    if mask is not None and not was_used(mask):
+        raise UnifiedError(
+            f"{type(model).__name__} has not handed unified_mask to its attention; a newer release of transformers "
+            "may, or another attention was set after this one"
+        )
