@@ -52,6 +52,8 @@ HUB = [  # data sets and checkpoints from Hugging Face: recipes, `hf download`
     "huggingface_hub>=0.24",
 ]
 
+PARQUET = ["pyarrow>=14"]  # .parquet wherever data files are named
+
 TRACK = [  # fairseq-train --tensorboard-logdir and --wandb-project
     "tensorboard>=2.14",
     "wandb>=0.16",
@@ -82,6 +84,7 @@ DOCS = [  # `make docs`
 
 TEST = [
     *CLEAN,
+    *PARQUET,
     *PLOT,
     *SPACY,
     *TRANSFORMERS,  # and a published implementation that tests and benchmarks compare with
@@ -99,6 +102,7 @@ TEST = [
 EXTRAS = {
     "train": TRAIN,
     "hub": HUB,
+    "parquet": PARQUET,
     "track": TRACK,
     "plot": PLOT,
     "clean": CLEAN,

@@ -25,7 +25,7 @@ class Interrupted(UnifiedError):
 SHOWN = 10
 _LOCATIONS = 3
 _FIELDS = 8
-_LINE = re.compile(r"(.*?)line (\d+)", re.DOTALL)
+_PLACE = re.compile(r"(.*?)(line|row) (\d+)", re.DOTALL)
 
 
 class MissingField(UnifiedError):
@@ -35,21 +35,23 @@ class MissingField(UnifiedError):
         name: of the field.
         names: of the fields that are there.
         what: the word for one of them, "field" or "column".
+        option: of the command line that names the field to read, where there is one.
     """
 
-    def __init__(self, name: str, names: Sequence[str], what: str = "field"):
-        super().__init__(name, names, what)
+    def __init__(self, name: str, names: Sequence[str], what: str = "field", option: str | None = None):
+        super().__init__(name, names, what, option)
 
     @property
     def problem(self) -> str:
         """What is wrong without the fields that are there, which may differ from record to record."""
-        name, _, what = self.args
+        name, _, what, _ = self.args
         return f"no {what} {name!r}"
 
     def __str__(self) -> str:
-        _, names, what = self.args
+        _, names, what, option = self.args
         more = ", ..." if len(names) > _FIELDS else ""
-        return f"{self.problem}; its {what}s: {', '.join(map(repr, names[:_FIELDS])) or 'none'}{more}"
+        advice = f"; {option} names the one to read" if option and names else ""
+        return f"{self.problem}; its {what}s: {', '.join(map(repr, names[:_FIELDS])) or 'none'}{more}{advice}"
 
 
 def require_fields(record: Mapping[str, object], *names: str) -> None:
@@ -77,7 +79,7 @@ class Problems:
         Args:
             location: where it is, such as "line 3" or "train.jsonl, line 3".
         """
-        line = _LINE.fullmatch(location)
+        line = _PLACE.fullmatch(location)
         equal = problem.problem if isinstance(problem, MissingField) else str(problem)
         key = (line[1] if line else None, equal)
         self._messages.setdefault(key, str(problem))
@@ -117,9 +119,9 @@ def _named(locations: Sequence[str]) -> str:
         return locations[0]
     more = ", ..." if len(locations) > _LOCATIONS else ""
     shown = locations[:_LOCATIONS]
-    lines = [line for line in map(_LINE.fullmatch, shown) if line is not None]
+    lines = [line for line in map(_PLACE.fullmatch, shown) if line is not None]
     if len(lines) == len(shown):
-        return f"{lines[0][1]}{len(locations):,} lines ({', '.join(line[2] for line in lines)}{more})"
+        return f"{lines[0][1]}{len(locations):,} {lines[0][2]}s ({', '.join(line[3] for line in lines)}{more})"
     return f"{len(locations):,} times ({', '.join(locations[:_LOCATIONS])}{more})"
 
 

@@ -172,6 +172,7 @@ def prepare() -> None:
     import logging
     import multiprocessing.spawn  # noqa: F401  keeps the path of the true Python
 
+    sys.modules["pyarrow"] = None  # its import would start threads
     logging.getLogger().addHandler(logging.NullHandler())  # else fairseq sets up a log of its own
 
     import fairseq.checkpoint_utils

@@ -10,7 +10,7 @@ import numpy as np
 
 from unified.corpus.annotate import Annotator, token_spans
 from unified.corpus.items import Items
-from unified.corpus.readers import DocumentChunk, JsonPairChunk, Pair, PairChunk, SourceSpans
+from unified.corpus.readers import DocumentChunk, Pair, PairChunk, RowPairs, SourceSpans
 from unified.data.annotations import SOURCE_KINDS
 from unified.data.sampling import hashes, uniform
 from unified.data.token_files import token_dtype
@@ -147,7 +147,7 @@ class PairEncoder:
     skip_empty: bool
     oracle: bool = False
 
-    def __call__(self, chunk: PairChunk | JsonPairChunk) -> tuple[int, EncodedPairs | None, EncodedPairs | None]:
+    def __call__(self, chunk: PairChunk | RowPairs) -> tuple[int, EncodedPairs | None, EncodedPairs | None]:
         """Encodes the pairs of one chunk; the counterpart of :meth:`DocumentEncoder.__call__`.
 
         Raises:
@@ -156,19 +156,17 @@ class PairEncoder:
         if not self.oracle:
             train, valid = split(chunk.pairs(), self.seed, self.valid_share)
             return chunk.size, self._encode(chunk, train), self._encode(chunk, valid)
-        assert isinstance(chunk, JsonPairChunk)  # no other pairs come with an oracle
+        assert isinstance(chunk, RowPairs)  # no other pairs come with an oracle
         marked_train, marked_valid = split(chunk.pairs_with_spans(), self.seed, self.valid_share)
         return chunk.size, self._encode_marked(chunk, marked_train), self._encode_marked(chunk, marked_valid)
 
-    def _encode(self, chunk: PairChunk | JsonPairChunk, pairs: list[Pair]) -> EncodedPairs | None:
+    def _encode(self, chunk: PairChunk | RowPairs, pairs: list[Pair]) -> EncodedPairs | None:
         if not pairs:
             return None
         source, shortest = self.encoder.sources([source for _, source, _ in pairs])
         return self._with_targets(chunk, pairs, source, shortest, {})
 
-    def _encode_marked(
-        self, chunk: JsonPairChunk, pairs: list[tuple[int, str, str, SourceSpans]]
-    ) -> EncodedPairs | None:
+    def _encode_marked(self, chunk: RowPairs, pairs: list[tuple[int, str, str, SourceSpans]]) -> EncodedPairs | None:
         """Encodes pairs as :meth:`_encode` does, together with the spans of their sources."""
         if not pairs:
             return None
@@ -179,7 +177,7 @@ class PairEncoder:
 
     def _with_targets(
         self,
-        chunk: PairChunk | JsonPairChunk,
+        chunk: PairChunk | RowPairs,
         pairs: Sequence[Pair],
         source: Items,
         shortest: np.ndarray,
@@ -209,14 +207,14 @@ class LineSampler:
     valid_share: float
 
     def __call__(
-        self, task: tuple[int, DocumentChunk | PairChunk | JsonPairChunk, int]
+        self, task: tuple[int, DocumentChunk | PairChunk | RowPairs, int]
     ) -> tuple[int, int, list[tuple[int, str]]]:
         """Bytes of text, number of lines, and (key, line) of each line whose key is below a threshold.
 
         ``task`` is the number of the chunk, the chunk and the threshold.
         """
         index, chunk, threshold = task
-        if isinstance(chunk, PairChunk | JsonPairChunk):
+        if isinstance(chunk, PairChunk | RowPairs):
             pairs, _ = split(chunk.pairs(), self.seed, self.valid_share)
             texts = [text for _, source, target in pairs for text in (*parts_of(source), target)]
         else:

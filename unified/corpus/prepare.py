@@ -31,10 +31,10 @@ from unified.corpus.encode import DocumentEncoder, LineSampler, PairEncoder, Tok
 from unified.corpus.readers import (
     DocumentChunk,
     DocumentCorpus,
-    JsonPairChunk,
-    JsonPairCorpus,
     PairChunk,
     ParallelCorpus,
+    RowPairCorpus,
+    RowPairs,
 )
 from unified.corpus.split_writers import SOURCE, TARGET, DocumentSplitWriter, PairSplitWriter
 from unified.corpus.tokenizer_source import TokenizerSource
@@ -43,7 +43,7 @@ from unified.data.sampling import TextSample
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import check_destination, describe, new_folder, write_manifest
-from unified.files.text_files import require_file
+from unified.files.rows import is_hub, require_rows
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
 from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
@@ -51,7 +51,7 @@ from unified.tokenization.anna import AnnaTokenizer
 
 #: What to do where the destination is not empty, in the words of ``unified prepare``.
 ADVICE = "give another --output, or --overwrite to replace the folder"
-Corpus = DocumentCorpus | ParallelCorpus | JsonPairCorpus
+Corpus = DocumentCorpus | ParallelCorpus | RowPairCorpus
 SplitWriters = Mapping[str, DocumentSplitWriter | PairSplitWriter]
 
 
@@ -90,8 +90,8 @@ class Settings:
             raise UnifiedError("--clean is for documents; pairs are taken as they are")
         if self.annotation and self.is_pairs:
             raise UnifiedError("--annotate is for documents; of source/target pairs objectives read --oracle")
-        if self.oracle and not isinstance(self.train, JsonPairCorpus):
-            raise UnifiedError("--oracle is for JSON lines of `unified pairs --oracle`; give --source-field source")
+        if self.oracle and not isinstance(self.train, RowPairCorpus):
+            raise UnifiedError("--oracle is for files of `unified pairs --oracle`; give --source-field source")
 
     @property
     def corpora(self) -> dict[str, Corpus]:
@@ -109,7 +109,7 @@ class Settings:
         """Whether the training text is pairs of source and target and not documents."""
         return not isinstance(self.train, DocumentCorpus)
 
-    def chunks(self, corpus: Corpus) -> Iterator[DocumentChunk | PairChunk | JsonPairChunk]:
+    def chunks(self, corpus: Corpus) -> Iterator[DocumentChunk | PairChunk | RowPairs]:
         """The chunks of one of the texts, to be cleaned where that was asked for."""
         if self.cleaning is not None and isinstance(corpus, DocumentCorpus):
             yield from (CleanedChunk(chunk, self.cleaning) for chunk in corpus.chunks(whole_documents=True))
@@ -135,7 +135,7 @@ def prepare(
     check_destination(Path(destination).resolve(), overwrite, advice)
     for corpus in settings.corpora.values():
         for path in corpus.paths:
-            require_file(path)
+            require_rows(path)
     if settings.cleaning:
         settings.cleaning.rules()  # a missing library is told before any work, not within
     annotation = annotating(settings.annotation, Path(destination).resolve())
@@ -263,6 +263,7 @@ def _write_dictionaries(folder: Path, is_pairs: bool, vocabulary: Vocabulary, re
 def _manifest(
     settings: Settings, tokenizer: Tokenizer, vocabulary: Vocabulary, writers: SplitWriters, annotator: Annotator | None
 ) -> dict[str, Any]:
+    paths = [path for corpus in settings.corpora.values() for path in corpus.paths]
     return {
         "content": "pairs" if settings.is_pairs else "documents",
         "symbols": len(vocabulary),
@@ -270,7 +271,7 @@ def _manifest(
         **({"tokenizer": tokenizer.statistics} if isinstance(tokenizer, AnnaTokenizer) else {}),
         "annotations": annotator.description if annotator else None,
         "settings": asdict(settings),
-        "inputs": {path: describe(path) for corpus in settings.corpora.values() for path in corpus.paths},
+        "inputs": {path: {} if is_hub(path) else describe(path) for path in paths},
         "versions": {
             "unified": unified.__version__,
             "python": platform.python_version(),

@@ -6,21 +6,20 @@ which depend on the files alone; ``chunk.documents()`` or ``chunk.pairs()`` does
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from unified.corpus.raw_text import RawTextReader
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
-from unified.errors import Problems, UnifiedError, require_fields
-from unified.files.json_files import LONE_SURROGATE
-from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, without_compression
+from unified.errors import MissingField, Problems, UnifiedError
+from unified.files.json_files import Fields
+from unified.files.raw_text import RawTextReader
+from unified.files.rows import Row, RowChunk, has_fields, row_chunks
+from unified.files.text_files import CHUNK_BYTES, Chunk
 
 #: Where documents are read whole, a longer one is a mistake (no blank lines) and would fill the memory.
 LONGEST_DOCUMENT_BYTES = 1 << 28
-_Read = TypeVar("_Read")
-_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_Value = TypeVar("_Value")
 
 #: Number, source and target. A source may be a list of parts.
 Pair = tuple[int, str | list[str], str]
@@ -29,7 +28,7 @@ SourceSpans = dict[str, list[tuple[int, int]]]
 
 
 class DocumentChunk(Protocol):
-    """What is encoded as documents: a :class:`TextChunk`, a :class:`JsonChunk`, or what cleaning makes of one."""
+    """What is encoded as documents: a :class:`TextChunk`, :class:`RowDocuments`, or what cleaning makes of one."""
 
     def documents(self) -> Iterable[tuple[int, list[str]]]:
         """(number, paragraphs) of each document that has a paragraph here."""
@@ -70,24 +69,27 @@ class TextChunk:
 
 
 @dataclass(frozen=True)
-class JsonChunk:
-    """JSON lines, one document each, whose paragraphs are the lines of its text; a document's number counts lines."""
+class RowDocuments:
+    """Rows of a file with fields, one document each, whose paragraphs are the lines of its text.
 
-    raw: Chunk
+    A document's number counts the numbers of rows, which for JSON lines are those of lines.
+    """
+
+    chunk: RowChunk
     first_document: int
     text_field: str
 
     def documents(self) -> Iterator[tuple[int, list[str]]]:
         """(number, paragraphs) of each document, as :meth:`TextChunk.documents` gives them."""
-        for offset, text in _records(self.raw, lambda line, record: _text_field(line, record, self.text_field)):
+        for row, text in _read(self.chunk, lambda fields: _text_field(fields, self.text_field, "--text-field")):
             paragraphs = [line for line in text.split("\n") if not _is_blank(line)]
             if paragraphs:
-                yield self.first_document + offset, paragraphs
+                yield self.first_document + row.number - self.chunk.first, paragraphs
 
     @property
     def size(self) -> int:
-        """Bytes of the lines in this chunk."""
-        return self.raw.size
+        """Bytes or characters of the rows in this chunk."""
+        return self.chunk.size
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ class PairChunk:
 
     def location(self, number: int, side: str) -> str:
         """Where pair ``number`` has its "source" or "target", for messages."""
-        return _location(self.source if side == "source" else self.target, number - self.first_pair)
+        chunk = self.source if side == "source" else self.target
+        return f"{chunk.path}, line {chunk.first_line + number - self.first_pair}"
 
     @property
     def size(self) -> int:
@@ -114,57 +117,62 @@ class PairChunk:
 
 
 @dataclass(frozen=True)
-class JsonPairChunk:
-    """JSON lines with one pair each, whose source may be a list of parts; a pair's number counts lines."""
+class RowPairs:
+    """Rows of a file with fields, one pair each, whose source may be a list of parts.
 
-    raw: Chunk
+    A pair's number counts as that of :class:`RowDocuments`.
+    """
+
+    chunk: RowChunk
     first_pair: int
     source_field: str
     target_field: str
 
     def pairs(self) -> Iterator[Pair]:
         """(number, source, target) of each pair, as :meth:`PairChunk.pairs` gives them."""
-        for offset, (source, target) in _records(self.raw, self._pair):
-            yield self.first_pair + offset, source, target
+        for row, (source, target) in _read(self.chunk, self._pair):
+            yield self.first_pair + row.number - self.chunk.first, source, target
 
     def pairs_with_spans(self) -> Iterator[tuple[int, str, str, SourceSpans]]:
         """(number, source, target, spans of the source), see :func:`unified.data.annotations.source_spans`."""
-        for offset, (source, target, spans) in _records(self.raw, self._pair_with_spans):
-            yield self.first_pair + offset, source, target, spans
+        for row, (source, target, spans) in _read(self.chunk, self._pair_with_spans):
+            yield self.first_pair + row.number - self.chunk.first, source, target, spans
 
-    def _pair(self, line: str, record: dict[str, Any]) -> tuple[str | list[str], str]:
-        require_fields(record, self.source_field, self.target_field)
-        return _parts_field(line, record, self.source_field), _text_field(line, record, self.target_field)
+    def _pair(self, fields: Fields) -> tuple[str | list[str], str]:
+        source = _parts_field(fields, self.source_field, "--source-field")
+        return source, _text_field(fields, self.target_field, "--target-field")
 
-    def _pair_with_spans(self, line: str, record: dict[str, Any]) -> tuple[str, str, SourceSpans]:
-        source, target = self._pair(line, record)
+    def _pair_with_spans(self, fields: Fields) -> tuple[str, str, SourceSpans]:
+        source, target = self._pair(fields)
         try:
-            spans = source_spans(source, record.get(SENTENCES), record.get(ORACLE))
+            spans = source_spans(source, fields.get(SENTENCES), fields.get(ORACLE))
         except ValueError as error:
             raise UnifiedError(f"{error}; make it with `unified pairs --oracle`") from None
         assert isinstance(source, str)  # one of several parts has no spans
         return source, target, spans
 
     def location(self, number: int, side: str) -> str:
-        """Line and field of one side of a pair, for messages, as :meth:`PairChunk.location` names them."""
+        """Place and field of one side of a pair, for messages, as :meth:`PairChunk.location` names them."""
         field = self.source_field if side == "source" else self.target_field
-        return f"{_location(self.raw, number - self.first_pair)}, field {field!r}"
+        wanted = number - self.first_pair + self.chunk.first
+        place = next(row.place for row in self.chunk.rows() if row.number == wanted)
+        return f"{self.chunk.path}, {place}, field {field!r}"
 
     @property
     def size(self) -> int:
-        """Bytes of the lines in this chunk."""
-        return self.raw.size
+        """Bytes or characters of the rows in this chunk."""
+        return self.chunk.size
 
 
 @dataclass(frozen=True)
 class DocumentCorpus:
-    """Files of raw text or of JSON lines (their names say which); a document never spans two files."""
+    """Files of raw text, or of rows with a field for the text (their names say which); none shares a document."""
 
     paths: tuple[str, ...]
     text_field: str = "text"
     chunk_bytes: int = CHUNK_BYTES
 
-    def chunks(self, whole_documents: bool = False) -> Iterator[TextChunk | JsonChunk]:
+    def chunks(self, whole_documents: bool = False) -> Iterator[TextChunk | RowDocuments]:
         """Chunks of ``chunk_bytes``; with ``whole_documents`` none divides a document, and raw text makes longer ones.
 
         Raises:
@@ -172,13 +180,14 @@ class DocumentCorpus:
         """
         document = 0
         for path in self.paths:
+            if has_fields(path):
+                for rows in row_chunks(path, self.chunk_bytes):
+                    yield RowDocuments(rows, document, self.text_field)
+                    document += rows.count
+                continue
             inside = False  # does the last line read belong to document number `document`?
-            chunks = (LineReader if is_json(path) else RawTextReader)(path, self.chunk_bytes).chunks()
-            for chunk in _at_blank_lines(chunks) if whole_documents and not is_json(path) else chunks:
-                if is_json(path):
-                    yield JsonChunk(chunk, document, self.text_field)
-                    document += chunk.count
-                    continue
+            chunks = RawTextReader(path, self.chunk_bytes).chunks()
+            for chunk in _at_blank_lines(chunks) if whole_documents else chunks:
                 if inside and _is_blank(chunk.lines[0]):
                     document, inside = document + 1, False
                 yield TextChunk(chunk, document)
@@ -228,26 +237,21 @@ class ParallelCorpus:
 
 
 @dataclass(frozen=True)
-class JsonPairCorpus:
-    """Files of JSON lines whose objects hold a source and a target."""
+class RowPairCorpus:
+    """Files whose rows hold a source and a target, see :mod:`unified.files.rows`."""
 
     paths: tuple[str, ...]
     source_field: str
     target_field: str
     chunk_bytes: int = CHUNK_BYTES
 
-    def chunks(self) -> Iterator[JsonPairChunk]:
-        """Chunks of consecutive lines, file after file; each knows the number of its first pair."""
+    def chunks(self) -> Iterator[RowPairs]:
+        """Chunks of consecutive rows, file after file; each knows the number of its first pair."""
         pair = 0
         for path in self.paths:
-            for chunk in LineReader(path, self.chunk_bytes).chunks():
-                yield JsonPairChunk(chunk, pair, self.source_field, self.target_field)
-                pair += chunk.count
-
-
-def is_json(path: str) -> bool:
-    """True where the name says JSON lines, compressed or not."""
-    return without_compression(path).endswith(_JSON_SUFFIXES)
+            for rows in row_chunks(path, self.chunk_bytes):
+                yield RowPairs(rows, pair, self.source_field, self.target_field)
+                pair += rows.count
 
 
 def _is_blank(line: str) -> bool:
@@ -290,59 +294,51 @@ def _last_document(lines: list[str], document: int, inside: bool) -> tuple[int, 
     return document, inside
 
 
-def _location(chunk: Chunk, offset: int) -> str:
-    return f"{chunk.path}, line {chunk.first_line + offset}"
-
-
-def _records(chunk: Chunk, read: Callable[[str, dict[str, Any]], _Read]) -> Iterator[tuple[int, _Read]]:
-    """(offset of the line, what is read of its object) of each line that is not blank.
+def _read(chunk: RowChunk, read: Callable[[Fields], _Value]) -> Iterator[tuple[Row, _Value]]:
+    """Each row, and what is read of its fields.
 
     Args:
-        read: of a line and its object; raises UnifiedError with the reason.
+        read: raises UnifiedError with the reason for refusing a row.
 
     Raises:
-        UnifiedError: lines are wrong; after the last line of the chunk, whose wrong lines are named together.
+        UnifiedError: rows are wrong; after the last row of the chunk, whose wrong rows are named together.
     """
     problems = Problems()
-    for offset, line in enumerate(chunk.lines):
-        if _is_blank(line):
-            continue
+    place = ""
+    for row in chunk.rows():
+        place = row.place
         try:
-            yield offset, read(line, _record(line))
+            yield row, read(row.fields)
         except UnifiedError as problem:
-            problems.add(_location(chunk, offset), problem)
-    behind = f"; nothing behind line {chunk.first_line + chunk.count - 1} was read" if len(problems) > 1 else ""
+            problems.add(f"{chunk.path}, {place}", problem)
+    behind = f"; nothing behind {place} was read" if len(problems) > 1 else ""
     if problems:
         raise UnifiedError(f"{problems}{behind}")
 
 
-def _record(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UnifiedError(f"not JSON ({error}); each line holds one object") from None
-    if not isinstance(record, dict):
-        raise UnifiedError(f"a JSON {type(record).__name__}; each line holds one object")
-    return record
+def _text_field(fields: Fields, name: str, option: str) -> str:
+    return _text(name, _value(fields, name, option))
 
 
-def _text_field(line: str, record: dict[str, Any], name: str) -> str:
-    require_fields(record, name)
-    return _text(line, name, record[name])
-
-
-def _parts_field(line: str, record: dict[str, Any], name: str) -> str | list[str]:
+def _parts_field(fields: Fields, name: str, option: str) -> str | list[str]:
     """A text, or a list of texts."""
-    value = record[name]
+    value = _value(fields, name, option)
     if isinstance(value, list):
-        return [_text(line, f"{name}[{i}]", part) for i, part in enumerate(value)]
-    return _text(line, name, value)
+        return [_text(f"{name}[{i}]", part) for i, part in enumerate(value)]
+    return _text(name, value)
 
 
-def _text(line: str, name: str, text: object) -> str:
+def _value(fields: Fields, name: str, option: str) -> object:
+    if name not in fields:
+        raise MissingField(name, list(fields), option=option)
+    return fields[name]
+
+
+def _text(name: str, text: object) -> str:
     if not isinstance(text, str):
         raise UnifiedError(f"field {name!r} is a {type(text).__name__}, not a string")
-    # JSON can escape half of a character, which no encoding can write. Only escapes can, so few lines are searched.
-    if "\\u" in line and LONE_SURROGATE.search(text):
-        raise UnifiedError(f"field {name!r} holds half of a surrogate pair")
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # JSON can escape half of a character, which no encoding can write
+        raise UnifiedError(f"field {name!r} holds half of a surrogate pair") from None
     return text

@@ -12,6 +12,8 @@ from unified.errors import MissingField, Problems, UnifiedError
 from unified.files.ids import name_text
 from unified.files.text_files import numbered_lines
 
+#: Values of a JSON object, or of a row of a table, by field.
+Fields = dict[str, Any]
 #: Half of a character, which JSON can escape and no encoding can write.
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -41,19 +43,35 @@ class Record(dict[str, Any]):
         raise MissingField(name, list(self))
 
 
-def fields_of(line: str) -> dict[str, Any]:
+def fields_of(line: str) -> Fields:
     """The object of a line.
 
     Raises:
         UnifiedError: there is none.
     """
     try:
-        fields = json.loads(line)
-    except ValueError:
-        raise UnifiedError("not JSON") from None
-    if not isinstance(fields, dict):
-        raise UnifiedError("not a JSON object")
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UnifiedError(f"not JSON ({error.msg})") from None
+    except (ValueError, RecursionError) as error:  # a number too long for Python, or lists in lists
+        raise UnifiedError(f"not JSON of a data set ({error})") from None
+    fields = object_or_error(value)
+    if isinstance(fields, UnifiedError):
+        raise fields
     return fields
+
+
+def object_or_error(value: object) -> Fields | UnifiedError:
+    """A value of JSON if it is an object, else the reason for refusing it."""
+    if isinstance(value, dict):
+        return value
+    return UnifiedError(f"not a JSON object but {_kind(value)}")
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list):
+        return "a list"
+    return "a text" if isinstance(value, str) else json.dumps(value)
 
 
 class Entries:

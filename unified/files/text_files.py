@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import lzma
@@ -139,11 +140,29 @@ class LineReader:
         return line
 
     def _read(self, read: Callable[[], bytes]) -> bytes:
-        try:
-            return read()
-        except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
-            reason = str(error) or type(error).__name__
-            raise UnifiedError(f"{self.path}: the compressed data are damaged or cut off ({reason})") from None
+        return _undamaged(self.path, read)
+
+
+def text_pieces(path: str) -> Iterator[str]:
+    """The text of a file in pieces of about :data:`CHUNK_BYTES`, cut anywhere; line ends are kept as they are.
+
+    Raises:
+        UnifiedError: there is no such file, it is not UTF-8, or its compressed data are damaged.
+    """
+    require_file(path)
+    decoder, line = codecs.getincrementaldecoder("utf-8-sig")(), 1
+    with _open(path) as stream:
+        data = b"..."
+        while data:
+            data = _undamaged(path, lambda: stream.read(CHUNK_BYTES))
+            try:
+                piece = decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                found = error.object[error.start]
+                raise UnifiedError(f"{path}: not UTF-8 (byte {found:#04x} behind line {line}); convert it") from None
+            line += piece.count("\n")
+            if piece:
+                yield piece
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -169,6 +188,14 @@ def without_compression(path: str) -> str:
     """``path`` without ``.gz``, ``.xz`` or ``.zst``."""
     stem, dot, suffix = path.rpartition(".")
     return stem if dot and suffix in ("gz", "xz", "zst") else path
+
+
+def _undamaged(path: str, read: Callable[[], bytes]) -> bytes:
+    try:
+        return read()
+    except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
+        reason = str(error) or type(error).__name__
+        raise UnifiedError(f"{path}: the compressed data are damaged or cut off ({reason})") from None
 
 
 def _open(path: str) -> io.BufferedIOBase:

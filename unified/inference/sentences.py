@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unified.corpus.raw_text import RawTextReader
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
+from unified.files.raw_text import RawTextReader
 from unified.inference.language_model import UnifiedLM
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from unified.corpus.annotate import Annotator
 from unified.corpus.prepare import Settings, prepare
-from unified.corpus.readers import JsonPairCorpus
+from unified.corpus.readers import RowPairCorpus
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -218,7 +218,7 @@ class WritingJob(Job):
 
     def write(self, splits: Splits, annotator: Annotator | None = None) -> None:
         super().write(splits, annotator)
-        train, valid = (JsonPairCorpus((str(self.items / f"{name}.jsonl"),), "source", "target") for name in _SPLITS)
+        train, valid = (RowPairCorpus((str(self.items / f"{name}.jsonl"),), "source", "target") for name in _SPLITS)
         marked = splits["train"][0].oracle is not None
         settings = Settings(train, valid, tokenizer=TokenizerSource(str(self.items)), oracle=marked)
         prepare(

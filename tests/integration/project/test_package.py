@@ -65,7 +65,7 @@ def test_setup_reads_the_version_that_the_package_has():
 def test_every_extra_that_a_page_or_message_names_exists():
     program = "import runpy, setuptools; setuptools.setup = lambda **k: print(*k['extras_require'])"
     extras = set(run(f"{program}; runpy.run_path('setup.py')").split())
-    assert {"train", "hub", "track", "plot", "clean", "spacy", "meteor", "docs", "all"} <= extras
+    assert {"train", "hub", "parquet", "track", "plot", "clean", "spacy", "meteor", "docs", "all"} <= extras
     folders = ("unified", "fairseq_plugins", "recipes", "tools", "docs", "tests", "benchmarks")
     files = [path for folder in folders for path in (CHECKOUT / folder).rglob("*")]
     named = {}

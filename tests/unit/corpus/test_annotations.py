@@ -13,7 +13,7 @@ from tests.support.token_files import SPECIAL, Reads, equal, numbered_documents,
 from tests.support.token_files import write as write_items
 from unified.corpus.annotate import AnnotationSource, KeptAnnotator, token_spans
 from unified.corpus.prepare import Settings, prepare
-from unified.corpus.readers import DocumentCorpus, JsonPairCorpus
+from unified.corpus.readers import DocumentCorpus, RowPairCorpus
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.annotations import KINDS, Annotations, columns, span_prefix
 from unified.data.token_files import TokenFile
@@ -242,7 +242,7 @@ def test_kinds_are_checked(kinds, message):
 
 
 def test_pairs_are_not_annotated():
-    pairs = JsonPairCorpus(("p.jsonl",), "s", "t")
+    pairs = RowPairCorpus(("p.jsonl",), "s", "t")
     with pytest.raises(UnifiedError, match="--annotate is for documents"):
         Settings(pairs, annotation=AnnotationSource(KINDS, "en_core_web_sm"))
 

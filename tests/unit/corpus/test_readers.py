@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from tests.support.corpora import json_lines, random_documents, run, tree, write
-from unified.corpus.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus
+from unified.corpus.readers import DocumentCorpus, ParallelCorpus, RowPairCorpus
 from unified.files.text_files import CHUNK_BYTES
 
 
@@ -69,7 +69,7 @@ def test_parallel_files_stay_parallel_however_chunks_are_cut(tmp_path):
 
 def test_json_pairs_may_sit_beside_other_fields(tmp_path):
     path = write(tmp_path / "a.jsonl", '{"q": "x", "a": "y"}\n\n{"a": "w", "q": "z"}\n')
-    corpus = JsonPairCorpus((path,), "q", "a")
+    corpus = RowPairCorpus((path,), "q", "a")
     assert [pair for chunk in corpus.chunks() for pair in chunk.pairs()] == [(0, "x", "y"), (2, "z", "w")]
 
 

@@ -224,9 +224,7 @@ def test_swag(tmp_path):
     with pytest.raises(UnifiedError, match="line 1: no column 'label'"):
         read_swag(tmp_path / "test.csv")
     (tmp_path / "bad.csv").write_text(SWAG + "2,a,1,A,B,C,gold,a.,b.,c.,d.,4\n3,a,1,A,B,C,gold,a.,b.\n")
-    with pytest.raises(
-        UnifiedError, match="line 4: the label '4' is the number of no choice, 0 to 3; line 5: 9 columns"
-    ):
+    with pytest.raises(UnifiedError, match="line 4: the label '4' is the number of no choice, 0 to 3; line 5: 9 cells"):
         read_swag(tmp_path / "bad.csv")
 
 

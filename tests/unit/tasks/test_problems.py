@@ -82,14 +82,19 @@ def test_prepare(tmp_path, capsys):
     path = jsonl(tmp_path / "in.jsonl", ROWS)
     assert run(path, "--output", tmp_path / "data") == 2
     said = message(capsys)
-    assert re.search(SAYS.format("text") + "; nothing behind line 40 was read", said) and said.count("no field") == 1
+    assert (
+        re.search(SAYS.format("text") + "; --text-field names the one to read; nothing behind line 40", said)
+        and said.count("no field") == 1
+    )
     assert run(path, "--source-field", "article", "--target-field", "body", "--output", tmp_path / "data") == 2
     assert re.search(SAYS.format("article"), message(capsys))
     # A single bad line among good ones is named alone, and lines behind its chunk are not read.
     good = [{"text": "a b"}] * 3
     path = jsonl(tmp_path / "in.jsonl", [*good, {"body": 1}, *good])
     assert run(path, "--output", tmp_path / "data") == 2
-    assert message(capsys).endswith(f"{path}, line 4: no field 'text'; its fields: 'body'")
+    assert message(capsys).endswith(
+        f"{path}, line 4: no field 'text'; its fields: 'body'; --text-field names the one to read"
+    )
     chunks = [list(chunk.documents()) for chunk in DocumentCorpus((jsonl(tmp_path / "g.jsonl", good),)).chunks()]
     assert chunks == [[(i, ["a b"]) for i in range(3)]]
 

@@ -159,7 +159,9 @@ def test_pairs_are_references(tmp_path, capsys):
     path = write(tmp_path / "bad.jsonl", '{"target": 3}\n{"references": []}\n[]\n{\n{"target": "x"}\n')
     message = score(capsys, hypotheses, "--references", path)
     assert f"{path}, 2 lines (1, 2): no text 'target' or list of texts 'references'" in message
-    assert f"{path}, line 3: not a JSON object; {path}, line 4: not JSON" in message and "line 5" not in message
+    assert (
+        f"{path}, line 3: not a JSON object but a list; {path}, line 4: not JSON" in message and "line 5" not in message
+    )
     path = write(tmp_path / "bad.jsonl", '{"text": "x"}\n{"text": "y", "id": 2}\n')
     assert f"{path}, 2 lines (1, 2): no field 'target'; its fields: 'text'" in score(
         capsys, hypotheses, "--references", path

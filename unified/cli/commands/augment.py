@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder for the files of all stages; an interrupted run resumes when it is repeated",
     )
     parser.add_argument(
-        "--text-field", default="text", metavar="NAME", help="field of a JSON line that holds the text (default: text)"
+        "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of all random choices (default: 1)")
 

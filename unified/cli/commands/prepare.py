@@ -20,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     files = parser.add_argument_group(
         "text",
-        "Raw text (a sentence or paragraph a line, a blank line between documents) or JSON lines (*.jsonl, a document "
-        "a line), plain or compressed (.gz, .xz, .zst).",
+        "Raw text (a sentence or paragraph a line, a blank line between documents), or files with a document a row: "
+        "CSV, TSV, JSON lines, a JSON array, plain or compressed (.gz, .xz, .zst), Parquet, or a data set of Hugging "
+        "Face's hub (hub:OWNER/NAME@SPLIT). The names of files say what they are.",
     )
     files.add_argument(
         "inputs", nargs="+", metavar="INPUT", help="training text, or the sources of training pairs with --target"
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--test", nargs="+", metavar="FILE", help="test text, or the sources of test pairs with --test-target"
     )
     files.add_argument(
-        "--text-field", default="text", metavar="NAME", help="field of a JSON line that holds the text (default: text)"
+        "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
     )
     files.add_argument("--output", required=True, metavar="DIR", help="folder to make")
     files.add_argument("--overwrite", action="store_true", help="replace DIR if this command made it")
@@ -56,9 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of these (default: none)",
     )
 
-    pairs = parser.add_argument_group("pairs", "Two fields of JSON lines, or pairs of raw text files equal in lines.")
-    pairs.add_argument("--source-field", metavar="NAME", help="field of a JSON line that holds the source of a pair")
-    pairs.add_argument("--target-field", metavar="NAME", help="field of a JSON line that holds the target of a pair")
+    pairs = parser.add_argument_group("pairs", "Two fields of a file, or pairs of raw text files equal in lines.")
+    pairs.add_argument("--source-field", metavar="NAME", help="field or column that holds the source of a pair")
+    pairs.add_argument("--target-field", metavar="NAME", help="field or column that holds the target of a pair")
     pairs.add_argument(
         "--target", nargs="+", metavar="FILE", help="targets of the training pairs, one file for each INPUT"
     )
@@ -214,7 +215,8 @@ def _corpus(
     args: argparse.Namespace, paths: list[str] | None, targets: list[str] | None, target_option: str
 ) -> Corpus | None:
     """The corpus that ``paths`` are by the options about pairs; None where there are no paths."""
-    from unified.corpus.readers import DocumentCorpus, JsonPairCorpus, ParallelCorpus, is_json
+    from unified.corpus.readers import DocumentCorpus, ParallelCorpus, RowPairCorpus
+    from unified.files.rows import FORMATS, has_fields
 
     if paths is None:
         if targets is not None:
@@ -230,17 +232,19 @@ def _corpus(
             raise UnifiedError("--source-field and --target-field go together")
         if targets is not None:
             raise UnifiedError(f"{target_option} and --source-field are two ways to say what the pairs are; use one")
-        raw = next((path for path in paths if not is_json(path)), None)
+        raw = next((path for path in paths if not has_fields(path)), None)
         if raw is not None:
-            raise UnifiedError(f"{raw}: --source-field needs JSON lines (*.jsonl); for raw text give --target")
-        return JsonPairCorpus(tuple(paths), *fields, args.chunk_bytes)
+            raise UnifiedError(f"{raw}: --source-field needs {FORMATS}; for raw text give --target")
+        return RowPairCorpus(tuple(paths), *fields, args.chunk_bytes)
     if fields != (None, None):
         raise UnifiedError("--target and --source-field are two ways to say what the pairs are; use one")
     if targets is None or len(targets) != len(paths):
         raise UnifiedError(f"{target_option}: {len(targets or [])} files for {len(paths)} files of sources")
-    packed = next((path for path in (*paths, *targets) if is_json(path)), None)
+    packed = next((path for path in (*paths, *targets) if has_fields(path)), None)
     if packed is not None:
-        raise UnifiedError(f"{packed}: JSON lines hold their pairs in fields; give --source-field and --target-field")
+        raise UnifiedError(
+            f"{packed}: its name says that it holds fields; --source-field and --target-field name those of a pair"
+        )
     return ParallelCorpus(tuple(paths), tuple(targets), args.chunk_bytes)
 
 

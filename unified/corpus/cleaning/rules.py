@@ -10,7 +10,7 @@ from unified.corpus.cleaning.language import LanguageFilter
 from unified.corpus.cleaning.patterns import strip_noise, strip_paths, strip_urls
 from unified.corpus.cleaning.report import Counts, Report
 from unified.corpus.cleaning.sentences import split_sentences
-from unified.corpus.readers import JsonChunk, TextChunk
+from unified.corpus.readers import RowDocuments, TextChunk
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Cleaning:
 class CleanedChunk:
     """A chunk of whole documents; the process that asks for its documents cleans them."""
 
-    chunk: TextChunk | JsonChunk
+    chunk: TextChunk | RowDocuments
     cleaning: Cleaning
 
     def documents(self) -> Documents:

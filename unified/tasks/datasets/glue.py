@@ -14,8 +14,8 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.files.ids import name_text
-from unified.files.json_files import Entries, fields_of
-from unified.files.text_files import numbered_lines
+from unified.files.json_files import Entries
+from unified.files.rows import read_rows
 from unified.notation import nearest
 from unified.tasks.datasets.glue_tables import GLUE, GlueTask, glue_splits
 from unified.tasks.grids import SPANBERT_GRID, Grid
@@ -198,14 +198,12 @@ def write_submissions(task: str, predictions: Path, folder: Path) -> list[Path]:
 def _cells(path: str | Path, task: GlueTask, rows: int) -> dict[int, str]:
     """What stands beside each row."""
     entries, cells = Entries(path), {}
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        location = f"line {number}"
+    for one in read_rows(path):
+        location = one.place
         try:
-            fields = fields_of(line)
+            fields = one.fields
         except UnifiedError as problem:
-            entries.wrong(location, str(problem))
+            entries.wrong(location, problem)
             continue
         identity = name_text(fields.get("id")) or ""
         row = int(identity) if identity.isascii() and identity.isdigit() else rows

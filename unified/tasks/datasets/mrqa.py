@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries
-from unified.files.text_files import numbered_lines
+from unified.files.rows import read_rows
 from unified.tasks.datasets.files import (
     split_files,
     split_questions,
@@ -53,17 +52,14 @@ def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
         UnifiedError: the file cannot be read, holds no question, or has wrong lines; the first ten are named.
     """
     entries, questions, ids = Entries(path), [], set()
-    for number, line in numbered_lines(path):
-        location = f"line {number}"
+    for row in read_rows(path):
+        location = row.place
         try:
-            fields = json.loads(line)
-        except json.JSONDecodeError as error:
-            entries.wrong(location, f"not JSON: {error.msg}")
+            fields = row.fields
+        except UnifiedError as problem:
+            entries.wrong(location, problem)
             continue
-        if number == 1 and isinstance(fields, dict) and "header" in fields:
-            continue
-        if not isinstance(fields, dict):
-            entries.wrong(location, "not a JSON object")
+        if row.number == 1 and "header" in fields:
             continue
         context = entries.text(fields, "context", location)
         for question in entries.objects(fields, "qas", location):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from functools import partial
 from pathlib import Path
 
 from unified.errors import MissingField, UnifiedError
-from unified.files.json_files import Entries
-from unified.files.text_files import numbered_lines
+from unified.files.json_files import Entries, Fields
+from unified.files.rows import read_rows
 from unified.tasks.datasets.choices import add_choice
 from unified.tasks.datasets.files import checked, read_splits
 from unified.tasks.heads.choice import ChoiceItem
@@ -24,26 +23,30 @@ def read_swag(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     Raises:
         UnifiedError: the file cannot be read, has no rows, lacks a column, or rows are wrong; the first ten are named.
     """
-    rows = csv.reader(line + "\n" for _, line in numbered_lines(path))
-    header = next(rows, [])
-    endings = sorted(name for name in header if re.fullmatch(r"ending\d", name))
-    wanted = ["sent1", "sent2", *(["label"] if labelled else [])]
-    missing = [name for name in wanted if name not in header] or (["ending1"] if len(endings) < 2 else [])
-    if missing:
-        raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], header, 'column')}; is it a file of SWAG?")
     entries = Entries(path)
     items: list[ChoiceItem] = []
-    for number, cells in enumerate(rows):
-        location = f"line {rows.line_num}"
-        if len(cells) != len(header):
-            entries.wrong(location, f"{len(cells)} columns instead of {len(header)}")
+    for number, row in enumerate(read_rows(path)):
+        try:
+            fields = row.fields
+        except UnifiedError as problem:
+            entries.wrong(row.place, problem)
             continue
-        fields = dict(zip(header, cells, strict=True))
+        endings = _endings(path, fields, labelled)
         choices = [f"{fields['sent2']} {fields[name]}".strip() for name in endings]
         add_choice(
-            items, entries, location, str(number), fields["sent1"], choices, fields["label"] if labelled else None
+            items, entries, row.place, str(number), fields["sent1"], choices, fields["label"] if labelled else None
         )
     return checked(items, entries, "question")
+
+
+def _endings(path: str | Path, fields: Fields, labelled: bool) -> list[str]:
+    """The names of the columns of endings."""
+    endings = sorted(name for name in fields if re.fullmatch(r"ending\d", name))
+    wanted = ["sent1", "sent2", *(["label"] if labelled else [])]
+    missing = [name for name in wanted if name not in fields] or (["ending1"] if len(endings) < 2 else [])
+    if missing:
+        raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], list(fields), 'column')}; is it a file of SWAG?")
+    return endings
 
 
 _FILES = {"train": (("train.csv",),), "valid": (("val.csv",),), "test": (("test.csv",),)}

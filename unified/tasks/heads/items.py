@@ -1,4 +1,4 @@
-"""Items of a data folder, one JSON object a line; every bad line is reported with its number."""
+"""Items of data files, one a row; every bad row is reported with its place."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeGuard, TypeVar
 
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import Spellings, item_id, name_text
-from unified.files.json_files import Entries, fields_of
-from unified.files.text_files import numbered_lines
+from unified.files.json_files import Entries, Fields
+from unified.files.rows import read_rows
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
 
 
@@ -101,34 +101,29 @@ def items_text(items: Sequence[Item]) -> str:
     return "".join(json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
 
 
-def read_items(path: str | Path, item_of: Callable[[dict[str, Any], int], _ItemT]) -> list[_ItemT]:
-    """Items of ``*.jsonl``, one object a line; empty lines are passed over.
+def read_items(path: str | Path, item_of: Callable[[Fields, int], _ItemT]) -> list[_ItemT]:
+    """Items of a file, one a row, whatever its format is (:mod:`unified.files.rows`).
 
     Args:
-        item_of: makes an item of an object and the number of its line; raises UnifiedError with the reason.
+        item_of: makes an item of the fields and the number of a row; raises UnifiedError with the reason.
 
     Raises:
-        UnifiedError: the file is missing, holds nothing, or lines are wrong, those among them whose ``id`` another line
+        UnifiedError: the file is missing, holds nothing, or rows are wrong, those among them whose ``id`` another row
             has, or whose label is a number here and a text there; the first ten are named with the reason.
     """
-    if not Path(path).is_file():
-        raise UnifiedError(f"{path}: no such file; a task's data are train.jsonl and valid.jsonl")
     entries, spellings = Entries(path), Spellings()
     items: list[_ItemT] = []
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        location = f"line {number}"
+    for row in read_rows(path):
         try:
-            fields = fields_of(line)
-            items.append(item_of(fields, number))
+            fields = row.fields
+            items.append(item_of(fields, row.number))
         except UnifiedError as problem:
-            entries.wrong(location, problem)
+            entries.wrong(row.place, problem)
             continue
-        entries.once(items[-1].id, location)
+        entries.once(items[-1].id, row.place)
         mixed = spellings.problem(fields.get("label"))
         if mixed is not None:
-            entries.wrong(location, mixed)
+            entries.wrong(row.place, mixed)
     entries.check()
     if not items:
         raise UnifiedError(f"{path}: holds no item")

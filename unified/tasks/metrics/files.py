@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unified.corpus.readers import is_json
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.ids import Spellings, item_id, name_text, require_common
-from unified.files.json_files import fields_of
+from unified.files.json_files import Fields
+from unified.files.rows import has_fields, read_rows
 from unified.files.text_files import numbered_lines
 from unified.tasks.metrics.conll import read_tags
 
@@ -39,7 +39,7 @@ def read_labels(gold: str | Path, predicted: str | Path, negative: str | None = 
 
 def read_subsets(gold: str | Path) -> list[str | None]:
     """The field ``subset`` of each object of a file of JSON lines, None where one has none; empty for other files."""
-    if not is_json(str(gold)):
+    if not has_fields(gold):
         return []
     rows = (row for _, _, row in _rows(gold, "label", _is_label, "a name or an integer"))
     return [None if row.get("subset") is None else str(row["subset"]) for row in rows]
@@ -51,11 +51,11 @@ def read_tagged(gold: str | Path, predicted: str | Path) -> tuple[list[list[str]
     Raises:
         UnifiedError: as :func:`read_labels` and :func:`read_tags`.
     """
-    if not is_json(str(gold)) and not is_json(str(predicted)):
+    if not has_fields(gold) and not has_fields(predicted):
         wanted, found = read_tags(gold), read_tags(predicted)
     else:
         for path in (gold, predicted):
-            if not is_json(str(path)):
+            if not has_fields(path):
                 raise UnifiedError(f"{path}: expected JSON lines, as the other file has them")
         wanted, found = (list(side.values()) for side in _paired(gold, predicted, _tags))
     require_common(predicted, _types(found), gold, _types(wanted), "type of entities")
@@ -93,21 +93,21 @@ def _paired(
 
 def _labels(path: str | Path) -> dict[str, str]:
     """Id to label."""
-    if not is_json(str(path)):
+    if not has_fields(path):
         return _lines(path)
     labels, problems, spellings = {}, Problems(), Spellings()
-    for key, number, label in _fields(path, "label", _is_label, "a name or an integer"):
+    for key, place, label in _fields(path, "label", _is_label, "a name or an integer"):
         labels[key] = str(name_text(label)).strip()
         problem = spellings.problem(label)
         if problem is not None:
-            problems.add(f"{path}, line {number}", problem)
+            problems.add(place, problem)
     problems.check()
     return labels
 
 
 def _numbers(path: str | Path) -> dict[str, float]:
     """Id to finite number."""
-    if is_json(str(path)):
+    if has_fields(path):
         return {key: float(label) for key, _, label in _fields(path, "label", _is_finite, "a finite number")}
     lines, problems = _lines(path), Problems()
     numbers: dict[str, float] = {}
@@ -161,37 +161,36 @@ def _are_tags(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(tag, str) and tag for tag in value)
 
 
-def _fields(path: str | Path, field: str, fits: Callable[[Any], bool], expected: str) -> Iterator[tuple[str, int, Any]]:
-    """Id, number of the line, and the field, of each object, see :func:`_rows`."""
-    return ((key, number, row[field]) for key, number, row in _rows(path, field, fits, expected))
+def _fields(path: str | Path, field: str, fits: Callable[[Any], bool], expected: str) -> Iterator[tuple[str, str, Any]]:
+    """Id, place, and the field, of each object, see :func:`_rows`."""
+    return ((key, place, fields[field]) for key, place, fields in _rows(path, field, fits, expected))
 
 
 def _rows(
     path: str | Path, field: str, fits: Callable[[Any], bool], expected: str
-) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Id, number of the line, and each object; blank lines are passed over, as where items are read.
+) -> Iterator[tuple[str, str, Fields]]:
+    """Id, place and fields of each row.
 
     Args:
         fits: whether a value is one of the field, as ``expected`` says in words.
     """
     seen, problems = set(), Problems()
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
+    for row in read_rows(path):
+        place = f"{path}, {row.place}"
         try:
-            row = fields_of(line)
-            key = item_id(row, number).strip()
-            require_fields(row, field)
+            fields = row.fields
+            key = item_id(fields, row.number).strip()
+            require_fields(fields, field)
         except UnifiedError as problem:
-            problems.add(f"{path}, line {number}", problem)
+            problems.add(place, problem)
             continue
-        if not fits(row[field]):
-            problems.add(f"{path}, line {number}", f"{field!r} must be {expected}, got {row[field]!r}")
+        if not fits(fields[field]):
+            problems.add(place, f"{field!r} must be {expected}, got {fields[field]!r}")
         elif key in seen:
-            problems.add(f"{path}, line {number}", _repeated(key))
+            problems.add(place, _repeated(key))
         else:
             seen.add(key)
-            yield key, number, row
+            yield key, place, fields
     problems.check()
     if not seen:
         raise UnifiedError(f"{path}: the file is empty; expected an object a line")

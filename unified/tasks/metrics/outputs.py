@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unified.corpus.raw_text import require_text_name
-from unified.corpus.readers import is_json
 from unified.errors import Problems, UnifiedError, require_fields
-from unified.files.json_files import fields_of
+from unified.files.raw_text import require_text_name
+from unified.files.rows import has_fields, read_rows
 
 # S source, T reference, H hypothesis as tokens, D hypothesis as text, P scores of its tokens; then the sentence number.
 _LINE = re.compile(r"([STHDP])-(\d+)\t(.*)", re.DOTALL)
@@ -32,20 +31,22 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def read_references(path: str | Path) -> list[list[str]]:
-    """References of each line: the line, or of JSON lines the field ``references``, or ``target`` where there is none.
+    """References of each line, or of each row of a file with fields: ``references``, or ``target`` where there is none.
 
     Raises:
-        UnifiedError: as :func:`read_lines`, or a line is no such object.
+        UnifiedError: as :func:`read_lines`, or a row has neither.
     """
-    if not is_json(str(path)):
+    if not has_fields(path):
         return [[line] for line in read_lines(path)]
     reference_groups, problems = [], Problems()
-    for number, line in enumerate(read_lines(path), 1):
+    for row in read_rows(path):
         try:
-            reference_groups.append(_references(fields_of(line)))
+            reference_groups.append(_references(row.fields))
         except UnifiedError as problem:
-            problems.add(f"{path}, line {number}", problem)
+            problems.add(f"{path}, {row.place}", problem)
     problems.check()
+    if not reference_groups:
+        raise UnifiedError(f"{path}: the file is empty; expected references")
     return reference_groups
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from unified.corpus.readers import PairChunk, ParallelCorpus, is_json
+from unified.corpus.readers import PairChunk, ParallelCorpus
 from unified.errors import UnifiedError, first_few
-from unified.files.text_files import Chunk, LineReader, require_file
+from unified.files.json_files import Fields
+from unified.files.rows import Row as FileRow
+from unified.files.rows import RowChunk, has_fields, require_rows, row_chunks
+from unified.files.text_files import LineReader
 from unified.tasks.datasets.summaries.formats import FORMATS, Format, SummaryPair
 
 _FILES_AT_ONCE = 256
 
-#: Lines of JSON, lines of two text files, or files of one pair each.
-InputChunk = Chunk | PairChunk | tuple[Path, ...]
+#: Rows with fields, lines of two text files, or files of one pair each.
+InputChunk = RowChunk | PairChunk | tuple[Path, ...]
 #: Where a row is, its bytes, and what makes a pair of it or raises UnifiedError.
 Row = tuple[str, int, Callable[[], SummaryPair]]
 
@@ -28,7 +29,8 @@ class Inputs:
 
     Attributes:
         name: one of :data:`unified.tasks.datasets.summaries.formats.FORMATS`.
-        paths: files of JSON lines, two text files equal in lines, or folders with one file a pair.
+        paths: files with fields (:mod:`unified.files.rows`), two text files equal in lines, or folders with a
+            file a pair.
         chosen: file that names which files of the folders to take, one a line, in this order; None takes all.
 
     Raises:
@@ -46,10 +48,10 @@ class Inputs:
             raise UnifiedError(f"--list chooses files of folders, but {' '.join(self.paths)} are none")
         if not self.are_folders:
             for path in self.paths:
-                require_file(path)
-        json_lines = all(map(is_json, self.paths))
-        parallel = len(self.paths) == 2 and not any(map(is_json, self.paths))
-        if not (self.form.file if self.are_folders else self.form.row if json_lines else self.form.lines and parallel):
+                require_rows(path)
+        with_fields = all(map(has_fields, self.paths))
+        parallel = len(self.paths) == 2 and not any(map(has_fields, self.paths))
+        if not (self.form.file if self.are_folders else self.form.row if with_fields else self.form.lines and parallel):
             raise UnifiedError(f"{' '.join(self.paths)}: {self.name} is read from {self.form.known}")
 
     @property
@@ -63,7 +65,7 @@ class Inputs:
         return all(Path(path).is_dir() for path in self.paths)
 
     def chunks(self) -> Iterator[InputChunk]:
-        """The files in portions: names of files, lines of JSON, or lines of both sides.
+        """The files in portions: names of files, rows with fields, or lines of both sides.
 
         Raises:
             UnifiedError: two text files differ in their number of lines, or files of the list are not there.
@@ -71,29 +73,29 @@ class Inputs:
         if self.are_folders:
             files = self._files()
             yield from (tuple(files[i : i + _FILES_AT_ONCE]) for i in range(0, len(files), _FILES_AT_ONCE))
-        elif is_json(self.paths[0]):
+        elif has_fields(self.paths[0]):
             for path in self.paths:
-                yield from LineReader(path).chunks()
+                yield from row_chunks(path)
         else:
             yield from ParallelCorpus(self.paths[:1], self.paths[1:]).chunks()
 
     def rows(self, chunk: InputChunk) -> Iterator[Row]:
-        """The rows of a chunk; blank lines of JSON are none."""
+        """The rows of a chunk."""
         # __post_init__ has refused files of a form that the data set does not have.
-        if isinstance(chunk, Chunk):
-            assert self.form.row is not None
-            for number, line in enumerate(chunk.lines, chunk.first_line):
-                if line.strip():
-                    yield f"{chunk.path}, line {number}", len(line), partial(_of_json, self.form.row, line)
-        elif isinstance(chunk, PairChunk):
+        if isinstance(chunk, PairChunk):
             assert self.form.lines is not None
             for number, source, target in chunk.pairs():
                 size = len(source) + len(target)
                 yield chunk.location(number, "source"), size, partial(self.form.lines, source, target)
-        else:
+        elif isinstance(chunk, tuple):
             assert self.form.file is not None
             for path in chunk:
                 yield str(path), path.stat().st_size, partial(_of_file, self.form.file, path)
+        else:
+            assert self.form.row is not None
+            rows = list(chunk.rows())
+            for row in rows:
+                yield f"{chunk.path}, {row.place}", chunk.size // len(rows), partial(_of_row, self.form.row, row)
 
     def _files(self) -> list[Path]:
         found = {path.name: path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))}
@@ -110,14 +112,8 @@ class Inputs:
         return [found[name] for name in names]
 
 
-def _of_json(pair_of: Callable[[dict[str, Any]], SummaryPair], line: str) -> SummaryPair:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UnifiedError(f"not JSON ({error})") from None
-    if not isinstance(row, dict):
-        raise UnifiedError(f"a JSON {type(row).__name__}, not an object")
-    return pair_of(row)
+def _of_row(pair_of: Callable[[Fields], SummaryPair], row: FileRow) -> SummaryPair:
+    return pair_of(row.fields)
 
 
 def _of_file(pair_of: Callable[[str], SummaryPair], path: Path) -> SummaryPair:

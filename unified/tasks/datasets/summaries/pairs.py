@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unified.corpus.readers import is_json
 from unified.errors import Problems, UnifiedError
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
@@ -122,7 +121,7 @@ def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, 
         UnifiedError: the input cannot be read, rows are no pairs (the first ten are named), or there is none.
     """
     output = Path(output)
-    if not is_json(str(output)) or output.suffix in (".gz", ".xz", ".zst"):
+    if output.suffix != ".jsonl":
         raise UnifiedError(f"{output}: name it *.jsonl, by which `unified prepare` knows JSON lines")
     if output.exists() and not overwrite:
         raise UnifiedError(f"{output}: exists already; give another --output, or --overwrite to replace it")

@@ -14,7 +14,7 @@ from pathlib import Path
 from unified.errors import UnifiedError
 from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, without_compression
 
-_TABLES = (".csv", ".tsv", ".tab", ".psv", ".xls", ".xlsx", ".ods", ".parquet", ".feather", ".arrow", ".orc", ".avro")
+_TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq", ".psv", ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".orc")
 _OTHERS = (".pdf", ".doc", ".docx", ".odt", ".epub", ".zip", ".tar", ".tgz", ".bz2", ".7z", ".npy", ".npz", ".db")
 #: How files begin that are no text, whatever they are called.
 _BEGINNINGS = {
@@ -27,7 +27,7 @@ _BEGINNINGS = {
     b"%PDF": "a PDF file",
     b"SQLite format 3": "a database",
 }
-_ADVICE = "write the texts one a line, or JSON lines (*.jsonl) with a field for each column"
+_ADVICE = "write the texts one a line, or save the table as .csv, .tsv or .parquet and name its column by --text-field"
 #: Bytes of a file, and lines of these, that are looked at.
 _SAMPLE_BYTES, _SAMPLE_LINES = 1 << 17, 200
 #: Lines that must agree: beneath a line of names, or without one; where blanks stand behind the commas.
@@ -84,7 +84,7 @@ def require_text(path: str | Path, data: bytes) -> None:
     if len(sample) < len(data):
         lines.pop()  # cut in the middle
     lines = [line.strip("\r") for line in lines if line.strip()][:_SAMPLE_LINES]
-    if lines and all(map(_is_object, lines)):
+    if lines and all(map(is_object, lines)):
         raise UnifiedError(f"{path}: not raw text but JSON lines, which a name with .jsonl says")
     for delimiter, called in (("\t", "tabs"), (",", "commas"), (";", "semicolons")):
         rows = _rows(lines, delimiter)
@@ -95,7 +95,8 @@ def require_text(path: str | Path, data: bytes) -> None:
             )
 
 
-def _is_object(line: str) -> bool:
+def is_object(line: str) -> bool:
+    """Whether a line is a JSON object."""
     try:
         return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):

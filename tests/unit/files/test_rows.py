@@ -1,0 +1,242 @@
+"""One reader for all formats: equal rows are equal in each, and what is wrong is named with its place."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import lzma
+import random
+import sys
+import types
+
+import pytest
+import zstandard
+
+from tests.support.corpora import run, tree, write
+from unified.corpus.readers import DocumentCorpus, RowPairCorpus
+from unified.errors import UnifiedError
+from unified.files import json_array, text_files
+from unified.files.rows import has_fields, read_rows, row_chunks
+
+PIECES = ["a", "Ärger", " ", ",", ";", "\t", '"', '""', "\n", "'", "\\", "中文", "\u2028", "{", "[", "1", "x y", "\x0c"]
+COMPRESSED = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.compress}
+
+
+def random_rows(seed, count=30):
+    """Rows of two texts with everything that a format could stumble over."""
+    rng = random.Random(seed)
+
+    def text():
+        return "x" + "".join(rng.choices(PIECES, k=rng.randint(0, 12))) + "."
+
+    return [{"text": text(), "the label": text()} for _ in range(count)]
+
+
+def table(rows, delimiter=","):
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def parquet(path, rows):
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed (pip install '.[parquet]')")
+    from pyarrow import parquet
+
+    parquet.write_table(arrow.Table.from_pylist(rows), path)
+    return str(path)
+
+
+WRITTEN = {
+    "csv": table,
+    "tsv": lambda rows: table(rows, "\t"),
+    "jsonl": lambda rows: "".join(json.dumps(row) + "\n" for row in rows),
+    "json": lambda rows: json.dumps(rows, ensure_ascii=False, indent=1),
+}
+
+
+def every_file(folder, rows):
+    """The same rows in every format, those of text compressed in every way too."""
+    folder.mkdir(exist_ok=True)
+    for ending, content in WRITTEN.items():
+        data = content(rows).encode()
+        yield write(folder / f"rows.{ending}", data)
+        yield write(folder / f"marked.{ending}", b"\xef\xbb\xbf" + data)
+        for kind, compress in COMPRESSED.items():
+            yield write(folder / f"rows.{ending}.{kind}", compress(data))
+    yield write(folder / "one_line.json", json.dumps(rows).encode())
+    yield write(folder / "semicolons.csv", table(rows, ";"))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_rows_are_equal_in_every_format(tmp_path, seed):
+    rows = random_rows(seed)
+    for path in every_file(tmp_path, rows):
+        found = list(read_rows(path))
+        assert [row.fields for row in found] == rows, path
+        assert [row.number for row in found] == list(range(1, len(rows) + 1))
+        for size in (1, 100):  # chunks cut anywhere
+            chunks = list(row_chunks(path, size))
+            assert [row.fields for chunk in chunks for row in chunk.rows()] == rows
+            assert [chunk.first for chunk in chunks] == [
+                1 + sum(c.count for c in chunks[:i]) for i in range(len(chunks))
+            ]
+
+
+def test_parquet_has_the_same_rows(tmp_path):
+    rows = random_rows(7, 2500)  # several batches
+    path = parquet(tmp_path / "rows.parquet", rows)
+    assert [row.fields for row in read_rows(path)] == rows
+    values = [{"text": "a", "n": 3, "yes": True, "list": ["x", "y"], "none": None}, {"text": "b", "n": 4, "yes": False}]
+    path = parquet(tmp_path / "values.pq", values)
+    assert [row.fields["list"] for row in read_rows(path)] == [["x", "y"], None]
+    assert [(row.fields["n"], row.fields["yes"]) for row in read_rows(path)] == [(3, True), (4, False)]
+    with pytest.raises(UnifiedError, match="not a Parquet file, or a damaged one, behind row 0"):
+        list(read_rows(write(tmp_path / "bad.parquet", b"PAR1 and nothing")))
+    with pytest.raises(UnifiedError, match="compressed in itself; unpack"):
+        list(read_rows(write(tmp_path / "rows.parquet.gz", b"")))
+
+
+@pytest.mark.parametrize("name", ["parquet", "hub"])
+def test_a_missing_library_is_one_line(tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "pyarrow" if name == "parquet" else "datasets", None)
+    path = write(tmp_path / "a.parquet", b"PAR1") if name == "parquet" else "hub:owner/films"
+    with pytest.raises(UnifiedError, match=rf"install it with: pip install '\.\[{name}\]'"):
+        list(read_rows(path))
+
+
+def test_data_sets_of_the_hub(monkeypatch):
+    """The name is divided as it says; whatever goes wrong is one line that says what to do instead."""
+    asked = []
+
+    def load_dataset(name, configuration, split):
+        asked.append((name, configuration, split))
+        if name == "owner/none":
+            raise ConnectionError("no network\nand a long story")
+        return [{"text": "a"}, {"text": "b"}]
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    assert [row.fields["text"] for row in read_rows("hub:owner/films")] == ["a", "b"]
+    assert [row.place for row in read_rows("hub:owner/films:small@test")] == ["row 1", "row 2"]
+    assert asked == [("owner/films", None, "train"), ("owner/films", "small", "test")]
+    with pytest.raises(UnifiedError, match=r"^hub:owner/none: the hub does not give it \(no network\); download"):
+        list(read_rows("hub:owner/none"))
+
+
+def test_large_arrays_are_read_in_pieces(tmp_path, monkeypatch):
+    """An array on one line is never held whole; entries may lie across any number of pieces."""
+    rows = [{"text": "é\\" * length, "n": -1.5e3, "list": [{"a": None}, [], "]"]} for length in (0, 1, 50, 3, 400)]
+    for content in (json.dumps(rows), json.dumps(rows, indent=2, ensure_ascii=False), " [ ] ", "[]"):
+        path = write(tmp_path / "a.json", content)
+        for size in (1, 2, 7, 1 << 20):
+            monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
+            assert [row.fields for row in read_rows(path)] == json.loads(content)
+    monkeypatch.setattr(text_files, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(json_array, "LONGEST_LINE_BYTES", 1000)
+    path = write(tmp_path / "a.json", json.dumps([{"text": "x" * 90}] * 200))
+    assert len(list(read_rows(path))) == 200
+    with pytest.raises(UnifiedError, match="a.json, line 2: an entry is longer than"):
+        list(read_rows(write(tmp_path / "a.json", json.dumps([{"text": "x" * 2000}], indent=0))))
+
+
+BROKEN = {
+    "a.csv": {
+        'text,label\na,1\n"b,2\nc,3\n': "a.csv, line 3: a quotation mark opens a cell here, and none closes it",
+        'text,label\n"b" and c,2\n': "a.csv, line 2: text stands behind the closing quotation mark of a cell",
+        "text,text\na,b\n": "a.csv: two columns are called 'text'",
+        "text,label\na,b\rc,d\n": "a.csv, line 2: a cell without quotation marks holds a carriage return",
+    },
+    "a.json": {
+        '[\n{"a": 1},\n{"a": }\n]': "a.json, line 3: not a JSON array of objects: Expecting value",
+        '[\n{"a": 1}\n{"a": 2}]': "a.json, line 3: not a JSON array of objects: expected , or ], got {",
+        '[{"a": 1}': "a.json, line 1: not a JSON array of objects: expected , or ], got the end of the file",
+        '[{"a": "1}': "a.json, line 1: not a JSON array of objects: Unterminated string",
+        "[]\n3": "a.json, line 2: not a JSON array of objects: something stands behind its end",
+        "[" * 100_000: "not a JSON array of objects: nested too deeply",
+    },
+    "b.json": {'[{"a": "\xff"}]'.encode("latin-1"): r"b.json: not UTF-8 \(byte 0xff behind line 1\)"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"), [(name, *case) for name, cases in BROKEN.items() for case in cases.items()]
+)
+def test_a_file_that_cannot_be_read_on_is_refused(tmp_path, name, content, message):
+    with pytest.raises(UnifiedError, match=message):
+        list(read_rows(write(tmp_path / name, content)))
+
+
+def test_single_bad_rows_are_kept_with_their_places(tmp_path):
+    path = write(tmp_path / "a.csv", 'text,label\n\n"one\ntwo",1\nthree\n\nfour,2,3\nfive,4\n')
+    rows = list(read_rows(path))
+    assert [row.place for row in rows] == ["line 3", "line 5", "line 7", "line 8"]
+    assert rows[0].fields == {"text": "one\ntwo", "label": "1"} and rows[3].fields["label"] == "4"
+    with pytest.raises(UnifiedError, match="^1 cells, but the first line names 2 columns$"):
+        assert rows[1].fields
+    rows = list(read_rows(write(tmp_path / "a.json", '[\n{"a": 1}, 3,\n"x",\n[]]')))
+    assert [row.place for row in rows] == ["line 2", "line 2", "line 3", "line 4"]
+    for row, kind in zip(rows[1:], ("3", "a text", "a list"), strict=True):
+        with pytest.raises(UnifiedError, match=f"^not a JSON object but {kind}$"):
+            assert row.fields
+
+
+def test_quotation_marks_of_tables_that_do_not_quote(tmp_path):
+    content = 'text\tlabel\n"Faust" was written by whom?\twho\nHe said "no\tno\n"\t""\n'
+    rows = [row.fields for row in read_rows(write(tmp_path / "a.tsv", content))]
+    assert rows[0]["text"] == '"Faust" was written by whom?' and rows[2] == {"text": '"', "label": '""'}
+    path = write(tmp_path / "b.tsv", content + "one cell\n")  # no way of reading it is whole: cells are quoted
+    with pytest.raises(UnifiedError, match="b.tsv, line 2: text stands behind"):
+        list(read_rows(path))
+
+
+def test_long_cells_and_other_names(tmp_path):
+    long = "word " * 60_000  # csv's own limit is 131,072 characters
+    assert next(read_rows(write(tmp_path / "a.csv", f"text\n{long}\n"))).fields == {"text": long}
+    path = write(tmp_path / "items", '\n{"text": "a"}\n')
+    assert [(row.number, row.fields) for row in read_rows(path)] == [(2, {"text": "a"})]
+    path = write(tmp_path / "films.txt", "A film.\n\n Another.\r\n")
+    assert [(row.number, row.fields["text"]) for row in read_rows(path)] == [
+        (1, "A film."),
+        (3, "Another."),
+    ]
+    with pytest.raises(UnifiedError, match="a table, not raw text"):
+        list(read_rows(write(tmp_path / "table.txt", "text,label\n" + "good,1\n" * 20)))
+    assert has_fields("a.CSV.gz") and has_fields("hub:x") and not has_fields("a.txt") and not has_fields("csv")
+
+
+# ---------------------------------------------------------------- unified prepare
+
+
+def test_prepared_folders_are_equal_in_every_format(tmp_path, capsys):
+    """Documents and pairs, with the same ones in the validation split."""
+    rows = [{"text": f"w{i} w{i + 1}\nw2", "summary": f"w{i}"} for i in range(40)]
+    files = list(every_file(tmp_path / "files", rows))
+    documents = [list(chunk.documents()) for chunk in DocumentCorpus((files[0],)).chunks()]
+    for path in files[1:]:
+        assert [list(chunk.documents()) for chunk in DocumentCorpus((path,)).chunks()] == documents, path
+        pairs = [pair for chunk in RowPairCorpus((path,), "text", "summary", 50).chunks() for pair in chunk.pairs()]
+        assert pairs == [(i, row["text"], row["summary"]) for i, row in enumerate(rows)]
+    options = ("--tokenizer", "char", "--valid-share", "0.3", "--chunk-bytes", "60", "--workers", "1")
+    made = []
+    for path in (tmp_path / "files" / name for name in ("rows.jsonl", "rows.csv", "rows.json.gz")):
+        folder = tmp_path / "made" / path.name
+        assert run(path, "--output", folder, *options) == 0
+        made.append({name: data for name, data in tree(folder).items() if name != "manifest.json"})
+    assert made[0] == made[1] == made[2] and "valid.bin" in made[0]
+
+
+def test_a_table_is_never_read_as_raw_text(tmp_path, capsys):
+    path = write(tmp_path / "films.csv", table([{"sentence": "a film", "label": 1}] * 20))
+    assert run(path, "--output", tmp_path / "data") == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert "films.csv, 20 lines (2, 3, 4, ...): no field 'text'; its fields: 'sentence', 'label'" in message
+    assert "--text-field names the one to read" in message and not (tmp_path / "data").exists()
+    assert run(path, "--text-field", "sentence", "--output", tmp_path / "data", "--tokenizer", "char") == 0
+    assert run(path, "--source-field", "sentence", "--target-field", "x", "--output", tmp_path / "pairs") == 2
+    assert "no field 'x'; its fields: 'sentence', 'label'; --target-field names" in capsys.readouterr().err
+    path = write(tmp_path / "empty.csv", table([{"s": "a", "t": "b"}, {"s": "a", "t": ""}]))
+    assert run(path, "--source-field", "s", "--target-field", "t", "--output", tmp_path / "pairs") == 2
+    assert "empty.csv, line 3, field 't': the target of a pair is empty" in capsys.readouterr().err

@@ -1,0 +1,139 @@
+"""Tables as rows: CSV, TSV, Parquet, and data sets of Hugging Face's hub, which memory never holds whole.
+
+Each function yields the place of a row, such as "line 7", and its values by column; where a row cannot be read, why.
+Columns have the order of the table.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from unified.errors import UnifiedError
+from unified.files.json_files import Fields
+from unified.files.text_files import LONGEST_LINE_BYTES, numbered_lines, require_file
+
+#: How the name of a data set of Hugging Face's hub begins, where files are named.
+HUB = "hub:"
+_ROWS_AT_ONCE = 1000
+#: What errors of ``csv`` mean, by how they begin.
+_CSV_ERRORS = {
+    "unexpected end of data": "a quotation mark opens a cell here, and none closes it",
+    "field larger": f"a cell is longer than {LONGEST_LINE_BYTES >> 20} MiB",
+    "new-line character": "a cell without quotation marks holds a carriage return",
+    "'": "text stands behind the closing quotation mark of a cell; within a quoted cell write the mark twice",
+}
+_Entries = Iterator[tuple[str, Fields | UnifiedError]]
+
+
+def csv_entries(path: str) -> _Entries:
+    """Rows of a table whose cells are separated by commas, semicolons or tabs: that which its first line has most of.
+
+    The first line names the columns, and cells may be quoted as spreadsheets quote them. Values are texts.
+
+    Raises:
+        UnifiedError: the file cannot be read, two columns have one name, or quotation marks are wrong.
+    """
+    first = next((line for _, line in numbered_lines(path) if line.strip()), "")
+    return _cells(path, max(",;\t", key=first.count))
+
+
+def tsv_entries(path: str) -> _Entries:
+    """Rows of a table whose cells are separated by tabs, else as :func:`csv_entries`.
+
+    Quotation marks quote cells if the whole table can be read so. If not, but without quotation, they are characters
+    like any other, as in many published tables.
+    """
+    return _cells(path, "\t", quoted=_is_whole(path, True) or not _is_whole(path, False))
+
+
+def parquet_entries(path: str) -> _Entries:
+    """Rows of a Parquet file.
+
+    Raises:
+        UnifiedError: it is no such file, or the library pyarrow is missing.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise UnifiedError(
+            f"{path}: Parquet is read by the library pyarrow; install it with: pip install '.[parquet]' in the "
+            "library's folder"
+        ) from None
+    require_file(path)
+    number = 0
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
+            for fields in batch.to_pylist():
+                number += 1
+                yield f"row {number}", fields
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UnifiedError(f"{path}: not a Parquet file, or a damaged one, behind row {number} ({reason})") from None
+
+
+def hub_entries(name: str) -> _Entries:
+    """Rows of a split of a data set of Hugging Face's hub.
+
+    Args:
+        name: ``hub:OWNER/NAME@SPLIT`` or ``hub:OWNER/NAME:CONFIGURATION@SPLIT``; without ``@SPLIT`` it is ``train``.
+
+    Raises:
+        UnifiedError: the library datasets is missing, or it cannot get the data set.
+    """
+    data_set, _, split = name.removeprefix(HUB).partition("@")
+    data_set, _, configuration = data_set.partition(":")
+    try:
+        import datasets
+    except ImportError:
+        raise UnifiedError(
+            f"{name}: data sets of the hub are read by the library datasets; install it with: pip install '.[hub]' in "
+            "the library's folder, or download the files and name them"
+        ) from None
+    try:
+        rows: Any = datasets.load_dataset(data_set, configuration or None, split=split or "train")
+    except Exception as error:  # whatever is wrong with network, name, configuration or split
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise UnifiedError(f"{name}: the hub does not give it ({reason}); download the files and name them") from None
+    for number, fields in enumerate(rows, 1):
+        yield f"row {number}", fields
+
+
+def _cells(path: str, delimiter: str, quoted: bool = True) -> _Entries:
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE_BYTES))
+    lines = (line + "\n" for _, line in numbered_lines(path))
+    rows = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True)
+    names: list[str] = []
+    line = 1
+    try:
+        for cells in rows:
+            place, line = f"line {line}", rows.line_num + 1
+            if not cells:
+                continue
+            if not names:
+                names = _column_names(path, cells)
+            elif len(cells) != len(names):
+                yield place, UnifiedError(f"{len(cells)} cells, but the first line names {len(names)} columns")
+            else:
+                yield place, dict(zip(names, cells, strict=True))
+    except csv.Error as error:
+        meaning = next((said for begins, said in _CSV_ERRORS.items() if str(error).startswith(begins)), str(error))
+        raise UnifiedError(f"{path}, line {line}: {meaning}") from None
+
+
+def _column_names(path: str, cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UnifiedError(f"{path}: two columns are called {twice!r}; the first line must name each by itself")
+    return names
+
+
+def _is_whole(path: str, quoted: bool) -> bool:
+    """Whether the table can be read, and all of its rows have as many cells as its first line."""
+    try:
+        return not any(isinstance(fields, UnifiedError) for _, fields in _cells(path, "\t", quoted))
+    except UnifiedError:
+        return False
