@@ -1,7 +1,10 @@
 """What every test shares: threads, seeds, no network, and the folder of real data."""
 
+import atexit
 import os
 import random
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -13,6 +16,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # silences a warning of `tokenizers` after a fork
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["UNIFIED_CACHE"] = tempfile.mkdtemp(prefix="unified-cache-")  # of models that tests name
+atexit.register(shutil.rmtree, os.environ["UNIFIED_CACHE"], ignore_errors=True)
 # What is written need not outlive the power: waiting for a busy disk took up to five seconds for each checkpoint.
 os.fsync = lambda descriptor: None
 

@@ -9,9 +9,12 @@ from pathlib import Path
 import torch
 
 from unified.checkpoints.parameters import listed, shape_name
+from unified.checkpoints.trained import Trained, write
 from unified.errors import UnifiedError
+from unified.files.destination import new_folder
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig, UnifiedModel
+from unified.tokenization import Tokenizer
 
 #: Our activations under the names of ``transformers``.
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new"}
@@ -42,6 +45,36 @@ class Conversion:
     new: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A checkpoint of another library as one of ours that is not written yet.
+
+    Attributes:
+        trained: the model.
+        tokenizer: its tokenizer; None where the checkpoint has none.
+        told: what became of the checkpoint.
+    """
+
+    trained: Trained
+    tokenizer: Tokenizer | None
+    told: Conversion
+
+    def save(self, destination: Path) -> Conversion:
+        """Write dictionary, tokenizer and ``checkpoint_last.pt``, all of it or nothing.
+
+        Args:
+            destination: must not exist, or be empty.
+
+        Raises:
+            UnifiedError: it is not empty.
+        """
+        with new_folder(destination, overwrite=False) as folder:
+            if self.tokenizer is not None:
+                self.tokenizer.save(folder)
+            write(self.trained, folder, destination)
+        return self.told
 
 
 #: Heads of ours that a file has as a whole or not at all.

@@ -14,13 +14,12 @@ from typing import Any
 
 import torch
 
-from unified.checkpoints.conversion import Conversion, decoding, fitting, gather, with_heads_of
+from unified.checkpoints.conversion import Conversion, Imported, decoding, fitting, gather, with_heads_of
 from unified.checkpoints.files import load_checkpoint
-from unified.checkpoints.trained import Trained, write
+from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
 from unified.data.vocabulary import MASK, Vocabulary
 from unified.errors import UnifiedError
-from unified.files.destination import new_folder
 from unified.model import TransformerConfig
 
 _ENCODER, _HEAD = "encoder.sentence_encoder", "encoder.lm_head"
@@ -46,25 +45,32 @@ _REQUIRED = {
 
 
 def import_roberta(source: Path, destination: Path, writes: str | None = None) -> Conversion:
-    """Make a folder with dictionary and ``checkpoint_last.pt``, without a tokenizer, from fairseq's ``model.pt``.
+    """Make a folder with dictionary and ``checkpoint_last.pt``, without a tokenizer, as :func:`read_roberta` reads it.
+
+    Args:
+        source, writes: see there.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: a file is missing or is not what it should be; nothing is written.
+    """
+    return read_roberta(source, writes).save(destination)
+
+
+def read_roberta(source: Path, writes: str | None = None) -> Imported:
+    """Read fairseq's ``model.pt``.
 
     Token types are two rows of zeros, which change nothing until they are trained.
 
     Args:
         source: holds ``dict.txt`` and ``model.pt`` or another single ``*.pt``.
-        destination: must not exist, or be empty.
         writes: name of the decoding scheme by which it shall write; two token types serve none but "nothing".
 
     Raises:
-        UnifiedError: a file is missing or is not what it should be; nothing is written.
+        UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
     path = _checkpoint_file(source)
-    if not path.is_file() and (source / "config.json").is_file():
-        raise UnifiedError(
-            f"{source}: a folder of transformers; --from roberta reads fairseq's model.pt and dict.txt, because its "
-            "byte-level tokenizer is not built"
-        )
     content = load_checkpoint(path, older=True)
     state = content.get("model")
     if not isinstance(state, dict):
@@ -80,9 +86,7 @@ def import_roberta(source: Path, destination: Path, writes: str | None = None) -
     found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
     scheme, said = decoding(config, writes, "nothing")
     trained = Trained(config.with_vocabulary(len(vocabulary)), scheme, found, vocabulary)
-    with new_folder(destination, overwrite=False) as folder:
-        write(trained, folder, destination)
-    return Conversion(new=tuple(new), left_out=tuple(heads), remarks=(*remarks, *said))
+    return Imported(trained, None, Conversion(new=tuple(new), left_out=tuple(heads), remarks=(*remarks, *said)))
 
 
 def _checkpoint_file(folder: Path) -> Path:

@@ -39,17 +39,22 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_parameters(folder: Path) -> dict[str, torch.Tensor]:
-    """``model.safetensors``, ``pytorch_model.bin`` or another single ``*.bin``.
+    """``model.safetensors``, the parts that ``model.safetensors.index.json`` lists, or a single ``*.bin``.
 
     Raises:
         UnifiedError: there is none, or it is damaged, or holds something else.
     """
-    path = folder / "model.safetensors"
+    path, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if path.is_file():
-        try:
-            return load_file(path)
-        except SafetensorError as error:
-            raise UnifiedError(f"{path}: damaged, its content cannot be read ({error})") from None
+        return _safetensors(path)
+    if index.is_file():
+        parts = read_settings(index).get("weight_map")
+        if not isinstance(parts, dict):
+            raise UnifiedError(f"{index}: has no weight_map, which names the file of each parameter")
+        found: dict[str, torch.Tensor] = {}
+        for part in sorted(set(parts.values())):
+            found |= _safetensors(required(folder / part))
+        return found
     others = sorted(folder.glob("*.bin"))
     path = others[0] if len(others) == 1 else required(folder / "pytorch_model.bin")
     with named_damage(path, older=True):
@@ -57,6 +62,13 @@ def read_parameters(folder: Path) -> dict[str, torch.Tensor]:
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise UnifiedError(f"{path}: expected a dictionary of tensors, the state_dict of a model")
     return state
+
+
+def _safetensors(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise UnifiedError(f"{path}: damaged, its content cannot be read ({error})") from None
 
 
 def required(path: Path) -> Path:

@@ -12,8 +12,8 @@ import argparse
 import logging
 import os
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ _WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= 
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
 _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
+_TASKS = "UnifiedUnderstandingTask"  #: what fairseq_plugins.tasks keeps of the heads
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path:
@@ -59,15 +60,9 @@ def find_checkpoint(path: str | os.PathLike[str]) -> Path:
     for name in (*_scored(path), *CHECKPOINTS):
         if (path / name).is_file():
             return path / name
-    raise UnifiedError(f"{path}: holds neither {' nor '.join(CHECKPOINTS)}{_instead(path)}")
-
-
-def _instead(folder: Path) -> str:
-    """What to name in place of a folder without a checkpoint, for its refusal."""
-    inner = sorted({file.parent.name for name in CHECKPOINTS for file in folder.glob(f"*/{name}")})
-    if inner:
-        return f"; name one of its folders that hold checkpoints: {', '.join(inner)}"
-    return "; a folder of transformers becomes one by `unified convert`" if (folder / "config.json").is_file() else ""
+    inner = sorted({file.parent.name for name in CHECKPOINTS for file in path.glob(f"*/{name}")})
+    instead = f"; name one of its folders that hold checkpoints: {', '.join(inner)}" if inner else ""
+    raise UnifiedError(f"{path}: holds neither {' nor '.join(CHECKPOINTS)}{instead}")
 
 
 def _scored(folder: Path) -> list[str]:
@@ -120,12 +115,16 @@ class Trained:
         writes: the name of the decoding scheme, or "nothing".
         parameters: by the names of :class:`UnifiedModel`.
         vocabulary: what the rows of its tables stand for.
+        heads: of a fine-tuned model: the class of each task head and its settings, see :func:`heads_of`.
+        longest: tokens of the longest sequences that a fine-tuned model was trained on; None for a language model.
     """
 
     config: TransformerConfig
     writes: str
     parameters: dict[str, torch.Tensor]
     vocabulary: Vocabulary
+    heads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    longest: int | None = None
 
 
 def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
@@ -146,11 +145,14 @@ def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
     names = {field.name for field in fields(TransformerConfig)} - {"vocabulary_size", "attention_backend"}
     config = TransformerConfig(vocabulary_size=len(vocabulary), **{n: settings[n] for n in names & settings.keys()})
     core = {name.removeprefix(_CORE): value for name, value in parameters.items() if name != _FINGERPRINT}
-    return Trained(config, writes, core, vocabulary)
+    heads = heads_of(content)
+    return Trained(config, writes, core, vocabulary, heads, sequence_length(content) if heads else None)
 
 
-def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedModel, Vocabulary, str]:
+def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedModel, Vocabulary, str, list[str]]:
     """The model of a loaded checkpoint, the vocabulary in ``folder``, and the name of the decoding scheme.
+
+    The last are names of the model's parameters that the checkpoint lacks, which are random.
 
     Raises:
         UnifiedError: as :func:`read`, or the parameters do not fit the model.
@@ -160,13 +162,13 @@ def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedM
     if own:
         logger.info("%s: left out, as only training reads it: %s", path, ", ".join(f"head {name}" for name in own))
     model = UnifiedModel.for_language(trained.config)
-    load_parameters(model, trained.parameters, OPTIONAL_HEADS, [f"heads.{name}." for name in own])
-    return accelerate(model).eval(), trained.vocabulary, trained.writes
+    new, _ = load_parameters(model, trained.parameters, OPTIONAL_HEADS, [f"heads.{name}." for name in own])
+    return accelerate(model).eval(), trained.vocabulary, trained.writes, new
 
 
 def heads_of(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """``head`` and ``settings`` of each task that a checkpoint was fine-tuned for; none for a language model."""
-    return _plain(_plain(content.get("extra_state")).get("UnifiedUnderstandingTask"))
+    return _plain(_plain(content.get("extra_state")).get(_TASKS))
 
 
 def sequence_length(content: dict[str, Any]) -> int:
@@ -198,18 +200,23 @@ def write(trained: Trained, folder: Path, destination: Path) -> None:
     settings = {name: value for name, value in asdict(trained.config).items() if name != "vocabulary_size"}
     state = {f"{_CORE}{name}": value for name, value in trained.parameters.items()}
     state[_FINGERPRINT] = torch.tensor(fingerprint(trained.vocabulary.symbols))
+    task: dict[str, Any] = {"_name": "unified_lm", "data": str(Path(destination).resolve())}
+    of_tasks = {}
+    if trained.heads:
+        task |= {"_name": "unified_understanding", "tokens_per_sample": trained.longest}
+        of_tasks = {_TASKS: {name: dict(head) for name, head in trained.heads.items()}}
     content = {
         "args": None,
         "cfg": {
             "_name": None,
             "model": {"_name": "unified_lm", "writes": trained.writes, **settings},
-            "task": {"_name": "unified_lm", "data": str(Path(destination).resolve())},
+            "task": task,
         },
         "model": state,
         "criterion": None,
         "optimizer_history": [{"optimizer_name": None, "lr_scheduler_state": {"best": None}, "num_updates": 0}],
         "task_state": {},
-        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0, "shuffle": True}},
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0, "shuffle": True}, **of_tasks},
         "last_optimizer_state": None,
     }
     trained.vocabulary.save(folder / "dict.txt")

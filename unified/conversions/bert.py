@@ -14,6 +14,7 @@ import torch
 from unified.checkpoints.conversion import (
     ACTIVATIONS,
     Conversion,
+    Imported,
     activation_of,
     decoding,
     fitting,
@@ -22,98 +23,152 @@ from unified.checkpoints.conversion import (
 )
 from unified.checkpoints.sources import counted, read_parameters, read_settings
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
-from unified.checkpoints.trained import Trained, write
+from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
-from unified.conversions.export import Source, write_folder
-from unified.data.vocabulary import Vocabulary
+from unified.conversions.export import OWN_SETTINGS, Source, write_folder
+from unified.conversions.task_heads import fine_tuned, take_head
+from unified.conversions.tokenizers import bert_tokenizer_files
+from unified.data.vocabulary import PAD, Vocabulary
 from unified.errors import UnifiedError
-from unified.files.destination import new_folder
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig
-from unified.tokenization import ordinary_symbols
+from unified.tokenization import Tokenizer, load_tokenizer, ordinary_symbols
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
 from unified.tokenization.wordpiece_files import read_settings as read_tokenizer_settings
 
 
 def import_bert(source: Path, destination: Path, writes: str | None = None) -> Conversion:
-    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` from one of ``transformers`` or TensorFlow.
+    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` of what :func:`read_bert` reads.
+
+    Args:
+        source, writes: see there.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: a file is missing or is not what it should be; nothing is written.
+    """
+    return read_bert(source, writes).save(destination)
+
+
+def read_bert(source: Path, writes: str | None = None) -> Imported:
+    """Read a folder of ``transformers`` or TensorFlow, of a language model, an encoder, or a fine-tuned model.
 
     Args:
         source: holds ``config.json``, ``tokenizer.json`` or ``vocab.txt``, and ``model.safetensors``,
             ``pytorch_model.bin`` or another single ``*.bin``; or ``bert_config.json``, ``vocab.txt`` and a TensorFlow
             checkpoint.
-        destination: must not exist, or be empty.
-        writes: name of the decoding scheme by which it shall write, or "nothing"; None for "left_to_right" where it has
-            UniLM's six token types, and "nothing" where it has not.
+        writes: name of the decoding scheme by which it shall write, or "nothing"; None for what an export of this
+            library noted, else "left_to_right" where it has UniLM's six token types, and "nothing" where it has not.
 
     Where neither ``tokenizer_config.json`` nor ``tokenizer.json`` says whether the model is cased, capital letters in
     ``vocab.txt`` do.
 
     Raises:
-        UnifiedError: a file is missing or is not what it should be; nothing is written.
+        UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
     tokenizer = _tokenizer(source)
-    settings, parameters, left_out = _read(source)
+    return of_parameters(source, *_read(source), tokenizer, writes)
+
+
+def of_parameters(
+    source: Path,
+    settings: dict[str, Any],
+    parameters: dict[str, torch.Tensor],
+    left_out: list[str],
+    tokenizer: Tokenizer,
+    writes: str | None,
+) -> Imported:
+    """The model of parameters under BERT's names.
+
+    Args:
+        source: where they came from, for messages.
+        settings: fields of ``config.json``, in BERT's words.
+        left_out: what of the file is not among them.
+
+    Raises:
+        UnifiedError: as :func:`read_bert`.
+    """
+    own = settings.get(OWN_SETTINGS) or {}
+    head, parameters, unread = take_head(settings, parameters, own.get("head") or {})
     config = bert_config(settings)
     found, new = from_bert(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
-    vocabulary = Vocabulary(ordinary_symbols(tokenizer))
-    if config.vocabulary_size < len(tokenizer.entries):
+    vocabulary, symbols = Vocabulary(ordinary_symbols(tokenizer)), tokenizer.native_symbols()
+    if config.vocabulary_size < len(symbols):
         raise UnifiedError(
-            f"{source}: {len(tokenizer.entries)} entries in its vocabulary, {config.vocabulary_size} in config.json"
+            f"{source}: {len(symbols)} entries in its vocabulary, {config.vocabulary_size} in config.json"
         )
     found = fitting(source, found, config)
-    if config.vocabulary_size > len(tokenizer.entries):
-        left_out.append(f"{config.vocabulary_size - len(tokenizer.entries)} rows that no entry of the vocabulary has")
+    if config.vocabulary_size > len(symbols):
+        left_out = [*left_out, f"{config.vocabulary_size - len(symbols)} rows that no entry of the vocabulary has"]
     config = config.with_vocabulary(len(vocabulary))
-    symbols, deviation = tokenizer.native_symbols(), config.initializer_range
-    found = over_symbols(found, symbols, vocabulary.symbols, deviation)
+    found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
+    if head is not None:
+        found = {name: value for name, value in found.items() if not name.startswith("heads.next_sentence.")}
+        trained = Trained(
+            config,
+            "nothing",
+            found | dict(head.parameters),
+            vocabulary,
+            head.record,
+            own.get("longest") or config.max_positions,
+        )
+        return Imported(trained, tokenizer, Conversion(left_out=(*left_out, *unread)))
     usual = "left_to_right" if config.token_types >= SCHEMES["cloze"].token_types else "nothing"
-    scheme, said = decoding(config, writes, usual)
-    with new_folder(destination, overwrite=False) as folder:
-        tokenizer.save(folder)
-        write(Trained(config, scheme, found, vocabulary), folder, destination)
-    return Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
+    scheme, said = decoding(config, writes or own.get("writes"), usual)
+    told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
+    return Imported(Trained(config, scheme, found, vocabulary), tokenizer, told)
 
 
-def export_bert(source: Path, destination: Path) -> Conversion:
-    """Make a folder for ``transformers`` from a checkpoint with a WordPiece tokenizer.
+def export_bert(source: Source, destination: Path) -> Conversion:
+    """Make a folder for ``transformers`` from a model of BERT's kind.
 
-    It loads there as BertForPreTraining, as BertForMaskedLM where the checkpoint has no next-sentence head, or as
-    BertModel where it has no token head.
+    A model that was fine-tuned for one task loads there as BertForSequenceClassification or the like, see
+    :mod:`unified.conversions.task_heads`. Any other loads as BertForPreTraining, as BertForMaskedLM where it has no
+    next-sentence head, or as BertModel where it has no token head.
 
     Args:
-        source: a checkpoint file or its folder.
+        source: the model.
         destination: must not exist, or be empty.
 
     Raises:
-        UnifiedError: the model is not BERT's kind, or has another tokenizer; nothing is written.
+        UnifiedError: the model is not BERT's kind, or its tokenizer cannot be written; nothing is written.
     """
-    trained = Source.read(source)
-    config = trained.config
+    config = source.config
     plain = config.positions == "learned" and config.token_head in ("transform", "none")
     if config.sublayers != "self,feed_forward" or config.norm != "post" or not plain:
         raise UnifiedError(
-            f"{trained.path}: BERT's layers are self-attention and feed-forward, post-norm, with learned positions and "
+            f"{source.name}: BERT's layers are self-attention and feed-forward, post-norm, with learned positions and "
             "a transform before the softmax; this model's are not"
         )
-    tokenizer = WordPieceTokenizer.load(trained.tokenizer_file(VOCABULARY_NAME, "a WordPiece tokenizer"))
-    tokenizer = tokenizer.with_entries(trained.markers_beyond(tokenizer))
-    architecture, found, left_out = to_bert(trained.by_rows_of(tokenizer.native_symbols()), config.layers)
+    files = bert_tokenizer_files(source)
+    parameters = source.by_rows_of(files.symbols)
+    own: dict[str, Any] = {"writes": source.trained.writes}
+    head = source.exported_head
+    if head is None:
+        parameters = {name: value for name, value in parameters.items() if name not in source.left_out}
+        architecture, found, left_out = to_bert(parameters, config.layers)
+        fields: dict[str, Any] = {"architectures": [architecture]}
+        left_out = [*left_out, *source.left_out]
+    else:
+        name, record = head
+        fields, found, left_out = fine_tuned(name, record, parameters, config.layers)
+        if not any(one.startswith(f"heads.{name}.") for one in left_out):
+            own = {"head": dict(record), "longest": source.trained.longest}
     settings = {
-        "architectures": [architecture], "model_type": "bert", "vocab_size": len(tokenizer.native_symbols()),
+        **fields, "model_type": "bert", "vocab_size": len(files.symbols),
         "hidden_size": config.width, "num_hidden_layers": config.layers, "num_attention_heads": config.heads,
         "intermediate_size": config.feed_forward, "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout, "max_position_embeddings": config.max_positions,
         "type_vocab_size": config.token_types, "initializer_range": config.initializer_range,
-        "layer_norm_eps": config.norm_epsilon, "pad_token_id": tokenizer.entries.index("[PAD]"),
+        "layer_norm_eps": config.norm_epsilon, "pad_token_id": files.symbols.index(PAD), OWN_SETTINGS: own,
     }  # fmt: skip
-    write_folder(destination, settings, found, tokenizer.save)
-    return Conversion(left_out=(*left_out, *trained.left_out))
+    write_folder(destination, settings, found, files.save)
+    return Conversion(left_out=tuple(left_out))
 
 
 def bert_config(settings: dict[str, Any]) -> TransformerConfig:
@@ -148,10 +203,10 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
         raise UnifiedError(f"config.json: no {error.args[0]}; is it a BERT's?") from None
 
 
-def _tokenizer(folder: Path) -> WordPieceTokenizer:
+def _tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a folder, from ``tokenizer.json`` where there is one, as ``transformers`` reads it."""
     if (folder / JSON_NAME).is_file():
-        return WordPieceTokenizer.load(folder / JSON_NAME)
+        return load_tokenizer(folder / JSON_NAME)
     if not (folder / VOCABULARY_NAME).is_file():
         raise UnifiedError(
             f"{folder}: holds neither {JSON_NAME} nor {VOCABULARY_NAME}, one of which BERT's folders have"

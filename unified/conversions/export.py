@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,18 @@ from safetensors.torch import save_file
 from unified.checkpoints.files import load_checkpoint
 from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD, head_of
 from unified.checkpoints.parameters import load_parameters
-from unified.checkpoints.trained import find_checkpoint, find_data, read
+from unified.checkpoints.trained import Trained, find_checkpoint, find_data, read
 from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
+from unified.conversions.task_heads import class_of
 from unified.data.markers import markers_of
 from unified.data.targets import PREDICTION_HEADS
-from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tokenization import Tokenizer, tokenizer_files
+from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
 
+#: Field of ``config.json`` with what ``transformers`` has no field for: how a model writes, our settings of a head.
+OWN_SETTINGS = "unified"
 #: Bias of a symbol that our softmax leaves out, for libraries that have no other way to say so. Not -inf, of which
 #: weight decay makes NaN; half precision can hold it.
 _NEVER = -1e4
@@ -31,21 +33,29 @@ _NEVER = -1e4
 
 @dataclass(frozen=True)
 class Source:
-    """A checkpoint of ours.
+    """A model of ours that is to be exported.
 
     Attributes:
-        path: the file.
-        data: the folder with its dictionary and tokenizer.
-        config, parameters, vocabulary: what it holds; of heads those of a language model.
-        left_out: names of parameters of other heads, of tasks or of an objective's own, and of an LSTM below them.
+        name: what messages call it.
+        trained: what it holds, its parameters on the CPU.
+        tokenizer: its tokenizer; None where it has none.
     """
 
-    path: Path
-    data: Path
-    config: TransformerConfig
-    parameters: dict[str, torch.Tensor]
-    vocabulary: Vocabulary
-    left_out: tuple[str, ...] = ()
+    name: str
+    trained: Trained
+    tokenizer: Tokenizer | None
+
+    def __post_init__(self) -> None:
+        """Refuse a model that reads texts under a mask that models of ``transformers`` would not apply.
+
+        Raises:
+            UnifiedError: it does.
+        """
+        if self.trained.config.mask != "bidirectional":
+            raise UnifiedError(
+                f"{self.name}: the model reads texts under the mask {self.trained.config.mask!r}; what it would be "
+                "written as reads them in both directions and would give other states"
+            )
 
     @classmethod
     def read(cls, path: Path) -> Source:
@@ -58,48 +68,62 @@ class Source:
         path = find_checkpoint(path)
         content = load_checkpoint(path)
         data = find_data(path, content)
-        trained = read(path, content, data)
-        if trained.config.mask != "bidirectional":
-            raise UnifiedError(
-                f"{path}: the model reads texts under the mask {trained.config.mask!r}; what it would be written as "
-                "reads them in both directions and would give other states"
-            )
-        of_tasks = tuple(
+        source = cls(str(path), read(path, content, data), load_tokenizer(data) if tokenizer_files(data) else None)
+        load_parameters(UnifiedModel.for_language(source.config), source.of_language, OPTIONAL_HEADS)
+        return source
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Names of parameters of heads of tasks, of heads of an objective's own, and of an LSTM below heads."""
+        return tuple(
             name
-            for name in trained.parameters
+            for name in self.trained.parameters
             if name.startswith("lstm.") or head_of(name) not in (None, *PREDICTION_HEADS)
         )
-        parameters = {name: value for name, value in trained.parameters.items() if name not in of_tasks}
-        config = replace(trained.config, lstm=0)
-        if not any(name.startswith(TOKEN_HEAD) for name in parameters):
+
+    @property
+    def of_language(self) -> dict[str, torch.Tensor]:
+        """Parameters of the Transformer and of the heads of a language model."""
+        left_out = set(self.left_out)
+        return {name: value for name, value in self.trained.parameters.items() if name not in left_out}
+
+    @property
+    def config(self) -> TransformerConfig:
+        """The configuration of a language model of :attr:`of_language`."""
+        config = replace(self.trained.config, lstm=0)
+        if not any(name.startswith(TOKEN_HEAD) for name in self.trained.parameters):
             config = replace(config, token_head="none")
-        load_parameters(UnifiedModel.for_language(config), parameters, OPTIONAL_HEADS)
-        return cls(path, data, config, parameters, trained.vocabulary, of_tasks)
+        return config
 
-    def tokenizer_file(self, name: str, what: str) -> Path:
-        """The file ``name`` of the tokenizer that the exported folder needs, ``what`` in words.
+    @property
+    def exported_head(self) -> tuple[str, Mapping[str, Any]] | None:
+        """Name and record of the task head that the exported model has; None for the language model's heads.
 
-        Raises:
-            UnifiedError: the data folder has another tokenizer, or none.
+        It is that of a model with one task, if ``transformers`` has a class for it and nothing stands below the head.
         """
-        path = self.data / name
-        if not path.is_file():
-            found = " and ".join(tokenizer_files(self.data)) or "no tokenizer"
-            raise UnifiedError(f"{self.data}: holds {found}; an export to that format needs {what} ({name})")
-        return path
+        if len(self.trained.heads) != 1 or self.trained.config.lstm:
+            return None
+        ((name, record),) = self.trained.heads.items()
+        return None if class_of(record) is None else (name, record)
 
-    def markers_beyond(self, tokenizer: Tokenizer) -> list[str]:
-        """Markers of the dictionary that the tokenizer lacks, see :mod:`unified.data.markers`."""
-        known = set(tokenizer.native_symbols())
-        return [symbol for symbol in markers_of(self.vocabulary) if symbol not in known]
+    def without_tokenizer(self, needed: str) -> UnifiedError:
+        """The refusal of a model whose tokenizer is not one of the ``needed`` ones."""
+        has = "another tokenizer" if self.tokenizer else "no tokenizer"
+        return UnifiedError(f"{self.name}: the model has {has}; its export needs {needed}")
+
+    def markers_beyond(self, symbols: Sequence[str]) -> list[str]:
+        """Markers of the dictionary that are not among ``symbols``, see :mod:`unified.data.markers`."""
+        known = set(symbols)
+        return [symbol for symbol in markers_of(self.trained.vocabulary) if symbol not in known]
 
     def by_rows_of(self, symbols: Sequence[str]) -> dict[str, torch.Tensor]:
         """The parameters, the rows of their tables in the order of ``symbols``.
 
         Symbols that the softmax leaves out have so low a bias that they get no probability.
         """
-        order = torch.tensor([self.vocabulary.index(symbol) for symbol in symbols])
-        found = {name: value[order] if name in BY_SYMBOL else value for name, value in self.parameters.items()}
+        parameters = self.trained.parameters
+        order = torch.tensor([self.trained.vocabulary.index(symbol) for symbol in symbols])
+        found = {name: value[order] if name in BY_SYMBOL else value for name, value in parameters.items()}
         left_out = found.pop(SCORED) < 0.5
         for name in BIASES:
             if name in found:

@@ -11,6 +11,7 @@ import torch
 from unified.checkpoints.conversion import (
     ACTIVATIONS,
     Conversion,
+    Imported,
     activation_of,
     decoding,
     fitting,
@@ -19,13 +20,12 @@ from unified.checkpoints.conversion import (
 )
 from unified.checkpoints.sources import counted, read_parameters, read_settings, required
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
-from unified.checkpoints.trained import Trained, write
+from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.export import Source, write_folder
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.files.destination import new_folder
 from unified.model import TransformerConfig
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
@@ -35,16 +35,28 @@ _PIECES = "spiece.model"
 
 
 def import_xlnet(source: Path, destination: Path, writes: str | None = None) -> Conversion:
-    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` from one of ``transformers`` or TensorFlow.
+    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` of what :func:`read_xlnet` reads.
+
+    Args:
+        source, writes: see there.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: a file is missing or is not what it should be; nothing is written.
+    """
+    return read_xlnet(source, writes).save(destination)
+
+
+def read_xlnet(source: Path, writes: str | None = None) -> Imported:
+    """Read a folder of ``transformers`` or TensorFlow.
 
     Args:
         source: holds ``config.json``, ``spiece.model``, and ``model.safetensors``, ``pytorch_model.bin`` or another
             single ``*.bin``; or ``xlnet_config.json``, ``spiece.model`` and a TensorFlow checkpoint.
-        destination: must not exist, or be empty.
         writes: name of the decoding scheme by which it shall write, "permutation" or "nothing"; None for the first.
 
     Raises:
-        UnifiedError: a file is missing or is not what it should be; nothing is written.
+        UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
     if not (source / _PIECES).is_file() and (source / JSON_NAME).is_file():
@@ -64,35 +76,37 @@ def import_xlnet(source: Path, destination: Path, writes: str | None = None) -> 
     found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
     config = config.with_vocabulary(len(vocabulary))
     scheme, said = decoding(config, writes, "permutation")
-    with new_folder(destination, overwrite=False) as folder:
-        tokenizer.save(folder)
-        write(Trained(config, scheme, found, vocabulary), folder, destination)
-    return Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
+    told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
+    return Imported(Trained(config, scheme, found, vocabulary), tokenizer, told)
 
 
-def export_xlnet(source: Path, destination: Path) -> Conversion:
-    """Make a folder for ``transformers`` from a checkpoint with XLNet's tokenizer.
+def export_xlnet(source: Source, destination: Path) -> Conversion:
+    """Make a folder for ``transformers`` from a model with XLNet's tokenizer.
 
     It loads there as XLNetLMHeadModel, or as XLNetModel where the checkpoint has no token head.
 
     Args:
-        source: a checkpoint file or its folder.
+        source: the model.
         destination: must not exist, or be empty.
 
     Raises:
         UnifiedError: the model is not XLNet's kind, or has another tokenizer; nothing is written.
     """
-    trained = Source.read(source)
-    config = trained.config
+    config = source.config
     plain = config.relative and config.token_head in ("plain", "none") and config.norm == "post"
     if not plain or config.sublayers != "self,feed_forward":
         raise UnifiedError(
-            f"{trained.path}: XLNet has relative positions, attention and feed-forward in each layer, post-norm, and "
+            f"{source.name}: XLNet has relative positions, attention and feed-forward in each layer, post-norm, and "
             "nothing before the softmax; this model has not"
         )
-    tokenizer = XLNetTokenizer.load(trained.tokenizer_file(FILE_NAME, "XLNet's tokenizer"))
-    pieces, markers = tokenizer.native_symbols(), trained.markers_beyond(tokenizer)
-    architecture, found, left_out = to_xlnet(trained.by_rows_of([*pieces, *markers]), config.layers)
+    tokenizer = source.tokenizer
+    if not isinstance(tokenizer, XLNetTokenizer):
+        raise source.without_tokenizer(f"XLNet's ({FILE_NAME})")
+    pieces = tokenizer.native_symbols()
+    markers = source.markers_beyond(pieces)
+    rows = source.by_rows_of([*pieces, *markers])
+    language = {name: value for name, value in rows.items() if name not in source.left_out}
+    architecture, found, left_out = to_xlnet(language, config.layers)
     settings = {
         "architectures": [architecture], "model_type": "xlnet", "vocab_size": len(pieces) + len(markers),
         "d_model": config.width, "n_layer": config.layers, "n_head": config.heads,
@@ -103,14 +117,15 @@ def export_xlnet(source: Path, destination: Path) -> Conversion:
     }  # fmt: skip
 
     def save_tokenizer(folder: Path) -> None:
-        (folder / _PIECES).write_bytes((trained.data / FILE_NAME).read_bytes())
+        tokenizer.save(folder)
+        (folder / FILE_NAME).rename(folder / _PIECES)
         if markers:
             added = {str(len(pieces) + i): {"content": marker, "special": True} for i, marker in enumerate(markers)}
             content = {"tokenizer_class": "XLNetTokenizer", "added_tokens_decoder": added}
             (folder / SETTINGS_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     write_folder(destination, settings, found, save_tokenizer)
-    return Conversion(left_out=(*left_out, *trained.left_out))
+    return Conversion(left_out=(*left_out, *source.left_out))
 
 
 def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from unified.arguments import by_length, require_integer, require_list, require_text, require_texts
-from unified.checkpoints.trained import heads_of, pair_lengths, restore
+from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore
 from unified.data.example import Batch
 from unified.data.targets import BOUNDARY, TOKEN
 from unified.data.vocabulary import Vocabulary
@@ -91,9 +92,11 @@ class UnifiedLM(TrainedModel):
             require_no_heads(heads_of(files.content))
         except UnifiedError as error:
             raise UnifiedError(f"{files.path}: {error}") from None
-        model, vocabulary, writes = restore(files.path, files.content, files.folder)
+        model, vocabulary, writes, untrained = restore(files.path, files.content, files.folder)
         lengths = pair_lengths(files.content)
-        return cls(model.to(device), vocabulary, files.tokenizer, writes, files.folder, lengths)
+        found = cls(model.to(device), vocabulary, files.tokenizer, writes, files.folder, lengths)
+        found.untrained = frozenset(untrained)
+        return found
 
     @classmethod
     def ensemble(cls, paths: Sequence[str | os.PathLike[str]], device: str | torch.device = "cpu") -> UnifiedLM:
@@ -120,6 +123,9 @@ class UnifiedLM(TrainedModel):
         first, *others = models
         own = first.vocabulary, first.tokenizer, first.writes, first.folder, first.lengths
         return cls(first.model, *own, others) if others else first
+
+    def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
+        return replace(super()._trained(parameters), writes=self.writes)
 
     def shared_facts(self) -> dict[str, object]:
         return {

@@ -13,7 +13,10 @@ import torch
 
 from unified.arguments import require_text, require_texts
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data
+from unified.checkpoints.trained import Trained, dictionary_file, find_data
+from unified.conversions.export import Source
+from unified.conversions.formats import export
+from unified.conversions.named_models import checkpoint_named
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.embedding import embedded
@@ -46,7 +49,7 @@ class CheckpointFiles:
         Raises:
             UnifiedError: a file is missing or damaged.
         """
-        path = find_checkpoint(path)
+        path = checkpoint_named(path)
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
         if tokenizer_files(folder):
@@ -63,7 +66,10 @@ class TrainedModel:
         folder: where vocabulary and tokenizer came from.
         others: further models that answer or write together with it.
         special: ids of the special symbols.
+        untrained: names of parameters that no checkpoint had, which are random.
     """
+
+    untrained: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -161,6 +167,25 @@ class TrainedModel:
         self._require_one_model("embed")
         ids = [self.encode(text) for text in require_texts("texts", texts)]
         return embedded(self.model, self.vocabulary, self.tokenizer, ids, pooling, normalize, max_tokens, batch_size)
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model for ``transformers``, as ``unified export`` does; :func:`unified.load` reads it again.
+
+        Args:
+            folder: must not exist, or be empty.
+
+        Raises:
+            UnifiedError: ``transformers`` has no class for such a model or no such tokenizer, or this is an ensemble.
+        """
+        self._require_one_model("save_pretrained")
+        known = {name: value for name, value in self.model.state_dict().items() if name not in self.untrained}
+        parameters = {name: value.detach().cpu() for name, value in known.items()}
+        tokenizer = None if isinstance(self.tokenizer, SymbolTokenizer) else self.tokenizer
+        export(Source("the model", self._trained(parameters), tokenizer), Path(folder))
+
+    def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
+        """The model as a checkpoint says it."""
+        return Trained(self.model.config, "nothing", parameters, self.vocabulary)
 
     def shared_facts(self) -> dict[str, object]:
         """What must be equal in models that work together, by what it is called in messages."""

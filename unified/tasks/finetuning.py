@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read
+from unified.checkpoints.trained import dictionary_file, find_data, read
+from unified.conversions.named_models import checkpoint_named
 from unified.corpus.annotate import Annotator
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
@@ -56,12 +57,12 @@ class Start:
 
     @classmethod
     def of(cls, path: str | Path) -> Start:
-        """Loads a checkpoint of fairseq-train or ``unified convert``, or the one in a folder.
+        """Loads a model by its name, see :func:`unified.conversions.named_models.checkpoint_named`.
 
         Raises:
             UnifiedError: as :func:`unified.load`.
         """
-        checkpoint = find_checkpoint(path)
+        checkpoint = checkpoint_named(path)
         content = load_checkpoint(checkpoint)
         folder = find_data(checkpoint, content)
         config = read(checkpoint, content, folder).config

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from unified.arguments import require_list, require_texts
-from unified.checkpoints.trained import heads_of, sequence_length
+from unified.checkpoints.trained import Trained, heads_of, sequence_length
 from unified.corpus.annotate import Annotator
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -138,6 +138,12 @@ class TaskModel(TrainedModel):
         rows = zip(*(model.predictors.values() for model in models), strict=True)
         predictors = {name: _joined(row) for name, row in zip(first.predictors, rows, strict=True)}
         return cls(first.model, first.vocabulary, first.tokenizer, first.folder, predictors, others)
+
+    def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
+        tasks = {name: predictor.task for name, predictor in self.predictors.items()}
+        heads = {name: {"head": task.name, "settings": asdict(task)} for name, task in tasks.items()}
+        longest = next(iter(self.predictors.values())).codec.longest
+        return replace(super()._trained(parameters), heads=heads, longest=longest)
 
     def shared_facts(self) -> dict[str, object]:
         facts = super().shared_facts()

@@ -55,6 +55,11 @@ class SentencePieceTokenizer:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         (Path(folder) / FILE_NAME).write_bytes(self._model)
 
+    @property
+    def model(self) -> bytes:
+        """The serialized model."""
+        return self._model
+
     def encode(self, text: str) -> list[str]:
         """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
         return self.processor.encode(single_spaced(text), out_type=str)

@@ -59,7 +59,7 @@ def read_settings(path: Path) -> dict[str, bool]:
     Raises:
         UnifiedError: it is not a JSON object, or a setting is neither true, false nor null.
     """
-    return _stated(path, _object(path), _CONFIG_FIELDS) if path.is_file() else {}
+    return _stated(path, read_object(path), _CONFIG_FIELDS) if path.is_file() else {}
 
 
 def write_settings(path: Path, settings: dict[str, bool | None]) -> None:
@@ -78,7 +78,7 @@ def read_json(path: Path) -> tuple[list[str], dict[str, bool]]:
     Raises:
         UnifiedError: the tokenizer is another than BERT's, or adds tokens that texts may contain.
     """
-    content = _object(path)
+    content = read_object(path)
     for part, wanted in _REQUIRED.items():
         stated = content.get(part)
         found: dict[str, Any] = stated if isinstance(stated, dict) else {}
@@ -89,6 +89,16 @@ def read_json(path: Path) -> tuple[list[str], dict[str, bool]]:
                     "read from tokenizer.json"
                 )
     return _entries(path, content), _stated(path, content["normalizer"], _NORMALIZER_FIELDS)
+
+
+def is_wordpiece(path: Path) -> bool:
+    """Whether a ``tokenizer.json`` describes a WordPiece tokenizer.
+
+    Raises:
+        UnifiedError: it is not a JSON object.
+    """
+    model = read_object(path).get("model")
+    return isinstance(model, dict) and model.get("type") == "WordPiece"
 
 
 def _entries(path: Path, content: dict[str, Any]) -> list[str]:
@@ -119,7 +129,12 @@ def _stated(path: Path, content: dict[str, Any], fields: dict[str, str]) -> dict
     return stated
 
 
-def _object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds.
+
+    Raises:
+        UnifiedError: it holds none.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:

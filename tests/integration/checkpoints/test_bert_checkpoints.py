@@ -17,6 +17,7 @@ from unified.checkpoints.heads import head_of
 from unified.cli import main
 from unified.conversions.bert import export_bert, import_bert
 from unified.conversions.bert_names import from_bert, to_bert
+from unified.conversions.export import Source
 from unified.data.token_files import TokenFileWriter
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
@@ -109,7 +110,7 @@ def test_a_round_trip_changes_no_bit_and_loads_in_transformers(tmp_path, capsys)
 
     theirs = bert_folder(tmp_path / "bert")
     assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 0
-    assert main(["convert", "--to", "bert", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
+    assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
     assert "wrote" in capsys.readouterr().out
     again, report = transformers.BertForPreTraining.from_pretrained(tmp_path / "back", output_loading_info=True)
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
@@ -235,7 +236,7 @@ def test_half_precision_becomes_single(tmp_path):
     halves = {name: value.half() for name, value in theirs.state_dict().items()}
     torch.save(halves, tmp_path / "bert" / "pytorch_model.bin")
     import_bert(tmp_path / "bert", tmp_path / "ours")
-    export_bert(tmp_path / "ours", tmp_path / "back")
+    export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     back = load_file(tmp_path / "back" / "model.safetensors")
     assert all(torch.equal(back[name], value.float()) for name, value in halves.items())
 
@@ -267,7 +268,7 @@ def test_damaged_safetensors_are_named(tmp_path):
 def test_torchs_older_format_is_read_and_damage_to_it_named(tmp_path):
     theirs = bert_folder(tmp_path / "bert", safe=False, older=True)
     import_bert(tmp_path / "bert", tmp_path / "ours")
-    export_bert(tmp_path / "ours", tmp_path / "back")
+    export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     back = load_file(tmp_path / "back" / "model.safetensors")
     assert all(torch.equal(back[name], value) for name, value in theirs.state_dict().items())
     path, trap = tmp_path / "bert" / "pytorch_model.bin", tmp_path / "executed"
@@ -404,5 +405,5 @@ def test_spanberts_boundary_head_comes_along(tmp_path):
     found = lm.model.heads["boundary"](before[None], behind[None], torch.tensor([distance]), lm.model.symbols)[0]
     rows = [lm.vocabulary.index(symbol) for symbol in lm.tokenizer.native_symbols()]
     torch.testing.assert_close(found[rows], expected, atol=1e-4, rtol=1e-4)
-    left_out = export_bert(tmp_path / "ours", tmp_path / "back").left_out
+    left_out = export_bert(Source.read(tmp_path / "ours"), tmp_path / "back").left_out
     assert {head_of(name) for name in left_out} == {"boundary"} and len(left_out) == 10

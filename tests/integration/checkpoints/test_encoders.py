@@ -18,6 +18,7 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.roberta import import_roberta
 from unified.cli import main
 from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.export import Source
 from unified.conversions.xlnet import export_xlnet, import_xlnet
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
@@ -141,7 +142,7 @@ def test_tokens_are_refused_in_one_line(tmp_path, capsys):
 def test_encoders_go_back_bit_by_bit(tmp_path):
     theirs = bert_folder(tmp_path / "bert", kind="BertModel")
     import_bert(tmp_path / "bert", tmp_path / "ours")
-    done = export_bert(tmp_path / "ours", tmp_path / "back")
+    done = export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     assert done.left_out == ()
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("bert", "back"))
     assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
@@ -158,7 +159,7 @@ def test_heads_that_a_model_never_had_are_not_exported(tmp_path):
     """A masked language model without next-sentence prediction stays one; nothing drawn at random is written."""
     bert_folder(tmp_path / "bert", kind="BertForMaskedLM")
     import_bert(tmp_path / "bert", tmp_path / "ours")
-    export_bert(tmp_path / "ours", tmp_path / "back")
+    export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     assert json.loads((tmp_path / "back" / "config.json").read_text())["architectures"] == ["BertForMaskedLM"]
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("bert", "back"))
     copies = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
@@ -179,7 +180,7 @@ def test_xlnet_without_its_softmax(tmp_path):
     assert lm.model.config.token_head == "none" and lm.embed(["the cat"]).shape == (1, 16)
     with pytest.raises(UnifiedError, match="the model has no token head"):
         lm.generate(["the"])
-    export_xlnet(tmp_path / "ours", tmp_path / "back")
+    export_xlnet(Source.read(tmp_path / "ours"), tmp_path / "back")
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("theirs", "back"))
     assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
     back, report = transformers.XLNetModel.from_pretrained(tmp_path / "back", output_loading_info=True)
@@ -257,18 +258,20 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
     assert "--auxiliary-masking: " in (said := capfd.readouterr().err) and "has no token head" in said
     assert main(words) == 0
     assert json.loads((tmp_path / "films" / "results.json").read_text())["scores"]["valid"]["accuracy"] > 90
-    # What is left of it as an encoder goes to transformers, without the head.
-    (tmp_path / "films" / "dict.txt").write_bytes((tmp_path / "films" / "data" / "dict.txt").read_bytes())
-    for name in ("vocab.txt", "tokenizer_config.json"):
-        (tmp_path / "films" / name).write_bytes((tmp_path / "films" / "data" / name).read_bytes())
-    done = export_bert(tmp_path / "films", tmp_path / "back")
-    assert {name.partition(".")[0] for name in done.left_out} == {"heads"}
+    # It goes to transformers with its head, and classifies there as here.
+    capfd.readouterr()
+    assert main(["export", str(tmp_path / "films"), str(tmp_path / "back")]) == 0
+    assert "left out" not in capfd.readouterr().out
+    model = load(tmp_path / "films")
+    texts = ["w1 w5", "w9 w3 w2 w0"]
+    classify = transformers.pipeline("text-classification", str(tmp_path / "back"), top_k=None)
+    for found, scores in zip(model.classify(texts), classify(texts), strict=True):
+        assert found["probabilities"] == pytest.approx({one["label"]: one["score"] for one in scores}, abs=1e-5)
     back = transformers.BertModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()
     tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path / "back")
-    lm, texts = load(tmp_path / "films"), ["w1 w5", "w9 w3 w2 w0"]
     with torch.no_grad():
         expected = their_vectors(back, tokenizer, texts, "cls")
-    torch.testing.assert_close(lm.embed(texts, "cls"), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model.embed(texts, "cls"), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):

@@ -14,6 +14,7 @@ from tests.support.published_models import published, xlnet_pieces
 from unified import UnifiedLM
 from unified.cli import main
 from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.export import Source
 from unified.conversions.xlnet import import_xlnet
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
@@ -124,7 +125,7 @@ def test_a_folder_of_transformers_5_goes_in_and_out(tmp_path):
     assert lm.fill_mask("the <mask> sat") == UnifiedLM.from_pretrained(tmp_path / "bert" / "ours").fill_mask(
         "the <mask> sat"
     )
-    assert main(["convert", "--to", "bert", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
+    assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
     model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "back")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     given = tokenizer("The [MASK] sat", return_tensors="pt")
@@ -150,7 +151,7 @@ def test_special_symbols_beyond_the_vocabulary_keep_their_rows(tmp_path):
         assert torch.equal(row, table[tokenizer.convert_tokens_to_ids(symbol)])
     # A text never has them: written there they are text.
     assert "<e1>" not in lm.tokenizer.encode("<e1> the cat </e1>")
-    export_bert(tmp_path / "ours", tmp_path / "back")
+    export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     back = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "back")
     assert torch.equal(back.bert.embeddings.word_embeddings.weight, table)
 
@@ -164,7 +165,7 @@ def changed(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c["model"].update(type="Unigram"), "model type 'Unigram', not 'WordPiece'; only BERT's WordPiece"),
+        (lambda c: c["model"].update(type="Unigram"), "not a tokenizer that the library tokenizers reads"),
         (lambda c: c["model"].update(unk_token="<unk>"), "model unk_token '<unk>', not '\\[UNK\\]'"),
         (lambda c: c["model"].update(continuing_subword_prefix="@@"), "continuing_subword_prefix '@@'"),
         (lambda c: c["model"].update(max_input_chars_per_word=50), "max_input_chars_per_word 50, not 100"),
@@ -214,7 +215,7 @@ def test_folders_without_a_tokenizer_that_is_read_say_what_is(tmp_path, capsys):
     (folder / "spiece.model").write_bytes(xlnet_pieces())
     assert main(["convert", "--from", "bert", str(folder), str(tmp_path / "out")]) == 2
     assert main(["convert", "--from", "roberta", str(folder), str(tmp_path / "out")]) == 2
-    assert "a folder of transformers; --from roberta reads fairseq's model.pt and dict.txt" in capsys.readouterr().err
+    assert "model_type 'xlnet'; --from roberta reads roberta, xlm-roberta, camembert" in capsys.readouterr().err
     changed(tmp_path / "bert" / "theirs" / "config.json", lambda c: c.update(model_type="distilbert"))
     (tmp_path / "bert" / "theirs" / "tokenizer.json").unlink()
     (tmp_path / "bert" / "theirs" / "vocab.txt").write_text("[UNK]\n")
@@ -272,11 +273,10 @@ def test_the_command_speaks_of_its_own_options(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "ours: not empty; name a new folder" in said and "--output" not in said and "--overwrite" not in said
     # An export has a tokenizer, whatever its file is called.
-    assert main(["convert", "--to", "xlnet", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
+    assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"wrote {tmp_path / 'back'}"
-    for more in (["--writes", "cloze"], ["--seed", "3"]):
-        assert main(["convert", "--to", "xlnet", str(tmp_path / "ours"), str(tmp_path / "more"), *more]) == 2
-        assert "leave it out" in capsys.readouterr().err
+    assert main(["convert", str(tmp_path / "theirs"), str(tmp_path / "more"), "--seed", "3"]) == 2
+    assert "leave it out" in capsys.readouterr().err
     (tmp_path / "ours" / "dict.txt").unlink()
-    assert main(["convert", "--to", "xlnet", str(tmp_path / "ours"), str(tmp_path / "more")]) == 2
+    assert main(["export", str(tmp_path / "ours"), str(tmp_path / "more")]) == 2
     assert "put dict.txt and the tokenizer beside it" in capsys.readouterr().err

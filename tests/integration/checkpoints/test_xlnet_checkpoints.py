@@ -17,6 +17,7 @@ from tests.support import fairseq_runs as fairseq
 from tests.support import tensorflow_files
 from tests.support.prepared_python import interpreter
 from unified import UnifiedLM, masks
+from unified.conversions.export import Source
 from unified.conversions.xlnet import export_xlnet, import_xlnet, xlnet_config
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, single_spaced
@@ -92,7 +93,7 @@ def test_imported_and_exported_again_bit_by_bit(folder, tmp_path):
     assert {config.dropout, config.attention_dropout, config.inner_dropout} == {settings.dropout}
     assert (config.norm_epsilon, config.initializer_range) == (settings.layer_norm_eps, settings.initializer_range)
     same_logits(lm, model, SENTENCES)
-    left_out = export_xlnet(tmp_path / "ours", tmp_path / "again").left_out
+    left_out = export_xlnet(Source.read(tmp_path / "ours"), tmp_path / "again").left_out
     assert all(name.startswith("heads.next_sentence") for name in left_out)
     one, two = (load_file(path / "model.safetensors") for path in (source, tmp_path / "again"))
     two = {name: two[name] for name in two if name in one or name != "lm_loss.weight"}
@@ -120,7 +121,7 @@ def test_direction_and_clamped_distances_come_and_go(tmp_path, pieces, changes):
     assert {name: getattr(lm.model.config, name) for name in changes} == changes
     same_logits(lm, model, SENTENCES)
     same_fillings(lm, model, "The café's <mask> owner<mask> sold")
-    export_xlnet(tmp_path / "ours", tmp_path / "again")
+    export_xlnet(Source.read(tmp_path / "ours"), tmp_path / "again")
     again = XLNetConfig.from_pretrained(tmp_path / "again")
     assert (again.attn_type, again.clamp_len) == (model.config.attn_type, model.config.clamp_len)
     loaded, ids = (

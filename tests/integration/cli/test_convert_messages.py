@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.published_models import KINDS, published
-from unified import UnifiedLM
 from unified.cli import main
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
 from unified.tokenization import tokenizer_files
 
 
@@ -22,9 +21,9 @@ def models(tmp_path_factory) -> Path:
     return folder
 
 
-def refusal(capsys, *words) -> str:
+def refusal(capsys, *words, command: str = "convert") -> str:
     capsys.readouterr()
-    assert main(["convert", *map(str, words)]) == 2
+    assert main([command, *map(str, words)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     return line
 
@@ -35,23 +34,37 @@ def test_a_tokenizer_is_missed_only_where_there_is_none(models, tmp_path, capsys
     assert main(["convert", *words]) == 0
     assert ("without a tokenizer" in capsys.readouterr().out) == (not tokenizer_files(tmp_path / "ours"))
     if kind == "roberta":
-        said = refusal(capsys, "--to", "bert", tmp_path / "ours", tmp_path / "out")
+        said = refusal(capsys, tmp_path / "ours", tmp_path / "out", command="export")
         assert said.endswith(
-            "ours: holds no tokenizer; an export to that format needs a WordPiece tokenizer (vocab.txt)"
+            "the model has no tokenizer; its export needs WordPiece (vocab.txt), sentencepiece (tokenizer.model) or "
+            "tokenizer.json"
         )
         return
-    back = "xlnet" if kind == "xlnet" else "bert"
-    assert main(["convert", "--to", back, str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
+    assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
     assert capsys.readouterr().out == f"wrote {tmp_path / 'back'}\n"
     assert main(["convert", "--vocabulary", str(tmp_path / "ours"), str(tmp_path / "ours"), str(tmp_path / "new")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"wrote {tmp_path / 'new'}"
 
 
-def test_a_name_of_the_hub_is_no_folder(tmp_path, capsys, monkeypatch):
+def test_a_name_of_the_hub_that_cannot_be_had(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = refusal(capsys, "--from", "bert", "bert-base-uncased", "out")
-    assert said.endswith("bert-base-uncased: no such folder; a model of the Hugging Face hub comes into one by "
-                         "`hf download NAME --local-dir FOLDER`")  # fmt: skip
+    by_hand = "`hf download nobody/bert --local-dir FOLDER` where there is a network makes a folder to name instead"
+    words = [["convert", "nobody/bert", "out"], ["predict", "classification", "items.jsonl", "--model", "nobody/bert"]]
+    for command, *more in words:
+        said = refusal(capsys, *more, command=command)
+        assert "nobody/bert: no such file or folder, and the Hugging Face hub does not give it (" in said
+        assert said.endswith(by_hand)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)  # as if it were not installed
+    said = refusal(capsys, "nobody/bert", "out")
+    assert "to take it for a name of the Hugging Face hub, `pip install 'unified-lm[hub]'`; or " in said
+    assert said.endswith(by_hand)
+
+
+def test_a_path_is_no_name_of_the_hub(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    for name in ("models/bert", "bert.pt", str(tmp_path / "bert"), "a/b/c"):
+        assert refusal(capsys, name, "out").endswith(f"{name}: no such folder")
 
 
 def test_a_file_that_is_missing_is_called_missing(models, tmp_path, capsys):
@@ -59,9 +72,13 @@ def test_a_file_that_is_missing_is_called_missing(models, tmp_path, capsys):
     assert said.endswith("ours/config.json: no such file")
 
 
-def test_a_folder_of_transformers_is_to_be_converted_first(models):
-    with pytest.raises(UnifiedError, match="a folder of transformers becomes one by `unified convert`"):
-        UnifiedLM.from_pretrained(models / "bert" / "theirs")
+def test_formats_that_are_not_read_are_named(tmp_path, capsys):
+    assert "holds no config.json of transformers, no bert_config.json" in refusal(capsys, tmp_path, tmp_path / "out")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    said = refusal(capsys, tmp_path, tmp_path / "out")
+    assert said.endswith(
+        "config.json: model_type 'gpt2'; models of type bert, roberta, xlm-roberta, camembert, xlnet are read"
+    )
 
 
 def test_another_dictionary_is_made_by_prepare(models, tmp_path, capsys):

@@ -24,6 +24,7 @@ from unified import UnifiedLM, masks
 from unified.checkpoints import load_parameters
 from unified.checkpoints.vocabularies import change_vocabulary
 from unified.conversions.bert import export_bert
+from unified.conversions.export import Source
 from unified.data.vocabulary import SENTINELS
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, generate
@@ -186,7 +187,7 @@ def test_a_new_dictionary_adds_nothing_to_the_softmax_here_or_exported(tmp_path,
     assert before.keys() == after.keys()
     for symbol, p in before.items():
         assert np.log(after[symbol]) == pytest.approx(np.log(p), abs=1e-5)
-    export_bert(tmp_path / "new", tmp_path / "back")
+    export_bert(Source.read(tmp_path / "new"), tmp_path / "back")
     back = transformers.BertForMaskedLM.from_pretrained(tmp_path / "back").double()
     ids = [entries.index(e) for e in ("[CLS]", "the", "[MASK]", "sat", "on", "a", "mat", "[SEP]")]
     found = back(input_ids=torch.tensor([ids])).logits[0, 2].log_softmax(-1)

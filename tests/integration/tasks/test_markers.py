@@ -16,6 +16,7 @@ from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import SCORED
 from unified.cli import main
 from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.export import Source
 from unified.conversions.xlnet import export_xlnet
 from unified.data.markers import marker_ids, markers_of, with_markers
 from unified.data.vocabulary import APPENDED, Vocabulary
@@ -177,7 +178,7 @@ def test_a_bert_without_markers_learns_predicts_and_is_exported(tmp_path, capfd)
     assert main(["predict", "relation", "--model", str(out), question]) == 0
     assert json.loads(capfd.readouterr().out)["label"] in ("barks", "no_relation")
     # transformers has the markers' rows, and reads a marked sentence as we do.
-    done = export_bert(out, tmp_path / "back")
+    done = export_bert(Source.read(out), tmp_path / "back")
     assert {name.partition(".")[0] for name in done.left_out} == {"heads"}
     back = transformers.BertModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
@@ -215,7 +216,7 @@ def test_an_xlnet_learns_types_of_entities_and_is_exported(tmp_path, capfd):
     assert state[f"core.{SCORED}"][[vocabulary.index(marker) for marker in markers_of(vocabulary)]].all()
     lm = load(out)
     assert "f1" in json.loads((out / "results.json").read_text())["scores"]["valid"]
-    assert export_xlnet(out, tmp_path / "back")
+    assert export_xlnet(Source.read(out), tmp_path / "back")
     back = transformers.XLNetModel.from_pretrained(tmp_path / "back")
     pieces = len(lm.tokenizer.native_symbols())
     assert back.config.vocab_size == pieces + 3

@@ -17,6 +17,7 @@ from tests.support.task_folders import language_model
 from tests.support.understanding_runs import assert_predictions_do_not_depend_on_the_batch, run_batch, small_model
 from unified import load, masks
 from unified.conversions.bert import bert_config, export_bert
+from unified.conversions.export import Source
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -251,7 +252,7 @@ def test_what_a_model_reads_without_a_task(tmp_path):
     (one,), (other,) = lm.fill_mask("w1 <mask> w3"), lm.fill_mask("w1 <mask> w9 w9")
     assert [p for _, p in one] == pytest.approx([p for _, p in other], abs=1e-6)
     with pytest.raises(UnifiedError, match="reads texts under the mask 'left_to_right'"):
-        export_bert(tmp_path / "model", tmp_path / "theirs")
+        export_bert(Source.read(tmp_path / "model"), tmp_path / "theirs")
 
 
 @pytest.fixture(scope="module")

@@ -242,7 +242,7 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
 
 def _claim(args: argparse.Namespace) -> Claim:
     """What decides the files of all stages; folders may move, contents may not change."""
-    from unified.checkpoints.trained import find_checkpoint
+    from unified.conversions.named_models import checkpoint_named
     from unified.files.claims import Claim, hashes
 
     names = ["text_field", "passages", "words", "top", "beam", "max_length", "max_source", "min_f1", "unanswerable"]
@@ -250,7 +250,7 @@ def _claim(args: argparse.Namespace) -> Claim:
     inputs = {"the corpus": hashes(_existing("INPUT", Path(path)) for path in args.inputs)}
     for role in _ROLES:
         inputs[f"--{role.replace('_', '-')}"] = hashes(
-            [_existing(f"--{role.replace('_', '-')}", find_checkpoint(getattr(args, role)))]
+            [_existing(f"--{role.replace('_', '-')}", checkpoint_named(getattr(args, role)))]
         )
     return Claim({f"--{name.replace('_', '-')}": getattr(args, name) for name in names}, inputs)
 

@@ -1,34 +1,29 @@
-"""``unified convert``: checkpoints of other libraries in, and out again; ours over another dictionary."""
+"""``unified convert``: checkpoints of other libraries in; ours over another dictionary."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from unified.checkpoints.roberta import import_roberta
 from unified.checkpoints.vocabularies import SEED, change_vocabulary
-from unified.conversions.bert import export_bert, import_bert
-from unified.conversions.xlnet import export_xlnet, import_xlnet
+from unified.conversions.formats import READERS, format_of
+from unified.conversions.named_models import checkpoint_named, folder_named
 from unified.errors import UnifiedError
 from unified.generation.schemes import SCHEMES
 from unified.tokenization import tokenizer_files
 
-HELP = "import a checkpoint from another library, export one to it, or give one another dictionary"
-IMPORTS = {"bert": import_bert, "roberta": import_roberta, "xlnet": import_xlnet}
-EXPORTS = {"bert": export_bert, "xlnet": export_xlnet}
+HELP = "import a checkpoint from another library, or give one another dictionary"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    direction = parser.add_mutually_exclusive_group(required=True)
+    direction = parser.add_mutually_exclusive_group()
     direction.add_argument(
         "--from",
         dest="source_format",
-        choices=IMPORTS,
-        help="format to import: bert or xlnet (folders of transformers or TensorFlow), or roberta (of fairseq)",
-    )
-    direction.add_argument(
-        "--to", dest="target_format", choices=EXPORTS, help="format to export: bert or xlnet, for transformers"
+        choices=READERS,
+        help="format to import: bert or xlnet (folders of transformers or TensorFlow), or roberta (of transformers or "
+        "fairseq); default: as the folder's files say",
     )
     direction.add_argument(
         "--vocabulary", metavar="DATA", type=Path, help="prepared folder whose dictionary the checkpoint gets"
@@ -44,43 +39,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, help=(f"seed of the embeddings of new symbols, with --vocabulary (default: {SEED})")
     )
     parser.add_argument(
-        "input", metavar="IN", type=Path, help="folder to import, or checkpoint file or folder to export or change"
+        "input",
+        metavar="IN",
+        type=Path,
+        help="folder to import, or a name of the Hugging Face hub; with --vocabulary the model to change",
     )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    if args.writes is not None and not args.source_format:
-        raise UnifiedError("--writes says how an imported model writes; without --from leave it out")
+    if args.writes is not None and args.vocabulary:
+        raise UnifiedError("--writes says how an imported model writes; with --vocabulary leave it out")
     if args.seed is not None and not args.vocabulary:
         raise UnifiedError("--seed is that of --vocabulary's new rows; leave it out")
-    if args.source_format and not args.input.is_dir():
-        raise UnifiedError(
-            f"{args.input}: no such folder; a model of the Hugging Face hub comes into one by "
-            "`hf download NAME --local-dir FOLDER`"
-        )
     if args.vocabulary:
         _change_vocabulary(args)
     else:
-        if args.source_format:
-            done = IMPORTS[args.source_format](args.input, args.output, args.writes)
-        else:
-            done = EXPORTS[args.target_format](args.input, args.output)
-        if done.new:
-            print(f"not in {args.input}, drawn at random when loaded: {', '.join(done.new)}")
-        for remark in done.remarks:
-            print(f"{args.input}: {remark}")
-        if done.left_out:
-            print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
-    has_tokenizer = args.target_format or tokenizer_files(args.output)
-    print(f"wrote {args.output}" + ("" if has_tokenizer else ", without a tokenizer"))
+        _import(args)
+    print(f"wrote {args.output}" + ("" if tokenizer_files(args.output) else ", without a tokenizer"))
     return 0
+
+
+def _import(args: argparse.Namespace) -> None:
+    folder = folder_named(args.input)
+    if not folder.is_dir():
+        raise UnifiedError(f"{args.input}: no such folder")
+    done = READERS[args.source_format or format_of(folder)](folder, args.writes).save(args.output)
+    if done.new:
+        print(f"not in {args.input}, drawn at random when loaded: {', '.join(done.new)}")
+    for remark in done.remarks:
+        print(f"{args.input}: {remark}")
+    if done.left_out:
+        print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
 
 
 def _change_vocabulary(args: argparse.Namespace) -> None:
     seed = SEED if args.seed is None else args.seed
-    done = change_vocabulary(args.input, args.vocabulary, args.output, seed)
+    done = change_vocabulary(checkpoint_named(args.input), args.vocabulary, args.output, seed)
     print(f"symbols kept: {len(done.kept)}")
     fates = {
         f"new, drawn at random with seed {seed} and written only once training has them as targets": done.new,

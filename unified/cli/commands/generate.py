@@ -102,7 +102,8 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     import torch
 
-    from unified.checkpoints.trained import dictionary_file, find_checkpoint
+    from unified.checkpoints.trained import dictionary_file
+    from unified.conversions.named_models import checkpoint_named
     from unified.data.vocabulary import Vocabulary
     from unified.inference.sentences import FileSentences, FolderSentences
     from unified.inference.several_processes import ChunkWriter, spread
@@ -114,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError(f"--max-source must be 0 or a number of tokens, got {args.max_source}")
     usable_device(args.device, "--device")
     torch.set_num_threads(args.threads)
-    checkpoint, output = find_checkpoint(args.model), Path(args.output)
+    checkpoint, output = checkpoint_named(args.model), Path(args.output)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
     data, options["max_length"], max_source = _of_checkpoint(checkpoint, args)
     config = GenerationConfig.of_options(Vocabulary.load(dictionary_file(data)), **options)

@@ -267,7 +267,8 @@ def _destination(
 
 def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer) -> Claim:
     """What decides the predictions. Nobody can say whether two streams are equal: each is another."""
-    from unified.checkpoints.trained import contents, find_checkpoint
+    from unified.checkpoints.trained import contents
+    from unified.conversions.named_models import checkpoint_named
     from unified.files.claims import Claim, hashes
     from unified.tasks.thresholds import abstains
 
@@ -286,7 +287,7 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
         "--spacy": args.spacy,
         "--spacy-code": args.spacy_code,
     }
-    checkpoints = [find_checkpoint(model) for model in args.model]
+    checkpoints = [checkpoint_named(model) for model in args.model]
     return Claim(settings, {"--model": contents(checkpoints, handle.vocabulary, handle.tokenizer), "INPUT": read})
 
 

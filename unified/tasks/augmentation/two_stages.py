@@ -44,12 +44,12 @@ class TwoStages:
         Raises:
             UnifiedError: there is no such SQuAD 2.0, or no such checkpoint.
         """
-        from unified.checkpoints.trained import find_checkpoint
+        from unified.conversions.named_models import checkpoint_named
 
         for pattern in ("train-v2.0*.json*", _DEV):
             if not list(self.squad.glob(pattern)):
                 raise UnifiedError(f"--data {self.squad}: no file {pattern}")
-        if not find_checkpoint(self.model).is_file():
+        if not checkpoint_named(self.model).is_file():
             raise UnifiedError(f"--model {self.model}: no such checkpoint")
 
     def commands(self) -> dict[str, list[str]]:

@@ -110,9 +110,9 @@ def _grid_of(args: argparse.Namespace, task: Task | WritingTask | SeveralTasks) 
 
 def _claim(args: argparse.Namespace) -> Claim:
     """What all runs of a folder have in common; further settings and seeds may be tried in it later."""
-    from unified.checkpoints.trained import find_checkpoint
+    from unified.conversions.named_models import checkpoint_named
 
-    data, output, start = Path(args.data), Path(args.output).resolve(), find_checkpoint(args.model)
+    data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.model)
     for name, path in (("--data", data), ("--model", start)):
         if not path.exists():
             raise UnifiedError(f"{name} {path}: no such file or folder")

@@ -1,0 +1,31 @@
+"""``unified export``: a model of this library as a folder that ``transformers`` loads."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+HELP = "write a model as a folder for transformers"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="checkpoint file, a --save-dir of fairseq-train, or a folder of unified finetune or convert",
+    )
+    parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
+    from unified.conversions.export import Source
+    from unified.conversions.formats import export
+    from unified.conversions.named_models import checkpoint_named
+
+    done = export(Source.read(checkpoint_named(args.model)), args.output)
+    if done.left_out:
+        print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
+    print(f"wrote {args.output}")
+    return 0

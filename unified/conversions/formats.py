@@ -1,0 +1,78 @@
+"""Folders of other libraries by the kind of their model, and exports by the kind of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from unified.checkpoints.conversion import Conversion, Imported
+from unified.checkpoints.roberta import read_roberta
+from unified.checkpoints.sources import read_settings
+from unified.conversions.bert import export_bert, read_bert
+from unified.conversions.export import Source
+from unified.conversions.roberta import MODEL_TYPES, read_transformers_roberta
+from unified.conversions.xlnet import export_xlnet, read_xlnet
+from unified.errors import UnifiedError
+
+CONFIG = "config.json"
+
+
+def _any_roberta(source: Path, writes: str | None = None) -> Imported:
+    """A RoBERTa of ``transformers``, or of fairseq."""
+    read = read_transformers_roberta if (source / CONFIG).is_file() else read_roberta
+    return read(source, writes)
+
+
+#: What reads a folder, by the format that ``unified convert --from`` names.
+READERS: dict[str, Callable[[Path, str | None], Imported]] = {
+    "bert": read_bert,
+    "roberta": _any_roberta,
+    "xlnet": read_xlnet,
+}
+
+
+def format_of(folder: Path) -> str:
+    """The format of a folder, one of :data:`READERS`, by its files.
+
+    Raises:
+        UnifiedError: it holds none of them, or a model of another type.
+    """
+    for name, found in (("bert_config.json", "bert"), ("xlnet_config.json", "xlnet")):
+        if (folder / name).is_file():  # TensorFlow's
+            return found
+    if not (folder / CONFIG).is_file():
+        if (folder / "dict.txt").is_file() and list(folder.glob("*.pt")):
+            return "roberta"
+        raise UnifiedError(
+            f"{folder}: holds no {CONFIG} of transformers, no bert_config.json or xlnet_config.json of TensorFlow, and "
+            "no model.pt with dict.txt of fairseq"
+        )
+    settings = read_settings(folder / CONFIG)
+    named = settings.get("model_type", "xlnet" if "d_model" in settings else "bert")
+    found = "roberta" if named in MODEL_TYPES else named
+    if found not in READERS:
+        known = ", ".join(("bert", *MODEL_TYPES, "xlnet"))
+        raise UnifiedError(f"{folder / CONFIG}: model_type {named!r}; models of type {known} are read")
+    return found
+
+
+def read_folder(folder: Path, writes: str | None = None) -> Imported:
+    """Read a folder of another library, of whichever format it is.
+
+    Raises:
+        UnifiedError: a file is missing or is not what it should be.
+    """
+    return READERS[format_of(folder)](folder, writes)
+
+
+def export(source: Source, destination: Path) -> Conversion:
+    """Make a folder for ``transformers``: XLNet of a model with relative positions, BERT of any other.
+
+    Args:
+        source: the model.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: ``transformers`` has no class for such a model or no such tokenizer; nothing is written.
+    """
+    return (export_xlnet if source.config.relative else export_bert)(source, destination)

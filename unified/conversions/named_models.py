@@ -1,0 +1,102 @@
+"""A model as users name it: a checkpoint, a folder of ``transformers``, or a name of the Hugging Face hub."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from unified.checkpoints.trained import CHECKPOINTS, find_checkpoint
+from unified.conversions.formats import CONFIG, read_folder
+from unified.errors import UnifiedError
+from unified.reports.results import FILE_NAME
+from unified.runtime.progress import Progress
+
+#: Names the folder of converted models; by default it is ``unified`` in the user's folder of caches.
+CACHE_VARIABLE = "UNIFIED_CACHE"
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+#: Files of a model on the hub that are read here.
+_HUB_FILES = ["*.json", "vocab.txt", "spiece.model"]
+
+
+def checkpoint_named(name: str | os.PathLike[str]) -> Path:
+    """The checkpoint file of a model.
+
+    Args:
+        name: a file; a folder with checkpoints, see :func:`unified.checkpoints.trained.find_checkpoint`; a folder of
+            ``transformers``, which is converted once and kept among the user's caches; or a name of the hub, such as
+            ``google-bert/bert-base-uncased``, which is fetched first.
+
+    Raises:
+        UnifiedError: a folder holds no model that is read; or the hub's model cannot be had, and the message says how.
+    """
+    folder = folder_named(name)
+    return find_checkpoint(_converted(folder) if _is_of_transformers(folder) else folder)
+
+
+def folder_named(name: str | os.PathLike[str]) -> Path:
+    """The path that ``name`` is, or the folder of the hub's model of that name.
+
+    Raises:
+        UnifiedError: there is no such path, and the hub's model cannot be had.
+    """
+    path = Path(name)
+    return path if path.exists() or not _may_be_of_hub(str(name)) else _fetched(str(name))
+
+
+def _may_be_of_hub(name: str) -> bool:
+    """Whether a name that is no path may be one of the hub; one of a file, or below a folder that is here, is not."""
+    own = name.endswith(".pt") or Path(name.partition("/")[0]).exists()
+    return _HUB_NAME.fullmatch(name) is not None and not own
+
+
+def _is_of_transformers(folder: Path) -> bool:
+    """Whether a folder is one of ``transformers`` alone; one of ours may hold an export beside its checkpoints."""
+    own = (*CHECKPOINTS, FILE_NAME)
+    return (folder / CONFIG).is_file() and not any((folder / one).is_file() for one in own)
+
+
+def _fetched(name: str) -> Path:
+    """The folder of a hub's model on this machine.
+
+    Raises:
+        UnifiedError: huggingface_hub is not installed, or the model is neither here nor to be had.
+    """
+    by_hand = f"`hf download {name} --local-dir FOLDER` where there is a network makes a folder to name instead"
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise UnifiedError(
+            f"{name}: no such file or folder; to take it for a name of the Hugging Face hub, "
+            f"`pip install 'unified-lm[hub]'`; or {by_hand}"
+        ) from None
+    try:
+        folder = Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "*.safetensors"]))
+        if list(folder.glob("*.safetensors")):
+            return folder
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "pytorch_model.bin"]))
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".:")
+        raise UnifiedError(
+            f"{name}: no such file or folder, and the Hugging Face hub does not give it ({reason}); {by_hand}"
+        ) from None
+
+
+def _converted(folder: Path) -> Path:
+    """The folder of ours that a folder of ``transformers`` was converted into, now or before."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    seen = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    key = hashlib.sha256(repr((str(folder.resolve()), seen)).encode()).hexdigest()
+    made = _cache() / f"{folder.resolve().name}-{key[:16]}"
+    if not made.is_dir():
+        read_folder(folder).save(made)
+        Progress.say(f"{folder}: converted, and kept in {made}")
+    return made
+
+
+def _cache() -> Path:
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unified"

@@ -1,0 +1,194 @@
+"""Any tokenizer of the library ``tokenizers`` from its ``tokenizer.json``: BPE, byte-level BPE, Unigram.
+
+BERT's WordPiece has a class of its own, :class:`unified.tokenization.wordpiece.WordPieceTokenizer`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
+from unified.errors import UnifiedError, first_few
+from unified.tokenization.base import SPECIAL_SYMBOLS, concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, read_object
+
+#: Fields of ``tokenizer_config.json`` that name the entry of one of our special symbols, the first that is there.
+SPECIAL_FIELDS = {
+    BEGIN: ("cls_token", "bos_token"),
+    PAD: ("pad_token",),
+    SEPARATOR: ("sep_token", "eos_token"),
+    UNKNOWN: ("unk_token",),
+    MASK: ("mask_token",),
+}
+#: Entries that are special symbols where no file says so.
+_USUAL = {
+    "<s>": BEGIN, "[CLS]": BEGIN, "<cls>": BEGIN, "<pad>": PAD, "[PAD]": PAD, "</s>": SEPARATOR, "[SEP]": SEPARATOR,
+    "<sep>": SEPARATOR, "<unk>": UNKNOWN, "[UNK]": UNKNOWN, "<mask>": MASK, "[MASK]": MASK,
+}  # fmt: skip
+#: What the pieces of a byte-level tokenizer, and of one with sentencepiece's rules, begin a word with.
+_BYTE_LEVEL_SPACE, _METASPACE = "\u0120", "\u2581"
+
+
+class JsonTokenizer:
+    """A tokenizer that ``tokenizer.json`` describes, see :class:`unified.tokenization.Tokenizer`.
+
+    Special symbols that are written in a text are text. What the file puts around texts is passed over.
+
+    Args:
+        content: what ``tokenizer.json`` holds.
+        special: our special symbols by the entries that stand for them.
+        name: where it came from, for messages.
+
+    Raises:
+        UnifiedError: the content is no tokenizer, or adds tokens that texts may contain.
+    """
+
+    def __init__(self, content: dict[str, Any], special: Mapping[str, str], name: str = JSON_NAME):
+        self._content = content
+        self.entries = _entries(name, content)
+        self.special = {entry: symbol for entry, symbol in special.items() if entry in set(self.entries)}
+        self._symbols = [self._symbol(entry) for entry in self.entries]
+        try:
+            self._tokenizer = Tokenizer.from_str(json.dumps(_plain(content, set(self.special))))
+        except Exception as error:  # the library raises no other class than Exception itself
+            raise UnifiedError(f"{name}: not a tokenizer that the library tokenizers reads ({error})") from None
+        self._starts = _word_starts(content)
+
+    @classmethod
+    def load(cls, path: str | Path) -> JsonTokenizer:
+        """Read ``tokenizer.json``, and the names of special symbols in ``tokenizer_config.json`` beside it."""
+        path = Path(path)
+        content, settings_file = read_object(path), path.with_name(SETTINGS_NAME)
+        settings = read_object(settings_file) if settings_file.is_file() else {}
+        return cls(content, _special(settings, _entries(str(path), content)), str(path))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What ``tokenizer.json`` holds."""
+        return self._content
+
+    def save(self, folder: str | Path) -> None:
+        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
+        text = json.dumps(self._content, ensure_ascii=False)
+        (Path(folder) / JSON_NAME).write_text(text + "\n", encoding="utf-8")
+        write_special(Path(folder) / SETTINGS_NAME, {symbol: entry for entry, symbol in self.special.items()})
+
+    def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`.
+
+        White space at its beginning counts where the tokenizer is byte-level, to which it says that a word begins: so
+        does the text behind a ``<mask>``.
+        """
+        begin = " " if self._starts == _BYTE_LEVEL_SPACE and text[:1].isspace() else ""
+        return [self._symbols[i] for i in self._tokenizer.encode(begin + single_spaced(text)).ids]
+
+    def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
+        encoded = self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])
+        return concatenated([encoding.ids for encoding in encoded])
+
+    def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
+        encoded = self._tokenizer.encode_batch([single_spaced(text) for text in texts])
+        offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
+        # Pieces of one character, and the space put before a text, may have no extent.
+        offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
+        return *concatenated([encoding.ids for encoding in encoded]), offsets
+
+    def decode(self, pieces: list[str]) -> str:
+        """The text that ``pieces`` stand for."""
+        decoder = self._tokenizer.decoder
+        return (" ".join(pieces) if decoder is None else decoder.decode(pieces)).strip()
+
+    def native_symbols(self) -> list[str]:
+        """The symbol of each native id, special ones under the names of the vocabulary."""
+        return list(self._symbols)
+
+    def word_start(self, symbol: str) -> bool:
+        """Whether ``symbol`` can only stand at the beginning of a word."""
+        return self._starts is not None and symbol.startswith(self._starts)
+
+    def _symbol(self, entry: str) -> str:
+        if entry in self.special:
+            return self.special[entry]
+        # XLNet's <s>, for one, is not the first symbol of a sequence; the name is taken.
+        return f"[{entry.strip('<>')}]" if entry in SPECIAL_SYMBOLS else entry
+
+
+def write_special(path: Path, entries: Mapping[str, str], **more: object) -> None:
+    """Write a ``tokenizer_config.json`` for a folder with ``tokenizer.json``.
+
+    Args:
+        entries: the entry of each of our special symbols.
+        more: further fields.
+    """
+    named = {SPECIAL_FIELDS[symbol][0]: entry for symbol, entry in entries.items()}
+    content = {"tokenizer_class": "PreTrainedTokenizerFast", **named, **more}
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _special(settings: Mapping[str, Any], entries: list[str]) -> dict[str, str]:
+    """Our special symbols by their entries: as the settings name them, else as they are usually called."""
+    found: dict[str, str] = {}
+    for symbol, fields in SPECIAL_FIELDS.items():
+        named = [settings.get(field) for field in fields]
+        names = [one.get("content") if isinstance(one, dict) else one for one in named]
+        entry = next((name for name in names if isinstance(name, str) and name in entries and name not in found), None)
+        if entry is None:
+            entry = next((one for one in entries if _USUAL.get(one) == symbol and one not in found), None)
+        if entry is not None:
+            found[entry] = symbol
+    return found
+
+
+def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
+    """Entries of the vocabulary and added tokens in the order of their ids."""
+    model, added = content.get("model"), content.get("added_tokens") or []
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(vocabulary, list):  # of Unigram: entries with their scores
+        vocabulary = {entry[0]: i for i, entry in enumerate(vocabulary) if isinstance(entry, list) and entry}
+    if not isinstance(vocabulary, dict) or not all(isinstance(one, dict) and "content" in one for one in added):
+        raise UnifiedError(f"{name}: has no vocabulary, or its added_tokens are not objects with a content")
+    ordinary = [one["content"] for one in added if not one.get("special") and one["content"] not in vocabulary]
+    if ordinary:
+        raise UnifiedError(
+            f"{name}: adds tokens that are no special symbols, which is not built: {first_few(ordinary)}"
+        )
+    ids = {**vocabulary, **{one["content"]: one.get("id") for one in added}}
+    numbers = list(ids.values())
+    if not all(type(number) is int for number in numbers) or sorted(numbers) != list(range(len(ids))):
+        raise UnifiedError(f"{name}: the ids of its {len(ids)} entries are not 0 to {len(ids) - 1}")
+    return sorted(ids, key=ids.__getitem__)
+
+
+def _plain(content: Mapping[str, Any], special: set[str]) -> dict[str, Any]:
+    """The tokenizer that reads special symbols in a text as text, and puts nothing around texts."""
+    model = dict(content["model"])
+    if isinstance(model["vocab"], list):
+        # Unigram would find its own special pieces in a text. None holds a space, which pre-tokenizers replace.
+        of_text = [[f" {entry} " if entry in special else entry, score] for entry, score in model["vocab"]]
+        model["vocab"] = of_text
+    return {
+        **content, "model": model, "added_tokens": [], "post_processor": None, "truncation": None, "padding": None
+    }  # fmt: skip
+
+
+def _word_starts(content: Mapping[str, Any]) -> str | None:
+    """What only pieces at the beginning of a word begin with; None where pieces do not tell."""
+    parts = [content.get("pre_tokenizer"), content.get("normalizer")]
+    types, replaced = set(), set()
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            types.add(part.get("type"))
+            replaced.add(part.get("content"))
+            parts += [*(part.get("pretokenizers") or []), *(part.get("normalizers") or [])]
+    if "ByteLevel" in types:
+        return _BYTE_LEVEL_SPACE
+    return _METASPACE if "Metaspace" in types or _METASPACE in replaced else None
