@@ -1,6 +1,6 @@
 """Masks of :mod:`unified.masks` in models of ``transformers``.
 
-Importing this package registers the attention "unified" with ``transformers`` (5.2 or later, extra `transformers`):
+Importing this package registers the attention "unified" with ``transformers`` (5.7 or later, extra `transformers`):
 
     import unified.huggingface
     model.set_attn_implementation("unified")

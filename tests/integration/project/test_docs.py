@@ -81,8 +81,8 @@ def test_pages_that_other_files_name_exist():
 
 @pytest.mark.parametrize("example", sorted((ROOT / "docs" / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_are_quoted_literally(example):
-    page = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
-    assert f"```python\n{example.read_text(encoding='utf-8')}```" in page
+    quoted = f"```python\n{example.read_text(encoding='utf-8')}```"
+    assert any(quoted in page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("*.md"))
 
 
 def test_every_import_path_in_extending_md_can_be_imported():
