@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError, first_few
-from unified.tokenization.base import SPECIAL_SYMBOLS, concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, read_object
 
 #: Fields of ``tokenizer_config.json`` that name the entry of one of our special symbols, the first that is there.
@@ -118,7 +118,7 @@ class JsonTokenizer:
         if entry in self.special:
             return self.special[entry]
         # XLNet's <s>, for one, is not the first symbol of a sequence; the name is taken.
-        return f"[{entry.strip('<>')}]" if entry in SPECIAL_SYMBOLS else entry
+        return f"[{entry.strip('<>')}]" if entry in SPECIAL_FIELDS else entry
 
 
 def write_special(path: Path, entries: Mapping[str, str], **more: object) -> None:
@@ -129,7 +129,8 @@ def write_special(path: Path, entries: Mapping[str, str], **more: object) -> Non
         more: further fields.
     """
     named = {SPECIAL_FIELDS[symbol][0]: entry for symbol, entry in entries.items()}
-    content = {"tokenizer_class": "PreTrainedTokenizerFast", **named, **more}
+    inputs = ["input_ids", "token_type_ids", "attention_mask"]
+    content = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs, **named, **more}
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
