@@ -77,6 +77,14 @@ def test_every_extra_that_a_page_or_message_names_exists():
     assert unknown == {} and len(named) >= 8
 
 
+def test_ci_tests_the_lowest_release_of_transformers_that_is_allowed():
+    [lowest] = re.findall(r'"transformers>=([\d.]+)"', (CHECKOUT / "setup.py").read_text(encoding="utf-8"))
+    job = (CHECKOUT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8").partition("  transformers:")[2]
+    assert f'release: ["=={lowest}.0", ">={lowest}"]' in job
+    page = (CHECKOUT / "docs" / "how-to" / "masks_in_transformers.md").read_text(encoding="utf-8")
+    assert f"({lowest} or later" in page
+
+
 def test_the_citation_has_the_version_of_the_package():
     lines = (CHECKOUT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
     assert f"version: {unified.__version__}" in lines
