@@ -100,13 +100,19 @@ class _Preparations(threading.local):
     def __init__(self) -> None:
         self._mask: Callable[[], AttentionMask | None] = lambda: None
         self._made: dict[tuple[object, ...], Attention] = {}
+        self._used = False
 
-    def holds(self, mask: AttentionMask) -> bool:
-        """Whether the last call of an attention layer was under this mask."""
-        return self._mask() is mask
+    def begin(self) -> None:
+        """Note that a model begins a forward, in which no layer has attended yet."""
+        self._used = False
+
+    def were_used(self) -> bool:
+        """Whether a layer has attended under a mask since a model has begun its forward."""
+        return self._used
 
     def get(self, mask: AttentionMask, query: torch.Tensor, dropout: float, needs: str | None = None) -> Attention:
-        if not self.holds(mask):
+        self._used = True
+        if self._mask() is not mask:
             made: dict[tuple[object, ...], Attention] = {}
             self._mask, self._made = weakref.ref(mask, lambda _: made.clear()), made
         # What was made in inference mode cannot be used in training.
@@ -117,8 +123,8 @@ class _Preparations(threading.local):
 
 
 _preparations = _Preparations()
-#: Whether the last layer that attended in this thread did so under a mask.
-was_used = torch.compiler.disable(_preparations.holds)
+#: What a model does before and behind its forward, to find out whether its attention has met the mask.
+begin_forward, mask_was_used = map(torch.compiler.disable, (_preparations.begin, _preparations.were_used))
 
 
 def _check(mask: AttentionMask, query: torch.Tensor, key: torch.Tensor, kwargs: dict[str, Any]) -> None:

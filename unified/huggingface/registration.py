@@ -10,8 +10,7 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
 from unified.errors import UnifiedError
-from unified.huggingface.attention import NAME, unified_attention, was_used
-from unified.masks import AttentionMask
+from unified.huggingface.attention import NAME, begin_forward, mask_was_used, unified_attention
 
 #: Kinds of layers, as configurations name them, in which nothing but attention carries states from token to token.
 ATTENTION_LAYERS = {"full_attention", "sliding_attention", "chunked_attention"}
@@ -55,10 +54,16 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
                 raise UnifiedError(f"{type(model).__name__} cannot take the attention {NAME!r}: {reason}")
             for part in model.modules():
                 if isinstance(part, PreTrainedModel) and require_use not in part._forward_hooks.values():
+                    part.register_forward_pre_hook(note_begin)
                     part.register_forward_hook(require_use, with_kwargs=True)
         return method(model, *args, **kwargs)
 
     return check_and_call
+
+
+def note_begin(model: PreTrainedModel, args: tuple[Any, ...]) -> None:
+    """Note, before a forward, that its attention has not met a mask yet."""
+    begin_forward()
 
 
 def require_use(model: PreTrainedModel, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
@@ -67,8 +72,7 @@ def require_use(model: PreTrainedModel, args: tuple[Any, ...], kwargs: dict[str,
     Raises:
         UnifiedError: no layer has attended under the mask.
     """
-    mask: AttentionMask | None = kwargs.get("unified_mask")
-    if mask is not None and not was_used(mask):
+    if kwargs.get("unified_mask") is not None and not mask_was_used():
         raise UnifiedError(
             f"{type(model).__name__} has not handed unified_mask to its attention; a newer release of transformers "
             "may, or another attention was set after this one"

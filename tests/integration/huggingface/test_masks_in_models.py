@@ -136,7 +136,7 @@ def test_gradient_checkpointing_changes_nothing(name):
 
 
 def test_attention_dropout_keeps_to_the_mask():
-    config = CONFIGS["bert"]()
+    config = CONFIGS["bert"](16)
     config.attention_probs_dropout_prob, config.hidden_dropout_prob = 0.5, 0.0
     model = transformers.BertModel._from_config(config, attn_implementation="unified").train()
     mask, positions, ids = rows("seq2seq")
@@ -264,6 +264,7 @@ def test_a_model_that_cannot_take_a_mask_is_refused(words):
 def test_a_model_that_keeps_the_mask_to_itself_is_refused(monkeypatch):
     """Its class says that it hands keywords to its attention, and it does not; or another attention was set later."""
     mask, _, ids = rows("tree")
+    tiny("llama")(ids, unified_mask=mask)  # another model has used the same mask
     model = tiny("llama")
     model.set_attn_implementation("sdpa")
     with pytest.raises(UnifiedError, match="LlamaModel has not handed unified_mask to its attention"):
@@ -289,7 +290,7 @@ def test_a_layer_that_changes_the_scores_is_refused(models):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("name", CONFIGS)
 def test_on_a_gpu_flex_gives_the_same(name, caplog):
-    model = tiny(name).cuda()
+    model = tiny(name, width=64).cuda()  # FlexAttention wants heads of 16 or more
     mask, positions, ids = rows("seq2seq")
     seen = ~mask.fully_masked()
     with torch.no_grad(), caplog.at_level("INFO", "unified.attention"):
