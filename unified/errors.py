@@ -42,6 +42,11 @@ class MissingField(UnifiedError):
         super().__init__(name, names, what, option)
 
     @property
+    def name(self) -> str:
+        """The missing field."""
+        return str(self.args[0])
+
+    @property
     def problem(self) -> str:
         """What is wrong without the fields that are there, which may differ from record to record."""
         name, _, what, _ = self.args

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
@@ -28,6 +25,7 @@ from unified.tasks.datasets import (
     texts,
     wnut17,
 )
+from unified.tasks.datasets.own_files import head_files
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.registry import TASK_HEADS, parse_head
 from unified.tasks.settings import Task, Training
@@ -63,7 +61,7 @@ TASK_GROUPS: dict[str, TaskGroup] = {group.name: group for group in mrqa.TASK_GR
 
 
 def task_named(name: str) -> Task | WritingTask:
-    """The entry of a task, or of a head, whose data are then ``train.jsonl`` and ``valid.jsonl`` in its own format.
+    """The entry of a task, or of a head, whose data are then files of rows (:mod:`unified.tasks.datasets.own_files`).
 
     A head of another package, named here or by its task, is registered (:func:`unified.tasks.heads.register`).
 
@@ -80,7 +78,7 @@ def task_named(name: str) -> Task | WritingTask:
         raise UnifiedError(f"{name} stands for several tasks with a model each: {members}; name one of them")
     head = name.partition("(")[0]
     if head in TASK_HEADS:
-        return Task(name=head, head=name, read=partial(_read_items, head))
+        return Task(name=head, head=name, read=head_files(TASK_HEADS[head]))
     return _own_task(name, head)
 
 
@@ -108,14 +106,9 @@ def _own_task(name: str, path: str) -> Task | WritingTask:
     own = imported(path, "task", [*TASKS, *TASK_GROUPS, *TASK_HEADS], refusal, form="package.module:NAME")
     if isinstance(own, type) and issubclass(own, Understanding):
         head = parse_head(name).head_class.name
-        return Task(name=head, head=name, read=partial(_read_items, head))
+        return Task(name=head, head=name, read=head_files(TASK_HEADS[head]))
     if name != path or not isinstance(own, Task | WritingTask):
         raise refusal(f"{path.rpartition(':')[2]} is no Task, WritingTask or head")
     if isinstance(own, Task):
         parse_head(own.head)
     return own
-
-
-def _read_items(head: str, folder: Path) -> dict[str, Sequence[Any]]:
-    files = sorted(folder.glob("*.jsonl"))
-    return {path.stem: TASK_HEADS[head].read(path) for path in files if not path.stem.startswith("predictions")}

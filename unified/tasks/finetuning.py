@@ -21,6 +21,7 @@ from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST, new_folder, write_manifest
+from unified.files.rows import is_hub
 from unified.inference.trained_model import TrainedModel
 from unified.model import TransformerConfig
 from unified.reports.results import FILE_NAME
@@ -203,7 +204,7 @@ class Job(ABC):
             UnifiedError: the source cannot be read or has no training or validation items; an item does not name the
                 entities that the model's attention reads.
         """
-        if not source.exists():
+        if not (is_hub(source) or source.exists()):
             raise UnifiedError(f"--data {source}: no such file or folder")
         splits = dict(self._read(source))
         if annotator is not None:

@@ -23,6 +23,7 @@ from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
 from unified.reports.results import FILE_NAME
 from unified.runtime.parallel import available_cores
+from unified.tasks.datasets.own_files import OwnFiles
 from unified.tasks.finetuning import Job, Learnt, Start, data_hash, with_both
 from unified.tasks.heads.base import Understanding, require_markable
 from unified.tasks.heads.batches import drawn, units_of
@@ -105,8 +106,7 @@ class UnderstandingJob(HeadsJob):
         return [parse_head(self.task.head).task_of(splits["train"])]
 
     def _read(self, source: Path) -> Splits:
-        advice = "; --hold-out 0.1 takes a tenth of the training items for it"
-        return with_both(self.task.read(source), source, self.task.name, without_valid=advice)
+        return with_both(self.task.read(source), source, self.task.name, without_valid=_SHARE_ADVICE)
 
     def _batches(self, splits: Splits, batch_size: int) -> int:
         return math.ceil(self._units(self.task.head, splits["train"], self.vocabulary(splits)) / batch_size)
@@ -238,7 +238,8 @@ class WritingJob(Job):
 
     def _read(self, source: Path) -> Splits:
         budget = TokenBudget(TokenCounter(self.start.tokenizer.encode), self.training.max_source_tokens)
-        return with_both(self.task.read(source, budget), source, self.task.name)
+        own = isinstance(self.task.read, OwnFiles)
+        return with_both(self.task.read(source, budget), source, self.task.name, _SHARE_ADVICE if own else "")
 
     def _batches(self, splits: Splits, batch_size: int) -> int:
         return math.ceil(len(splits["train"]) / batch_size)
@@ -263,5 +264,7 @@ class WritingJob(Job):
         }
 
 
+#: What helps where there are training items alone.
+_SHARE_ADVICE = "; --valid-share 0.1 takes a tenth of the training items for it"
 #: Splits that fairseq-train reads; others are predicted from their items.
 _SPLITS = ("train", "valid")

@@ -34,6 +34,14 @@ _LEFT_OUT = frozenset(
         "micro_batch",
         "dry_run",
         "overwrite",
+        "valid",
+        "test",
+        "text_field",
+        "second_field",
+        "label_field",
+        "source_field",
+        "target_field",
+        "labels",
     )
 )
 #: Options of ``fairseq-train`` that decide no score.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.tasks.datasets.own_files import OwnFiles
+from unified.tasks.heads.items import Splits
 from unified.tasks.settings import Task
 from unified.tasks.several import SeveralTasks
-from unified.tasks.writing import WritingTask
+from unified.tasks.writing import TokenBudget, WritingTask
 
 AnyTask = Task | WritingTask | SeveralTasks
 
@@ -30,11 +31,11 @@ def require_development_set(task: AnyTask, option: str) -> None:
         if one.validates_on_test:
             raise UnifiedError(
                 f"{option}: the validation files of {one.name} are its test set, on which nothing may be chosen; "
-                "--hold-out 0.1 chooses on a tenth of its training items instead"
+                "--valid-share 0.1 chooses on a tenth of its training items instead"
             )
 
 
-def with_held_out(task: AnyTask, share: float) -> AnyTask:
+def with_valid_share(task: AnyTask, share: float) -> AnyTask:
     """The task with a development set made of training items; a test set that validated becomes the split ``test``.
 
     Args:
@@ -45,14 +46,16 @@ def with_held_out(task: AnyTask, share: float) -> AnyTask:
             task's folder is refused when its files are read.
     """
     if not 0 < share < 1:
-        raise UnifiedError(f"--hold-out must be above 0 and below 1, got {share}")
+        raise UnifiedError(f"--valid-share must be above 0 and below 1, got {share}")
     if isinstance(task, Task):
-        return _held_out(task, share)
+        return _divided(task, share)
+    if isinstance(task, WritingTask) and isinstance(task.read, OwnFiles):
+        return replace(task, read=_Divided(task.name, task.read, share))
     if not any(one.validates_on_test for one in _understanding_tasks(task)):
-        raise UnifiedError(f"--hold-out {share}: {task.name} has a development set of its own; leave it out")
+        raise UnifiedError(f"--valid-share {share}: {task.name} has a development set of its own; leave it out")
     assert isinstance(task, SeveralTasks)  # a task of writing never validates on its test set
     changed = [
-        replace(one, task=_held_out(one.task, share)) if one.task.validates_on_test else one for one in task.members
+        replace(one, task=_divided(one.task, share)) if one.task.validates_on_test else one for one in task.members
     ]
     return replace(task, members=tuple(changed))
 
@@ -64,25 +67,34 @@ def _understanding_tasks(task: AnyTask) -> list[Task]:
     return [task] if isinstance(task, Task) else []
 
 
-def _held_out(task: Task, share: float) -> Task:
-    read = partial(_read, task, share)
+def _divided(task: Task, share: float) -> Task:
+    read = _Divided(task.name, task.read, share, task.validates_on_test)
     if not task.validates_on_test:
         return replace(task, read=read)
     published = {"test" if split == "valid" else split: figures for split, figures in task.published.items()}
     return replace(task, read=read, published=published, validates_on_test=False)
 
 
-def _read(task: Task, share: float, folder: Path) -> dict[str, Sequence[Any]]:
-    splits = task.read(folder)
-    if "valid" in splits and not task.validates_on_test:
-        raise UnifiedError(f"--hold-out {share}: {folder} has a development set for {task.name}; leave it out")
-    if "train" not in splits:
-        raise UnifiedError(f"--hold-out {share}: {folder} holds no training items for {task.name}")
-    items = splits["train"]
-    order = sorted(range(len(items)), key=lambda i: hashlib.sha256(str(items[i].id).encode()).digest())
-    chosen = set(order[: round(share * len(items))])
-    divided = [[item for i, item in enumerate(items) if (i in chosen) == held] for held in (False, True)]
-    if not all(divided):
-        raise UnifiedError(f"--hold-out {share}: leaves nothing to train or to choose on, of {len(items):,} items")
-    test = {"test": splits["valid"]} if task.validates_on_test else {}
-    return {**splits, "train": divided[0], "valid": divided[1], **test}
+@dataclass(frozen=True)
+class _Divided:
+    """Reads a task's splits and makes a validation split of training items."""
+
+    name: str
+    read: Callable[..., Splits]
+    share: float
+    validates_on_test: bool = False
+
+    def __call__(self, source: Path, *budget: TokenBudget) -> dict[str, Sequence[Any]]:
+        splits, option = self.read(source, *budget), f"--valid-share {self.share:g}"
+        if "valid" in splits and not self.validates_on_test:
+            raise UnifiedError(f"{option}: {source} has a development set for {self.name}; leave it out")
+        if "train" not in splits:
+            raise UnifiedError(f"{option}: {source} holds no training items for {self.name}")
+        items = splits["train"]
+        order = sorted(range(len(items)), key=lambda i: hashlib.sha256(str(items[i].id).encode()).digest())
+        chosen = set(order[: round(self.share * len(items))])
+        divided = [[item for i, item in enumerate(items) if (i in chosen) == held] for held in (False, True)]
+        if not all(divided):
+            raise UnifiedError(f"{option}: leaves nothing to train or to choose on, of {len(items):,} items")
+        test = {"test": splits["valid"]} if self.validates_on_test else {}
+        return {**splits, "train": divided[0], "valid": divided[1], **test}

@@ -98,6 +98,7 @@ class WritingTask:
         read: of official files.
         item: of the object that a user writes from, and a number that names it.
         score: by the task's rules.
+        parts: what the objects call the parts that ``--source-field`` and ``--target-field`` name; none for others.
         training: published settings.
         decoding: fields of :class:`GenerationConfig`.
         may_repeat: marks that no-repeat leaves alone.
@@ -118,6 +119,7 @@ class WritingTask:
     score: Scorer
     training: WritingTraining
     decoding: Mapping[str, Any]
+    parts: Mapping[str, str] = field(default_factory=dict)
     may_repeat: tuple[str, ...] = ()
     separator: str | None = None
     published: Published = field(default_factory=dict)

@@ -53,7 +53,8 @@ def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys)
     arguments = ("predict", "classification", "--model", model, "--ahead", 1)
     message = refused(capsys, *arguments, bad, "--output", output)
     assert (
-        f"{bad}: line 3: no field 'text'; its fields: 'words'; line 4: not JSON (Expecting value); "
+        f"{bad}: line 3: no field 'text'; its fields: 'words'; --text-field names the one to read; "
+        "line 4: not JSON (Expecting value); "
         "line 5: not a JSON object but a list" in message
     )
     assert message.endswith("; 9 lines (6, 7, 8, ...): 'text' must be a text that is not empty\n")

@@ -66,7 +66,7 @@ def same(folder, words: str, tmp_path) -> bool:
 
 @pytest.mark.parametrize(
     "words",
-    ["--validations 2", "--hold-out 0.1",
+    ["--validations 2", "--valid-share 0.1",
      "--epochs 4", "--batch-size 4", "--lr 1e-4", "--head-lr 1e-3", "--layer-decay 0.9", "--max-length 64",
      "--auxiliary-masking 0.5", "--select best", "--head 'classification(dropout=0.2)'", "--fairseq '--dropout 0.2'",
      "--fairseq=--fp16", "--mask left_to_right", "--lstm 1", "--model {folder}/deeper", "--model {folder}/words"],
@@ -105,6 +105,14 @@ def test_every_option_of_finetune_is_a_setting_or_left_out_on_purpose(folder):
         "seeds",
         "micro_batch",
         "dry_run",
+        "valid",
+        "test",
+        "text_field",
+        "second_field",
+        "label_field",
+        "source_field",
+        "target_field",
+        "labels",
     }
     assert options - known == left_out
 

@@ -22,7 +22,7 @@ from unified.errors import UnifiedError
 from unified.reports.results import read_results
 from unified.tasks.catalogue import TASKS, task_named, with_head
 from unified.tasks.heads.items import TextItem, write_items
-from unified.tasks.selection import require_development_set, with_held_out
+from unified.tasks.selection import require_development_set, with_valid_share
 from unified.tasks.several import tasks_named
 
 FLIPPED = {"yes": "no", "no": "yes"}
@@ -194,17 +194,17 @@ def test_nothing_is_chosen_on_a_test_set(start, tmp_path, capsys):
     shared = ("--model", start / "model", "--output", tmp_path / "run", "--dry-run")
     says = (
         "--select best: the validation files of imdb are its test set, on which nothing may be chosen; "
-        "--hold-out 0.1 chooses on a tenth of its training items instead"
+        "--valid-share 0.1 chooses on a tenth of its training items instead"
     )
     assert says in refused(capsys, "finetune", "imdb", "--data", tmp_path / "imdb", *shared, "--select", "best")
     assert says in refused(capsys, "finetune", "rte, imdb", "--data", tmp_path, *shared, "--select", "best")
-    options = ("--select", "best", "--hold-out", "0.1")
+    options = ("--select", "best", "--valid-share", "0.1")
     assert main(["finetune", "imdb", "--data", str(tmp_path / "imdb"), *map(str, shared), *options]) == 0
     manifest = json.loads((tmp_path / "run" / "data" / "manifest.json").read_text())
     assert manifest["items"] == {"train": 36, "valid": 4, "test": 40}
     for share, says in ((0.0, "must be above 0 and below 1"), (1.0, "must be above 0 and below 1"), (0.001, "leaves")):
         assert says in refused(
-            capsys, "finetune", "imdb", "--data", tmp_path / "imdb", *shared, "--hold-out", share
+            capsys, "finetune", "imdb", "--data", tmp_path / "imdb", *shared, "--valid-share", share
         )  # fmt: skip
     (tmp_path / "pairs").mkdir()
     for name in ("train", "dev"):
@@ -212,27 +212,28 @@ def test_nothing_is_chosen_on_a_test_set(start, tmp_path, capsys):
             "index\tsentence1\tsentence2\tlabel\n0\tw1\tw2\tentailment\n1\tw3\tw4\tnot_entailment\n"
         )
     assert "pairs has a development set for rte; leave it out" in refused(
-        capsys, "finetune", "rte", "--data", tmp_path / "pairs", *shared, "--hold-out", 0.1
+        capsys, "finetune", "rte", "--data", tmp_path / "pairs", *shared, "--valid-share", 0.1
     )
-    assert "--hold-out 0.1: coqa_free has a development set of its own" in refused(
-        capsys, "finetune", "coqa_free", "--data", tmp_path, *shared, "--hold-out", 0.1
+    assert "--valid-share 0.1: coqa_free has a development set of its own" in refused(
+        capsys, "finetune", "coqa_free", "--data", tmp_path, *shared, "--valid-share", 0.1
     )
 
 
 def test_a_single_file_of_items_gives_its_own_development_set(start, tmp_path, capsys):
-    """A folder without valid.jsonl is refused, but with --hold-out; one that has the file is refused with it."""
+    """A folder without valid.jsonl is refused, but with --valid-share; one that has the file is refused with it."""
     data, shared = tmp_path / "data", ("--model", start / "model", "--dry-run")
     data.mkdir()
     write_items(data / "train.jsonl", items(20, np.random.default_rng(0)))
     words = ("finetune", "classification", "--data", data, *shared)
-    assert "--hold-out" in refused(capsys, *words, "--output", tmp_path / "none")
-    assert main([*map(str, words), "--output", str(tmp_path / "run"), "--hold-out", "0.1"]) == 0
+    assert "--valid-share" in refused(capsys, *words, "--output", tmp_path / "none")
+    assert main([*map(str, words), "--output", str(tmp_path / "run"), "--valid-share", "0.1"]) == 0
     manifest = json.loads((tmp_path / "run" / "data" / "manifest.json").read_text())
     assert manifest["items"] == {"train": 18, "valid": 2}
     write_items(data / "valid.jsonl", items(4, np.random.default_rng(1)))
-    assert "--hold-out 0.1" in refused(capsys, *words, "--output", tmp_path / "both", "--hold-out", 0.1)
+    assert "--valid-share 0.1" in refused(capsys, *words, "--output", tmp_path / "both", "--valid-share", 0.1)
+    options = ("--output", tmp_path / "c", "--valid-share", 0.1)
     assert "holds no training items" in refused(
-        capsys, "finetune", "classification", "--data", tmp_path, *shared, "--output", tmp_path / "c", "--hold-out", 0.1
+        capsys, "finetune", "classification", "--data", tmp_path, *shared, *options
     )
 
 
@@ -242,7 +243,7 @@ TEXTS = [name for name, task in TASKS.items() if not hasattr(task, "head")]
 def test_held_out_items_are_training_items(tmp_path):
     reviews(tmp_path)
     task = task_named("imdb")
-    held = with_held_out(task, 0.25)
+    held = with_valid_share(task, 0.25)
     before, after = task.read(tmp_path), held.read(tmp_path)
     assert after["test"] == before["valid"] and len(after["valid"]) == 10
     assert {one.id for one in (*after["train"], *after["valid"])} == {one.id for one in before["train"]}
@@ -250,11 +251,11 @@ def test_held_out_items_are_training_items(tmp_path):
     assert held.read(tmp_path) == after
     assert held.published == {"test": {"XLNet large": {"accuracy": 96.21}}}
     require_development_set(held, "--select best")
-    several = with_held_out(tasks_named("rte, imdb"), 0.25)
+    several = with_valid_share(tasks_named("rte, imdb"), 0.25)
     require_development_set(several, "--select best")
     assert several.members[0].task == TASKS["rte"]
     with pytest.raises(UnifiedError, match="leaves nothing to train or to choose on"):
-        with_held_out(task, 0.99).read(tmp_path)
+        with_valid_share(task, 0.99).read(tmp_path)
 
 
 def test_defaults_are_what_the_papers_did():

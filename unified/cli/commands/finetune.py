@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
 from unified.errors import TrainingFailed, UnifiedError
 from unified.runtime.processes import run_module
@@ -43,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         required=True,
         metavar="PATH",
-        help="folder with the task's official files; with several tasks, a folder with one such folder for each",
+        help="folder with the task's official files; with several tasks, a folder with one such folder for each; or "
+        "items of your own as CSV, TSV, Parquet, JSON lines, a JSON array, or a data set of Hugging Face's hub "
+        "(hub:OWNER/NAME@SPLIT): one file, or a folder with train, valid and test",
     )
     parser.add_argument(
         "--model",
@@ -136,6 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_grid_arguments(parser)
     add_selection_arguments(parser)
+    add_data_arguments(parser)
     add_pipeline_arguments(parser)
     parser.add_argument(
         "--threshold",
@@ -174,7 +178,6 @@ def run(args: argparse.Namespace) -> int:
 def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
     """The task that the options name, with the head and the data that they choose."""
     from unified.tasks.catalogue import with_head
-    from unified.tasks.selection import with_held_out
     from unified.tasks.several import SeveralTasks, tasks_named
     from unified.tasks.writing import WritingTask
 
@@ -186,7 +189,7 @@ def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
         if isinstance(task, SeveralTasks):
             raise UnifiedError(f"--head {args.head}: there are several tasks; it is for one")
         task = with_head(task, args.head)
-    return task if args.hold_out is None else with_held_out(task, args.hold_out)
+    return with_own_data(args, task)
 
 
 def _finetune(args: argparse.Namespace) -> int:
@@ -320,6 +323,9 @@ def _report(
     print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
     written = f"{path} and the other tasks' folders" if learnt.together else path
     print(f"written to {written}; `unified results {job.folder}` makes a table of it", file=sys.stderr)
+    following = next_command(args, learnt, job.items)
+    if following is not None:
+        print(f"the model is in {job.folder}; predict with it:\n  {following}", file=sys.stderr)
 
 
 def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:

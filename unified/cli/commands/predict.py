@@ -1,4 +1,4 @@
-"""``unified predict``: what a fine-tuned model answers, JSON lines in and out."""
+"""``unified predict``: what a fine-tuned model answers, rows in and JSON lines out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.cli.fields import add_field_arguments, field_names, field_options
 from unified.errors import Problems, UnifiedError
 
 if TYPE_CHECKING:
     from unified.files.claims import Claim
+    from unified.files.fields import FieldNames
+    from unified.files.rows import Row
     from unified.inference.trained_model import TrainedModel
     from unified.tasks.heads.span import SpanAnswers
     from unified.tasks.prediction import Predictor
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 #: What to do with predictions of another run.
 _REMOVE = "remove it, or give another --output"
-HELP = "predict with a fine-tuned model: reads JSON lines and writes JSON lines in the same order"
+HELP = "predict with a fine-tuned model: reads rows of data and writes JSON lines in the same order"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help="file with one item a line, as JSON; - reads stdin; or one item, {...}. A file is checked before "
-        "anything is predicted",
+        help="file with an item a row (CSV, TSV, Parquet, JSON lines, a JSON array, or plain text, a text a line), or "
+        "a data set of Hugging Face's hub (hub:OWNER/NAME@SPLIT); - reads JSON lines from stdin; or one item, {...}. "
+        "A file is checked before anything is predicted",
     )
     parser.add_argument(
         "--model",
@@ -70,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most tokens of a batch (default: 4096); tasks that generate text have none",
     )
+    add_field_arguments(parser, "text", "second", "source")
     add_pipeline_arguments(parser)
     parser.add_argument(
         "--threshold",
@@ -106,11 +111,11 @@ def run(args: argparse.Namespace) -> int:
     task = task_named(args.task)  # before the checkpoint is read: a head of one's own is known from now on
     handle = load(*args.model, device=device, annotator=annotator)
     predictor = replace(predictor_of(args, task, handle), ahead=args.ahead)
-    source = Path(args.input)
-    if args.input != "-" and not _is_object(args.input) and not source.is_fifo():
-        _check(source, predictor)
+    names = _names(args, task)
+    if args.input != "-" and not _is_object(args.input) and not Path(args.input).is_fifo():
+        _check(args.input, predictor, names)
     count = cut = 0
-    items = _items(args.input, predictor)
+    items = _items(args.input, predictor, names)
     with _destination(args, handle, predictor, items) as stream:
         for prediction in predictor.predict(items):
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
@@ -178,55 +183,73 @@ def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse
     return task
 
 
-def _check(source: Path, predictor: Predictor | Writer) -> None:
+def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
+    """What the fields of INPUT are called.
+
+    Raises:
+        UnifiedError: the task has no such field.
+    """
+    from unified.tasks.heads import parse_head
+    from unified.tasks.writing import WritingTask
+
+    parts = task.parts if isinstance(task, WritingTask) else parse_head(task.head).head_class.parts
+    names = replace(field_names(args), parts=parts)
+    names.check(task.name, classes=False)
+    return names
+
+
+def _check(source: str, predictor: Predictor | Writer, names: FieldNames) -> None:
     """Read a file to its end, before anything is answered.
 
     Raises:
-        UnifiedError: there is none, or lines of it are wrong, of which the first ten are named.
+        UnifiedError: there is none, or rows of it are wrong, of which the first ten are named.
     """
     problems = Problems()
-    for _ in _items(str(source), predictor, problems):
+    for _ in _items(source, predictor, names, problems):
         pass
     problems.check(f"{source}: ")
 
 
-def _items(source: str, predictor: Predictor | Writer, problems: Problems | None = None) -> Iterator[Any]:
-    """Items as they come; what is wrong with a line is noted in ``problems``, or without these raised."""
-    from unified.files.json_files import fields_of
-
-    for number, line in _lines(source):
-        if not line.strip():
-            continue
+def _items(
+    source: str, predictor: Predictor | Writer, names: FieldNames, problems: Problems | None = None
+) -> Iterator[Any]:
+    """Items as they come; what is wrong with a row is noted in ``problems``, or without these raised."""
+    for row in _rows(source):
         try:
-            item = predictor.item(fields_of(line), number)
+            fields = names.renamed(row.fields)
+            with names.explaining(row.fields):
+                item = predictor.item(fields, row.number)
         except UnifiedError as problem:
             if problems is None:
-                raise UnifiedError(f"{_called(source)}: line {number}: {problem}") from None
-            problems.add(f"line {number}", problem)
+                raise UnifiedError(f"{_called(source)}: {row.place}: {problem}") from None
+            problems.add(row.place, problem)
         else:
             yield item
 
 
-def _lines(source: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines of a file, plain or compressed, of stdin or a pipe, or ``source`` itself, an object."""
-    from unified.files.text_files import numbered_lines
+def _rows(source: str) -> Iterator[Row]:
+    """Rows of a file, of the JSON lines of stdin or a pipe, or of ``source`` itself, an object."""
+    from unified.files.rows import read_rows, row_of_line
 
     if _is_object(source):
-        yield 1, source
+        yield row_of_line(1, source)
     elif source == "-":
         yield from _streamed(sys.stdin, source)
     elif Path(source).is_fifo():
         with open(source, encoding="utf-8") as stream:
             yield from _streamed(stream, source)
     else:
-        yield from numbered_lines(source)
+        yield from read_rows(source)
 
 
-def _streamed(stream: Iterable[str], source: str) -> Iterator[tuple[int, str]]:
+def _streamed(stream: Iterable[str], source: str) -> Iterator[Row]:
+    from unified.files.rows import row_of_line
+
     number = 0
     try:
         for number, line in enumerate(stream, 1):
-            yield number, line
+            if line.strip():
+                yield row_of_line(number, line)
     except UnicodeDecodeError:
         raise UnifiedError(f"{_called(source)}: not UTF-8 behind line {number}") from None
 
@@ -270,6 +293,7 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
     from unified.checkpoints.trained import contents
     from unified.conversions.named_models import checkpoint_named
     from unified.files.claims import Claim, hashes
+    from unified.files.rows import is_hub
     from unified.tasks.thresholds import abstains
 
     path = Path(args.input)
@@ -277,6 +301,8 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
         read = {"the item": hashlib.sha256(args.input.encode()).hexdigest()}
     elif args.input == "-" or path.is_fifo():
         read = {_called(args.input): f"stream {uuid.uuid4()}"}
+    elif is_hub(args.input):
+        read = {args.input: "data set of the hub"}
     else:
         read = hashes([path])
     settings = {
@@ -286,6 +312,7 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
         "--threshold": predictor.task.threshold if abstains(predictor.task) else None,
         "--spacy": args.spacy,
         "--spacy-code": args.spacy_code,
+        **field_options(args),
     }
     checkpoints = [checkpoint_named(model) for model in args.model]
     return Claim(settings, {"--model": contents(checkpoints, handle.vocabulary, handle.tokenizer), "INPUT": read})

@@ -16,7 +16,7 @@ from unified.tasks.datasets.files import split_files
 from unified.tasks.datasets.summaries.inputs import Inputs
 from unified.tasks.datasets.summaries.oracles import DEFAULT_ORACLE
 from unified.tasks.datasets.summaries.pairs import PairConverter
-from unified.tasks.datasets.texts import NO_TRIGRAM_TWICE, source_item
+from unified.tasks.datasets.texts import NO_TRIGRAM_TWICE, PARTS, source_item
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_texts
 
@@ -91,7 +91,13 @@ _SHORT = WritingTraining(epochs=10, batch_size=32, lr=3e-5, max_length=384, max_
 def _task(name: str, training: WritingTraining, max_length: int, exponent: float, **more: Any) -> WritingTask:
     decoding = {**NO_TRIGRAM_TWICE, "max_length": max_length, "lenpen": exponent}
     read = partial(read_summaries, data_set=name)
-    usual: dict[str, Any] = {"read": read, "item": source_item, "score": score_texts, "may_repeat": (".",)}
+    usual: dict[str, Any] = {
+        "read": read,
+        "item": source_item,
+        "parts": PARTS,
+        "score": score_texts,
+        "may_repeat": (".",),
+    }
     return WritingTask(
         name=name, **(usual | more),
         training=training, decoding=decoding,

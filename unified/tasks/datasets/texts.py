@@ -1,22 +1,16 @@
-"""Your own pairs of source and target, a JSON object a line, and how a text is written from a source."""
+"""Your own pairs of source and target, a row each, and how a text is written from a source."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError, require_fields
+from unified.files.fields import FieldNames
 from unified.files.ids import item_id
-from unified.tasks.datasets.files import split_files
-from unified.tasks.heads.items import are_texts, read_items
+from unified.tasks.datasets.own_files import OwnFiles
+from unified.tasks.heads.items import are_texts
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_texts
-
-
-def read_texts(folder: Path, budget: TokenBudget) -> dict[str, list[WritingItem]]:
-    """Splits of a folder with ``train.jsonl``, ``valid.jsonl`` and, if it is there, ``test.jsonl``, in our own form."""
-    files = split_files(folder, {split: ((f"{split}.jsonl",),) for split in ("train", "valid", "test")})
-    return {split: read_items(path, text_of) for split, (path,) in files.items()}
 
 
 def text_of(fields: dict[str, Any], number: int) -> WritingItem:
@@ -56,13 +50,16 @@ def _source(fields: dict[str, Any]) -> str | tuple[str, ...]:
     return source
 
 
+#: What ``--source-field`` and ``--target-field`` name.
+PARTS = {"source": "source", "target": "target"}
 #: UniLM's search for summaries.
 NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram_size": 3, "length_penalty": "unilm"}
 
 TASKS = (
     WritingTask(
         name="texts",
-        read=read_texts,
+        read=OwnFiles(text_of, FieldNames(PARTS)),
+        parts=PARTS,
         item=source_item,
         score=score_texts,
         training=WritingTraining(epochs=10, lr=3e-5, max_length=512, max_source=384, max_target=125),

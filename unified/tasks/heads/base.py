@@ -78,12 +78,17 @@ class Understanding(ABC, Generic[ItemT]):
         name: as ``--head`` takes it.
         together: whether a loss needs all examples of an item in one batch.
         numeric: whether the loss is of numbers; it is in nats otherwise.
+        parts: what items call the parts that ``--text-field`` and its like name, see
+            :class:`unified.files.fields.FieldNames`; none for items that come in their own form alone.
+        has_classes: whether labels are classes, which ``--labels`` may name.
         marks_entities: whether items can say where named entities are, see :mod:`unified.tasks.heads.named_entities`.
         averages_subsets: whether the mean of subsets' scores is one, as benchmarks of several data sets have it.
     """
 
     name: ClassVar[str]
     together: ClassVar[bool] = False
+    parts: ClassVar[Mapping[str, str]] = {}
+    has_classes: ClassVar[bool] = False
     numeric: ClassVar[bool] = False
     marks_entities: ClassVar[bool] = False
     averages_subsets: ClassVar[bool] = False

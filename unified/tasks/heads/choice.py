@@ -67,6 +67,7 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
     """
 
     name: ClassVar[str] = "choice"
+    parts: ClassVar[Mapping[str, str]] = {"text": "context", "second": "question", "label": "label"}
     together: ClassVar[bool] = True
     measures: ClassVar[tuple[str, ...]] = ("accuracy",)
     signature: ClassVar[str] = "rules:accuracy-of-items"

@@ -41,6 +41,8 @@ class Classification(EnsembleUnderstanding[TextItem]):
     """
 
     name: ClassVar[str] = "classification"
+    parts: ClassVar[Mapping[str, str]] = {"text": "text", "second": "second", "label": "label"}
+    has_classes: ClassVar[bool] = True
     marks_entities: ClassVar[bool] = True
 
     labels: tuple[str, ...]
@@ -115,6 +117,7 @@ class Regression(EnsembleUnderstanding[TextItem]):
     """
 
     name: ClassVar[str] = "regression"
+    parts: ClassVar[Mapping[str, str]] = {"text": "text", "second": "second", "label": "label"}
     marks_entities: ClassVar[bool] = True
     numeric: ClassVar[bool] = True
     measures: ClassVar[tuple[str, ...]] = ("pearson", "spearman")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from unified.errors import UnifiedError, require_fields
+from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text
 from unified.files.json_files import Entries, Fields
 from unified.files.rows import read_rows
@@ -27,6 +28,7 @@ class Item(Protocol):
 Splits = Mapping[str, Sequence[Any]]
 _ItemT = TypeVar("_ItemT", bound=Item)
 _T = TypeVar("_T")
+_OWN_NAMES = FieldNames()
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,16 @@ def items_text(items: Sequence[Item]) -> str:
     return "".join(json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
 
 
-def read_items(path: str | Path, item_of: Callable[[Fields, int], _ItemT]) -> list[_ItemT]:
+def read_items(
+    path: str | Path,
+    item_of: Callable[[Fields, int], _ItemT],
+    names: FieldNames = _OWN_NAMES,
+) -> list[_ItemT]:
     """Items of a file, one a row, whatever its format is (:mod:`unified.files.rows`).
 
     Args:
         item_of: makes an item of the fields and the number of a row; raises UnifiedError with the reason.
+        names: what rows call the fields of items.
 
     Raises:
         UnifiedError: the file is missing, holds nothing, or rows are wrong, those among them whose ``id`` another row
@@ -115,8 +122,9 @@ def read_items(path: str | Path, item_of: Callable[[Fields, int], _ItemT]) -> li
     items: list[_ItemT] = []
     for row in read_rows(path):
         try:
-            fields = row.fields
-            items.append(item_of(fields, row.number))
+            fields = names.renamed(row.fields)
+            with names.explaining(row.fields):
+                items.append(item_of(fields, row.number))
         except UnifiedError as problem:
             entries.wrong(row.place, problem)
             continue
@@ -152,10 +160,18 @@ def text_item(fields: dict[str, Any], number: int, labelled: bool, numeric: bool
     item = replace(item, named_entities=read_named_entities(fields, item.texts))
     if not labelled:
         return item
-    is_number = isinstance(label, int | float) and not isinstance(label, bool)
-    if numeric and not is_number:
+    return replace(item, label=_number(label) if numeric else class_name(label))
+
+
+def _number(label: object) -> float:
+    """The label of a regression, which a cell of a table has as a text."""
+    try:
+        number = float(label) if isinstance(label, str) else label
+    except ValueError:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, int | float):
         raise UnifiedError(f"'label' must be a number, got {label!r}")
-    return replace(item, label=label if numeric else class_name(label))
+    return number
 
 
 def class_name(label: object) -> str:
@@ -166,14 +182,19 @@ def class_name(label: object) -> str:
     """
     name = name_text(label)
     if name is None:
-        raise UnifiedError(f"'label' must be a name in quotes or an integer, got {label!r}")
+        advice = "; --labels no,yes names false and true" if isinstance(label, bool) else ""
+        raise UnifiedError(f"'label' must be a name in quotes or an integer, got {label!r}{advice}")
     return name
 
 
 def words_item(fields: dict[str, Any], number: int, labelled: bool) -> WordsItem:
-    """Reads ``words``, and if present ``tags``, ``document`` and ``id``; errors are those of :func:`text_item`."""
+    """Reads ``words``, and if present ``tags``, ``document`` and ``id``; errors are those of :func:`text_item`.
+
+    Words and tags may be texts, which are divided at white space.
+    """
     require_fields(fields, "words", *(["tags"] if labelled else []))
     words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
+    words, tags = (value.split() if isinstance(value, str) else value for value in (words, tags))
     if not are_texts(words) or not words:
         raise UnifiedError("'words' must be a list of texts that are not empty")
     if document is not None and not isinstance(document, str):

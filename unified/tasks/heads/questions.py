@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unified.errors import UnifiedError, require_fields
+from unified.errors import MissingField, UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.tasks.heads.items import item_subset
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
@@ -98,8 +98,10 @@ def question_item(fields: dict[str, Any], number: int, labelled: bool) -> Questi
 
 
 def _labelled(item: QuestionItem, fields: dict[str, Any]) -> QuestionItem:
-    answers = tuple(map(_answer, _listed(fields, "answers")))
-    impossible, choice = fields.get("impossible"), fields.get("choice")
+    if not {"answers", "choice", "references", "impossible"} & fields.keys():
+        raise MissingField("answers", list(fields))
+    answers, nothing = _answers(fields.get("answers"), item.context)
+    impossible, choice = fields.get("impossible", nothing or None), fields.get("choice")
     if not isinstance(impossible, bool | None):
         raise UnifiedError(f"'impossible' must be true or false, got {impossible!r}")
     if choice is not None and (not isinstance(choice, str) or not choice.strip()):
@@ -121,7 +123,31 @@ def _listed(fields: dict[str, Any], name: str) -> Sequence[Any]:
     return value or []
 
 
-def _answer(fields: Any) -> Answer:
+def _answers(value: Any, context: str) -> tuple[tuple[Answer, ...], bool]:
+    """The answers in any of their forms, and whether the form says that there is none.
+
+    Forms are a list of answers or of texts, one text (empty where there is no answer), or SQuAD's lists in
+    Hugging Face's form: {"text": [...], "answer_start": [...]}. A text without a start is looked for in the passage.
+    """
+    if isinstance(value, str):
+        value = value.strip()
+        return ((_answer(value, context),) if value else ()), not value
+    if isinstance(value, dict) and isinstance(value.get("text"), list):
+        texts = value["text"]
+        starts = value.get("answer_start")
+        if not isinstance(starts, list) or len(starts) != len(texts):
+            raise UnifiedError(f"'answers' must have an 'answer_start' for each 'text', got {value!r}")
+        found = [_answer({"text": text, "start": start}, context) for text, start in zip(texts, starts, strict=True)]
+        return tuple(found), not found
+    if value is not None and not isinstance(value, list):
+        raise UnifiedError(f"'answers' must be a list or a text, got {value!r}")
+    return tuple(_answer(one, context) for one in value or []), False
+
+
+def _answer(fields: Any, context: str) -> Answer:
+    if isinstance(fields, str) and fields.strip():
+        start = context.find(fields)
+        return Answer(fields, start if start >= 0 else None)
     text = fields.get("text") if isinstance(fields, dict) else None
     if not isinstance(text, str) or not text.strip():
         raise UnifiedError(f"an answer must have a 'text' that is not empty, got {fields!r}")

@@ -67,6 +67,8 @@ class Relation(EnsembleUnderstanding[RelationItem]):
     """
 
     name: ClassVar[str] = "relation"
+    parts: ClassVar[Mapping[str, str]] = {"text": "words", "label": "label"}
+    has_classes: ClassVar[bool] = True
 
     labels: tuple[str, ...]
     types: tuple[str, ...] = ()

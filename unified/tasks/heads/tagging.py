@@ -39,6 +39,8 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
     """
 
     name: ClassVar[str] = "tagging"
+    parts: ClassVar[Mapping[str, str]] = {"text": "words", "label": "tags"}
+    has_classes: ClassVar[bool] = True
 
     labels: tuple[str, ...]
     dropout: float = 0.1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from unified.errors import TrainingFailed, UnifiedError
 from unified.files.claims import Claim, claimed_folder, hashes
+from unified.files.rows import is_hub
 from unified.reports.results import FILE_NAME, read_results, write_whole
 from unified.tasks.grids import (
     Choice,
@@ -114,10 +115,11 @@ def _claim(args: argparse.Namespace) -> Claim:
 
     data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.model)
     for name, path in (("--data", data), ("--model", start)):
-        if not path.exists():
+        if not (is_hub(path) or path.exists()):
             raise UnifiedError(f"{name} {path}: no such file or folder")
     files = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
-    files = [path for path in files if not path.resolve().is_relative_to(output)]
+    files += [Path(path) for path in (args.valid, args.test) if path is not None]
+    files = [path for path in files if not (is_hub(path) or path.resolve().is_relative_to(output))]
     options = {name: value for name, value in vars(args).items() if name not in _FREE}
     settings = {name if name == "task" else f"--{option(name)}": value for name, value in options.items()}
     return Claim(settings, {"--model": hashes([start]), "--data": hashes(files)})

@@ -48,13 +48,6 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how often an epoch scores the development set, with --select best (default: as published, mostly 1)",
     )
-    parser.add_argument(
-        "--hold-out",
-        type=float,
-        metavar="SHARE",
-        help="share of the training items to choose settings on, from 0 to 1, where there is no development set: "
-        "a folder without valid.jsonl, or a task that validates on its test set",
-    )
 
 
 def check_selection(task: Task | WritingTask | SeveralTasks, select: str, fairseq: str) -> None:

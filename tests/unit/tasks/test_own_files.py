@@ -1,0 +1,154 @@
+"""Items from users' own files: equal in every format, with the names that options give, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.corpora import jsonl, write
+from unified.errors import UnifiedError
+from unified.files.fields import FieldNames
+from unified.tasks.catalogue import task_named
+from unified.tasks.heads.questions import Answer
+from unified.tasks.selection import with_valid_share
+
+
+def table(rows, delimiter):
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def files_of(folder, rows):
+    """The rows in every format; lists are divided by blanks in cells."""
+    cells = [{k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in row.items()} for row in rows]
+    yield write(folder / "rows.csv", table(cells, ","))
+    yield write(folder / "rows.csv.gz", gzip.compress(table(cells, ";").encode()))
+    yield write(folder / "rows.tsv", "\ufeff" + table(cells, "\t"))
+    yield jsonl(folder / "rows.jsonl", rows)
+    yield write(folder / "rows.json", json.dumps(rows, indent=1))
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        return
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "rows.parquet")
+    yield str(folder / "rows.parquet")
+
+
+def reader(task, labels=(), **given):
+    return task_named(task).read.with_options(task, FieldNames(given=given, labels=labels), None, None)
+
+
+PASSAGE = 'Anna "Berg" built it, in 1901.'
+CASES = {
+    "classification": (
+        [{"sentence": f'a film, "{i}"', "sentiment": i % 2} for i in range(8)],
+        {"text": "sentence", "label": "sentiment"},
+        ("negative", "positive"),
+    ),
+    "pairs": (
+        [{"s1": f"x {i}", "s2": f"y {i}", "same": str(i % 2 == 1)} for i in range(8)],
+        {"text": "s1", "second": "s2", "label": "same"},
+        ("no", "yes"),
+    ),
+    "regression": ([{"text": f"x {i}", "score": i / 4} for i in range(8)], {"label": "score"}, ()),
+    "span": (
+        [{"passage": PASSAGE, "asked": f"Who {i}?", "answer": ("1901", '"Berg"', "")[i % 3]} for i in range(8)],
+        {"text": "passage", "second": "asked", "label": "answer"},
+        (),
+    ),
+    "tagging": (
+        [{"tokens": ["Anna", "is", f"{i}."], "ner": [1, 0, 0]} for i in range(8)],
+        {"text": "tokens", "label": "ner"},
+        ("O", "B-PER"),
+    ),
+    "texts": (
+        [{"long": f"A\nlong one {i}.", "short": "b"} for i in range(8)],
+        {"source": "long", "target": "short"},
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_items_are_equal_in_every_format(tmp_path, name):
+    rows, given, labels = CASES[name]
+    read = reader("classification" if name == "pairs" else name, labels, **given)
+    paths = list(files_of(tmp_path, rows))
+    splits = [read(Path(path)) for path in paths]
+    assert all(one == splits[0] for one in splits[1:]) and len(splits[0]["train"]) == 8
+    task = task_named("classification" if name == "pairs" else name)
+    divided = [with_valid_share(type(task)(**{**vars(task), "read": read}), 0.25).read(Path(path)) for path in paths]
+    assert all(one == divided[0] for one in divided[1:]) and [len(divided[0][s]) for s in ("train", "valid")] == [6, 2]
+
+
+def test_values_of_items(tmp_path):
+    rows, given, labels = CASES["pairs"]
+    items = reader("classification", labels, **given)(Path(jsonl(tmp_path / "a.jsonl", rows)))["train"]
+    assert [item.label for item in items[:2]] == ["no", "yes"] and items[1].second == "y 1" and items[1].id == "2"
+    truths = [{"text": "a", "label": one} for one in (True, False, 1, "0", 1.0, "yes")]
+    items = reader("classification", ("no", "yes"))(Path(jsonl(tmp_path / "b.jsonl", truths)))["train"]
+    assert [item.label for item in items] == ["yes", "no", "yes", "no", "yes", "yes"]
+    rows, given, _ = CASES["span"]
+    items = reader("span", **given)(Path(jsonl(tmp_path / "c.jsonl", rows)))["train"]
+    assert items[0].answers == (Answer("1901", 25),) and items[1].answers == (Answer('"Berg"', 5),)
+    assert items[2].answers == () and items[2].impossible
+    squad = [{"context": PASSAGE, "question": "a?", "answers": {"text": ["1901"], "answer_start": [25]}}]
+    squad += [{"context": PASSAGE, "question": "b?", "answers": {"text": [], "answer_start": []}}]
+    items = reader("span")(Path(jsonl(tmp_path / "d.jsonl", squad)))["train"]
+    assert items[0].answers == (Answer("1901", 25),) and items[1].impossible
+
+
+def test_folders_of_own_files(tmp_path):
+    rows = [{"text": "a", "label": "x"}, {"text": "b", "label": "y"}]
+    write(tmp_path / "train.csv", table(rows, ","))
+    write(tmp_path / "validation.tsv.gz", gzip.compress(table(rows, "\t").encode()))
+    jsonl(tmp_path / "test.jsonl", rows[:1])
+    jsonl(tmp_path / "predictions.valid.jsonl", [{"id": 1}])
+    for name in ("manifest.json", "results.json", "notes.txt", "more.csv"):
+        write(tmp_path / name, "{}")
+    splits = reader("classification")(tmp_path)
+    assert {split: len(items) for split, items in splits.items()} == {"train": 2, "valid": 2, "test": 1}
+    jsonl(tmp_path / "dev.jsonl", rows)
+    with pytest.raises(UnifiedError, match=r"validation.tsv.gz: dev.jsonl holds the valid split, too"):
+        reader("classification")(tmp_path)
+    names = FieldNames(given={"label": "y"})
+    own = task_named("classification").read.with_options("classification", names, str(tmp_path / "test.jsonl"), None)
+    with pytest.raises(UnifiedError, match=r"train.csv: 2 lines \(2, 3\): no field 'y'; its fields: 'text', 'label'$"):
+        own(tmp_path / "train.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "labels", "message"),
+    [
+        ("classification", {}, (), "(2, 3, 4, ...): no field 'text'; its fields: 'sentence', 'n'; --text-field names"),
+        ("classification", {"text": "sentence"}, (), "no field 'label'; its fields: 'sentence', 'n'; --label-field"),
+        ("classification", {"text": "x"}, (), "20 lines (2, 3, 4, ...): no field 'x'; its fields: 'sentence', 'n'"),
+        ("classification", {"text": "sentence", "label": "n"}, ("a", "b"), "(3, 5, 7, ...): the label '2' is none of"),
+        ("regression", {"text": "sentence", "label": "sentence"}, (), "'label' must be a number, got 'x y'"),
+        ("span", {"text": "sentence", "second": "n"}, (), "no field 'answers'; its fields: 'sentence', 'n'; --label"),
+        ("tagging", {"text": "sentence", "label": "n"}, (), "'tags' must be a list of 2 names, one for each word"),
+        ("texts", {"source": "sentence"}, (), "no field 'target'; its fields: 'sentence', 'n'; --target-field names"),
+        ("classification", {"source": "x"}, (), "--source-field x: classification takes --text-field, --second-f"),
+        ("regression", {}, ("a", "b"), "--labels a,b: labels of regression are no classes; leave it out"),
+        ("coreference", {"text": "x"}, (), "--text-field x: coreference takes no such option"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_as_the_user_calls_it(tmp_path, name, given, labels, message):
+    path = write(tmp_path / "rows.csv", table([{"sentence": "x y", "n": 2 * (i % 2)} for i in range(20)], ","))
+    with pytest.raises(UnifiedError) as refusal:
+        reader(name, labels, **given)(Path(path))
+    assert message in str(refusal.value)
+
+
+def test_plain_text_is_no_file_of_items(tmp_path):
+    with pytest.raises(UnifiedError, match="films.txt: no file of rows by its name; rows come as CSV, TSV, Parquet"):
+        reader("classification")(Path(write(tmp_path / "films.txt", "a film\n")))

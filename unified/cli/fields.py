@@ -1,0 +1,51 @@
+"""Options that say what the fields of a user's rows are called; they have the same names in all commands."""
+
+from __future__ import annotations
+
+import argparse
+
+from unified.files.fields import FieldNames, option_of
+
+#: What the field of each part holds, in words.
+_HOLDS = {
+    "text": "the text, words or passage",
+    "second": "the second text, or the question about a passage",
+    "label": "the label, number, tags or answer",
+    "source": "the source of a pair",
+    "target": "the target of a pair",
+}
+#: Options of what is read to predict, without labels and targets.
+READ_FIELDS = ("--text-field", "--second-field", "--source-field")
+
+
+def add_field_arguments(parser: argparse.ArgumentParser, *parts: str, labels: bool = False) -> None:
+    """Declare an option for the field of each part, and ``--labels`` where it is wanted."""
+    group = parser.add_argument_group(
+        "fields", "Names of fields or columns that differ from those of the task's items."
+    )
+    for part in parts:
+        group.add_argument(option_of(part), metavar="NAME", help=f"field or column that holds {_HOLDS[part]}")
+    if labels:
+        group.add_argument(
+            "--labels",
+            metavar="NAME,NAME,...",
+            help="names of the labels that rows have as 0, 1, ..., or as false and true",
+        )
+
+
+def field_names(args: argparse.Namespace) -> FieldNames:
+    """The names that the options give."""
+    options = vars(args)
+    given = {part: options.get(f"{part}_field") for part in _HOLDS}
+    labels = options.get("labels")
+    return FieldNames(
+        given={part: name for part, name in given.items() if name is not None},
+        labels=() if labels is None else tuple(label.strip() for label in labels.split(",")),
+    )
+
+
+def field_options(args: argparse.Namespace) -> dict[str, str]:
+    """The options that were given, by their names on the command line."""
+    names = field_names(args)
+    given = {option_of(part): name for part, name in names.given.items()}
+    return {**given, "--labels": args.labels} if names.labels else given

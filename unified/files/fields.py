@@ -1,0 +1,95 @@
+"""What users call the fields of their rows, where the items of a task have other names for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from unified.errors import MissingField, UnifiedError
+from unified.files.json_files import Fields
+
+_TRUTH = {"true": 1, "false": 0}
+
+
+@dataclass(frozen=True)
+class FieldNames:
+    """Names of fields in rows and in items, for the parts of an item that ``--text-field`` and its like name.
+
+    Attributes:
+        parts: names in items by part: {"text": "words", "label": "tags"} for words with tags.
+        given: names in rows by part; a part that is not there is called as in items.
+        labels: names of labels that rows have as numbers from 0, or as false and true.
+    """
+
+    parts: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+
+    def check(self, reader: str, classes: bool) -> None:
+        """Refuse names of parts that items do not have.
+
+        Args:
+            reader: whose items they are, for the message.
+            classes: whether labels are classes, which may have names.
+
+        Raises:
+            UnifiedError: names the option.
+        """
+        for part in self.given:
+            if part not in self.parts:
+                known = ", ".join(map(option_of, self.parts)) or "no such option"
+                raise UnifiedError(f"{option_of(part)} {self.given[part]}: {reader} takes {known}")
+        if self.labels and not classes:
+            raise UnifiedError(f"--labels {','.join(self.labels)}: labels of {reader} are no classes; leave it out")
+
+    def renamed(self, fields: Fields) -> Fields:
+        """The fields of a row with the names of items; other fields stay.
+
+        Raises:
+            UnifiedError: a field is missing, or a label has no name.
+        """
+        found = dict(fields)
+        for part, name in self.given.items():
+            if name not in fields:
+                raise MissingField(name, list(fields))
+            found[self.parts[part]] = fields[name]
+        label = self.parts.get("label")
+        if self.labels and label in found:
+            found[label] = self._named(found[label])
+        return found
+
+    @contextmanager
+    def explaining(self, fields: Fields) -> Iterator[None]:
+        """Add to what is said of a missing field which option names it.
+
+        Args:
+            fields: of the row, as the user has them.
+        """
+        try:
+            yield
+        except MissingField as problem:
+            part = next((part for part, name in self.parts.items() if name == problem.name), None)
+            option = None if part is None or part in self.given else option_of(part)
+            raise MissingField(problem.name, list(fields), option=option) from None
+
+    def _named(self, label: Any) -> Any:
+        """The name of a label, or the names of a list of labels, or of several in one text."""
+        if isinstance(label, list):
+            return [self._named(one) for one in label]
+        if label in self.labels:
+            return label
+        if isinstance(label, str) and len(label.split()) > 1:
+            return [self._named(one) for one in label.split()]
+        number = _TRUTH.get(str(label).lower(), label)
+        try:
+            return self.labels[range(len(self.labels)).index(int(number) if isinstance(number, str) else number)]
+        except ValueError:
+            last, names = len(self.labels) - 1, ", ".join(self.labels)
+            raise UnifiedError(f"the label {label!r} is none of 0 to {last}, which --labels calls {names}") from None
+
+
+def option_of(part: str) -> str:
+    """The option that names the field of a part of an item."""
+    return f"--{part}-field"

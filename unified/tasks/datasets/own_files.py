@@ -1,0 +1,110 @@
+"""Data of one's own: files of rows, each an item of a head, and which of them hold a split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError
+from unified.files.fields import FieldNames
+from unified.files.json_files import Fields
+from unified.files.rows import FORMATS, has_fields, is_hub
+from unified.files.text_files import without_compression
+from unified.tasks.heads.base import Understanding
+from unified.tasks.heads.items import Item, read_items
+
+#: How files of splits are called in a folder, beside the names that other programs have for them.
+_SPLITS = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "val": "valid", "test": "test"}
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """Reads the splits of a task from files of rows (:mod:`unified.files.rows`); a task's ``read`` for own data.
+
+    Attributes:
+        item_of: makes an item of fields and the number of its row.
+        names: what rows call the fields of items.
+        has_classes: whether labels are classes, which may be given names.
+        valid, test: files of the other splits, where the training items are one file; None where there is none.
+    """
+
+    item_of: Callable[[Fields, int], Item]
+    names: FieldNames
+    has_classes: bool = False
+    valid: str | None = None
+    test: str | None = None
+
+    def __call__(self, source: Path, budget: object = None) -> dict[str, Sequence[Any]]:
+        """Items by split, of a file of training items or of a folder with a file for each split.
+
+        Args:
+            budget: of tokens, which tasks of writing give; texts are cut in training instead.
+
+        Raises:
+            UnifiedError: a file cannot be read, or rows are wrong, or two files hold one split.
+        """
+        return {split: self.items(path) for split, path in self.files(source).items()}
+
+    def files(self, source: Path) -> dict[str, str]:
+        """The file of each split that is there."""
+        given = {"valid": self.valid, "test": self.test}
+        beside = {split: path for split, path in given.items() if path is not None}
+        if not source.is_dir():
+            return {"train": str(source), **beside}
+        found: dict[str, str] = {}
+        for path in sorted(source.iterdir()):
+            split = _split_of(path)
+            if split is not None and split in found:
+                raise UnifiedError(f"{path}: {Path(found[split]).name} holds the {split} split, too; keep one of them")
+            if split is not None:
+                found[split] = str(path)
+        for split in beside.keys() & found.keys():
+            raise UnifiedError(
+                f"--{split} {beside[split]}: {found[split]} holds the {split} split; leave one of them out"
+            )
+        return {**found, **beside}
+
+    def with_options(self, reader: str, names: FieldNames, valid: str | None, test: str | None) -> OwnFiles:
+        """Reads rows with other names, and for files of their own for validation and test.
+
+        Args:
+            reader: whose items they are, for messages.
+            names: without the parts of items, which are known here.
+
+        Raises:
+            UnifiedError: a name is that of a part which items do not have.
+        """
+        names = replace(names, parts=self.names.parts)
+        names.check(reader, self.has_classes)
+        return replace(self, names=names, valid=valid, test=test)
+
+    def items(self, path: str) -> list[Any]:
+        """Items of a file, see :func:`unified.tasks.heads.items.read_items`."""
+        if not has_fields(path):
+            raise UnifiedError(f"{path}: no file of rows by its name; rows come as {FORMATS}")
+        return read_items(path, self.item_of, self.names)
+
+
+def head_files(head: type[Understanding[Any]]) -> OwnFiles:
+    """Files of rows that are items of a head."""
+
+    def item_of(fields: Fields, number: int) -> Any:
+        return head.item(fields, number, labelled=True)
+
+    return OwnFiles(item_of, FieldNames(head.parts), head.has_classes)
+
+
+def is_own_file(source: Path) -> bool:
+    """Whether training items are one file, or a data set of the hub, and not a folder."""
+    return is_hub(source) or source.is_file()
+
+
+def _split_of(path: Path) -> str | None:
+    """The split that a file of a folder holds, by its name."""
+    name = without_compression(path.name)
+    stem = name.partition(".")[0]
+    if not path.is_file() or not has_fields(path.name) or stem == "predictions":
+        return None
+    return _SPLITS.get(stem, stem if name == f"{stem}.jsonl" else None)
