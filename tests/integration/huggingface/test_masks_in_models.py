@@ -111,6 +111,22 @@ def test_packed_texts_do_not_see_each_other(models, name):
     torch.testing.assert_close(together[:12], torch.cat([first, second]), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_model_need_not_make_a_mask_that_nobody_reads(models, name, monkeypatch):
+    """A 4-D mask of any size is passed on as it is, so that no (T, T) matrix is made from positions or padding."""
+    mask, positions, ids = rows("tree")
+    inputs = {"unified_mask": mask, "position_ids": positions} | ({"use_cache": False} if name in CAUSAL else {})
+    wanted = models[name](ids, **inputs).logits
+
+    def make(**arguments: object) -> None:
+        raise AssertionError("a mask is made")
+
+    monkeypatch.setitem(transformers.AttentionMaskInterface._global_mapping, "unified", make)
+    assert torch.equal(models[name](ids, attention_mask=torch.ones(1, 1, 1, 1), **inputs).logits, wanted)
+    with pytest.raises(AssertionError, match="a mask is made"):
+        models[name](ids, **inputs)
+
+
 def test_one_row_serves_a_whole_batch(models):
     ids = rows("tree")[2]
     mask = masks.seq2seq(5, LENGTH - 5)
