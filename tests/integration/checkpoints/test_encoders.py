@@ -258,6 +258,13 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
     assert "--auxiliary-masking: " in (said := capfd.readouterr().err) and "has no token head" in said
     assert main(words) == 0
     assert json.loads((tmp_path / "films" / "results.json").read_text())["scores"]["valid"]["accuracy"] > 90
+    # The folder of the run is one of transformers, too, with a card; an export of it is the same.
+    for name in ("config.json", "model.safetensors", "vocab.txt", "README.md"):
+        assert (tmp_path / "films" / name).is_file()
+    card = (tmp_path / "films" / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
+    assert "| valid | accuracy | " in card and "| lr | 0.003 |" in card and "fairseq-train " in card
+    beside = transformers.pipeline("text-classification", str(tmp_path / "films"), top_k=None)
     # It goes to transformers with its head, and classifies there as here.
     capfd.readouterr()
     assert main(["export", str(tmp_path / "films"), str(tmp_path / "back")]) == 0
@@ -265,6 +272,7 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
     model = load(tmp_path / "films")
     texts = ["w1 w5", "w9 w3 w2 w0"]
     classify = transformers.pipeline("text-classification", str(tmp_path / "back"), top_k=None)
+    assert beside(texts) == classify(texts)
     for found, scores in zip(model.classify(texts), classify(texts), strict=True):
         assert found["probabilities"] == pytest.approx({one["label"]: one["score"] for one in scores}, abs=1e-5)
     back = transformers.BertModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()

@@ -298,7 +298,7 @@ def _report(
     from unified.tasks.run_settings import model_of, settings_of
 
     model, settings = model_of(args.model, job), settings_of(vars(args), job, words)
-    handle, scores = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}
+    handle, scores, paths = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}, []
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)
         scores[learnt.task.name], found = _scores(learnt, threshold)
@@ -319,13 +319,27 @@ def _report(
             **({"null_threshold": asdict(found)} if found else {}),
             **({"together": learnt.together} if learnt.together else {}),
         )
+        paths.append(path)
         _submit(learnt.task, learnt.folder)
+    _publish(job, paths)
     print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
     written = f"{path} and the other tasks' folders" if learnt.together else path
     print(f"written to {written}; `unified results {job.folder}` makes a table of it", file=sys.stderr)
     following = next_command(args, learnt, job.items)
     if following is not None:
         print(f"the model is in {job.folder}; predict with it:\n  {following}", file=sys.stderr)
+
+
+def _publish(job: Job, results: list[Path]) -> None:
+    """Files for ``transformers`` beside the checkpoints, and a model card."""
+    from unified.tasks.publishing import publish
+
+    try:
+        publish(job.folder, job.data, results)
+    except UnifiedError as problem:
+        print(f"not written for transformers: {problem}", file=sys.stderr)
+        return
+    print(f"{job.folder} can be opened by transformers, too; README.md there is a model card", file=sys.stderr)
 
 
 def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:

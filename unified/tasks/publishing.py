@@ -1,0 +1,36 @@
+"""Files for ``transformers`` beside the checkpoints of a finished fine-tuning, with a model card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from unified.reports.model_card import model_card
+from unified.reports.results import read_results
+from unified.tasks.loading import load
+
+CARD = "README.md"
+
+
+def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
+    """Write ``config.json``, ``model.safetensors``, the tokenizer and ``README.md`` of the checkpoint that was scored.
+
+    They stand beside it, so that the folder of the run is one that ``transformers`` loads.
+
+    Args:
+        folder: with the checkpoint.
+        data: with its dictionary and tokenizer.
+        results: the files of results of its tasks.
+
+    Raises:
+        UnifiedError: ``transformers`` has no class for such a model or no such tokenizer; nothing is written.
+    """
+    with TemporaryDirectory(dir=folder, prefix=".export.") as temporary:
+        made = Path(temporary) / "model"
+        load(folder, data=data).save_pretrained(made)
+        (architecture,) = json.loads((made / "config.json").read_text(encoding="utf-8"))["architectures"]
+        (made / CARD).write_text(model_card(read_results(results), architecture), encoding="utf-8")
+        for path in sorted(made.iterdir()):
+            path.replace(folder / path.name)
