@@ -431,7 +431,10 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
             ["relation", good, objects(folder / "y.jsonl", {"id": 1, "label": "1"}, {"id": "1", "label": "0"})],
             "y.jsonl, line 2: id '1' was in this file before",
         ),
-        "mixed": (["tagging", good, objects(folder / "z.jsonl", {"tags": ["O"]})], "good: expected JSON lines"),
+        "mixed": (
+            ["tagging", good, objects(folder / "z.jsonl", {"tags": ["O"]})],
+            "good: expected rows with the field 'tags'",
+        ),
         "missing": (["tagging", good, str(folder / "nowhere")], "nowhere"),
     }
 

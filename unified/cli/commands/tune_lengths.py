@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     if min(*args.min_lengths, *(args.max_lengths or [0])) < 0:
         raise UnifiedError("--min-lengths and --max-lengths must be numbers of tokens, at least 0")
-    _, references = read_inputs(args.files, args.references)
+    _, references = read_inputs(args)
     written = read_n_best(args.files)
     texts, references, _ = cleaned(args, [one.text for some in written for one in some], references)
     longest = max(one.length - 1 for some in written for one in some)

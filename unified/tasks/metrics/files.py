@@ -1,8 +1,9 @@
 """Reading gold labels and predictions from lines, plain or compressed (.gz, .xz, .zst).
 
-Files called ``*.jsonl`` hold what ``unified finetune`` writes: an object a line with ``label`` or ``tags``, and ``id``.
-Ids and labels are compared as texts (:mod:`unified.files.ids`), without white space around them; what has no id is
-known by the number of its line.
+Files of rows (:mod:`unified.files.rows`) have the fields ``label`` or ``tags``, and ``id``, as ``unified finetune``
+writes them; files of gold labels may have other names. A ``.tsv`` whose first line does not name such a column is read
+as lines. Ids and labels are compared as texts (:mod:`unified.files.ids`), without white space around them; what has no
+id is known by the number of its row.
 """
 
 from __future__ import annotations
@@ -13,51 +14,63 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unified.errors import Problems, UnifiedError, require_fields
+from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text, require_common
 from unified.files.json_files import Fields
 from unified.files.rows import has_fields, read_rows
-from unified.files.text_files import numbered_lines
+from unified.files.text_files import numbered_lines, without_compression
 from unified.tasks.metrics.conll import read_tags
 
 _T = TypeVar("_T")
+#: Files of labels, and of tags, whose fields have their own names.
+LABEL, TAGS = FieldNames({"label": "label"}), FieldNames({"label": "tags"})
 
 
-def read_labels(gold: str | Path, predicted: str | Path, negative: str | None = None) -> tuple[list[str], list[str]]:
-    """Labels of two files, paired by id: a label a line, ``id<tab>label``, or JSON lines, in each file as it likes.
+def read_labels(
+    gold: str | Path, predicted: str | Path, negative: str | None = None, names: FieldNames = LABEL
+) -> tuple[list[str], list[str]]:
+    """Labels of two files, paired by id: a label a line, ``id<tab>label``, or rows, in each file as it likes.
 
     Args:
         negative: a label that says that there is nothing, which need not be in both files.
+        names: of the fields of ``gold``; :data:`LABEL` with what users call it.
 
     Raises:
         UnifiedError: a line is blank or no such object, an id occurs twice or in one of the files alone, a label is
             there as a number and as a text, or the files have no label in common.
     """
-    wanted, found = (list(side.values()) for side in _paired(gold, predicted, _labels))
+    wanted, found = (list(side.values()) for side in _paired(gold, predicted, _labels, names))
     require_common(predicted, (label for label in found if label != negative), gold, wanted, "label")
     return wanted, found
 
 
-def read_subsets(gold: str | Path) -> list[str | None]:
-    """The field ``subset`` of each object of a file of JSON lines, None where one has none; empty for other files."""
-    if not has_fields(gold):
+def read_subsets(gold: str | Path, names: FieldNames = LABEL) -> list[str | None]:
+    """The field ``subset`` of each row of a file, None where one has none; empty for files without fields."""
+    if not _has_rows(gold, names):
         return []
-    rows = (row for _, _, row in _rows(gold, "label", _is_label, "a name or an integer"))
+    rows = (row for _, _, row in _rows(gold, names, _is_label, "a name or an integer"))
     return [None if row.get("subset") is None else str(row["subset"]) for row in rows]
 
 
-def read_tagged(gold: str | Path, predicted: str | Path) -> tuple[list[list[str]], list[list[str]]]:
-    """Tags of the sentences of two files: of JSON lines matched by id, of columns (:func:`read_tags`) in order.
+def read_tagged(
+    gold: str | Path, predicted: str | Path, names: FieldNames = TAGS
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Tags of the sentences of two files: of rows matched by id, of columns (:func:`read_tags`) in order.
+
+    Args:
+        names: of the fields of ``gold``; :data:`TAGS` with what users call it.
 
     Raises:
         UnifiedError: as :func:`read_labels` and :func:`read_tags`.
     """
-    if not has_fields(gold) and not has_fields(predicted):
+    with_rows = {gold: _has_rows(gold, names), predicted: _has_rows(predicted, TAGS)}
+    if not any(with_rows.values()):
         wanted, found = read_tags(gold), read_tags(predicted)
     else:
-        for path in (gold, predicted):
-            if not has_fields(path):
-                raise UnifiedError(f"{path}: expected JSON lines, as the other file has them")
-        wanted, found = (list(side.values()) for side in _paired(gold, predicted, _tags))
+        for path, has in with_rows.items():
+            if not has:
+                raise UnifiedError(f"{path}: expected rows with the field 'tags', as the other file has them")
+        wanted, found = (list(side.values()) for side in _paired(gold, predicted, _tags, names))
     require_common(predicted, _types(found), gold, _types(wanted), "type of entities")
     return wanted, found
 
@@ -67,17 +80,17 @@ def _types(sentences: list[list[str]]) -> list[str]:
     return [tag.partition("-")[2] for tags in sentences for tag in tags if tag != "O"]
 
 
-def read_numbers(gold: str | Path, predicted: str | Path) -> tuple[list[float], list[float]]:
-    """Finite numbers of two files, paired as by :func:`read_labels`; of JSON lines numbers, or texts of numbers."""
-    wanted, found = _paired(gold, predicted, _numbers)
+def read_numbers(gold: str | Path, predicted: str | Path, names: FieldNames = LABEL) -> tuple[list[float], list[float]]:
+    """Finite numbers of two files, paired as by :func:`read_labels`; of rows numbers, or texts of numbers."""
+    wanted, found = _paired(gold, predicted, _numbers, names)
     return list(wanted.values()), list(found.values())
 
 
 def _paired(
-    gold: str | Path, predicted: str | Path, read: Callable[[str | Path], dict[str, _T]]
+    gold: str | Path, predicted: str | Path, read: Callable[[str | Path, FieldNames], dict[str, _T]], names: FieldNames
 ) -> tuple[dict[str, _T], dict[str, _T]]:
     """Labels of both files in the order of the first."""
-    wanted, found = read(gold), read(predicted)
+    wanted, found = read(gold, names), read(predicted, FieldNames(names.parts))
     require_common(predicted, found, gold, wanted, "id")
     if len(wanted) != len(found):
         raise UnifiedError(f"{predicted}: {len(found)} labels, but {len(wanted)} in {gold}")
@@ -91,12 +104,20 @@ def _paired(
     return wanted, {key: found[key] for key in wanted}
 
 
-def _labels(path: str | Path) -> dict[str, str]:
+def _has_rows(path: str | Path, names: FieldNames) -> bool:
+    """Whether a file has rows with fields; a table without the column of the labels may be one without names."""
+    if not str(without_compression(str(path))).lower().endswith((".tsv", ".tab")) or names.given:
+        return has_fields(path)
+    first = next((line for _, line in numbered_lines(path) if line.strip()), "")
+    return names.parts["label"] in map(str.strip, first.split("\t"))
+
+
+def _labels(path: str | Path, names: FieldNames) -> dict[str, str]:
     """Id to label."""
-    if not has_fields(path):
+    if not _has_rows(path, names):
         return _lines(path)
     labels, problems, spellings = {}, Problems(), Spellings()
-    for key, place, label in _fields(path, "label", _is_label, "a name or an integer"):
+    for key, place, label in _fields(path, names, _is_label, "a name or an integer"):
         labels[key] = str(name_text(label)).strip()
         problem = spellings.problem(label)
         if problem is not None:
@@ -105,10 +126,10 @@ def _labels(path: str | Path) -> dict[str, str]:
     return labels
 
 
-def _numbers(path: str | Path) -> dict[str, float]:
+def _numbers(path: str | Path, names: FieldNames) -> dict[str, float]:
     """Id to finite number."""
-    if has_fields(path):
-        return {key: float(label) for key, _, label in _fields(path, "label", _is_finite, "a finite number")}
+    if _has_rows(path, names):
+        return {key: float(label) for key, _, label in _fields(path, names, _is_finite, "a finite number")}
     lines, problems = _lines(path), Problems()
     numbers: dict[str, float] = {}
     for key, text in lines.items():
@@ -128,9 +149,10 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def _tags(path: str | Path) -> dict[str, list[str]]:
-    """Id to tags."""
-    return {key: tags for key, _, tags in _fields(path, "tags", _are_tags, "a list of names")}
+def _tags(path: str | Path, names: FieldNames) -> dict[str, list[str]]:
+    """Id to tags, which a cell of a table holds with blanks between them."""
+    found = _fields(path, names, _are_tags, "a list of names")
+    return {key: tags.split() if isinstance(tags, str) else tags for key, _, tags in found}
 
 
 def _lines(path: str | Path) -> dict[str, str]:
@@ -158,29 +180,36 @@ def _is_label(value: object) -> bool:
 
 
 def _are_tags(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(tag, str) and tag for tag in value)
+    tags = value.split() if isinstance(value, str) else value
+    return isinstance(tags, list) and all(isinstance(tag, str) and tag for tag in tags)
 
 
-def _fields(path: str | Path, field: str, fits: Callable[[Any], bool], expected: str) -> Iterator[tuple[str, str, Any]]:
-    """Id, place, and the field, of each object, see :func:`_rows`."""
-    return ((key, place, fields[field]) for key, place, fields in _rows(path, field, fits, expected))
+def _fields(
+    path: str | Path, names: FieldNames, fits: Callable[[Any], bool], expected: str
+) -> Iterator[tuple[str, str, Any]]:
+    """Id, place, and the labels, of each row, see :func:`_rows`."""
+    field = names.parts["label"]
+    return ((key, place, fields[field]) for key, place, fields in _rows(path, names, fits, expected))
 
 
 def _rows(
-    path: str | Path, field: str, fits: Callable[[Any], bool], expected: str
+    path: str | Path, names: FieldNames, fits: Callable[[Any], bool], expected: str
 ) -> Iterator[tuple[str, str, Fields]]:
     """Id, place and fields of each row.
 
     Args:
-        fits: whether a value is one of the field, as ``expected`` says in words.
+        names: of the fields; the labels are a part of them.
+        fits: whether a value is one of the labels, as ``expected`` says in words.
     """
+    field = names.parts["label"]
     seen, problems = set(), Problems()
     for row in read_rows(path):
         place = f"{path}, {row.place}"
         try:
-            fields = row.fields
+            fields = names.renamed(row.fields)
             key = item_id(fields, row.number).strip()
-            require_fields(fields, field)
+            with names.explaining(row.fields):
+                require_fields(fields, field)
         except UnifiedError as problem:
             problems.add(place, problem)
             continue

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from unified.errors import Problems, UnifiedError, require_fields
+from unified.files.fields import FieldNames
+from unified.files.json_files import Fields
 from unified.files.raw_text import require_text_name
 from unified.files.rows import has_fields, read_rows
 
+_T = TypeVar("_T")
+_OWN_NAMES = FieldNames()
+#: Files of references, whose texts stand in the field ``target``.
+TARGET = FieldNames({"target": "target"})
 # S source, T reference, H hypothesis as tokens, D hypothesis as text, P scores of its tokens; then the sentence number.
 _LINE = re.compile(r"([STHDP])-(\d+)\t(.*)", re.DOTALL)
 
@@ -30,30 +37,64 @@ def read_lines(path: str | Path) -> list[str]:
     return lines
 
 
-def read_references(path: str | Path) -> list[list[str]]:
+def read_hypotheses(path: str | Path) -> list[str]:
+    """Texts of a file: its lines, or the field ``text`` of rows, as ``unified predict`` writes it.
+
+    Raises:
+        UnifiedError: as :func:`read_lines`, or a row has no such text.
+    """
+    if not has_fields(path):
+        return read_lines(path)
+    return _of_rows(path, _OWN_NAMES, _hypothesis)
+
+
+def read_references(path: str | Path, names: FieldNames = TARGET) -> list[list[str]]:
     """References of each line, or of each row of a file with fields: ``references``, or ``target`` where there is none.
+
+    Args:
+        names: :data:`TARGET` with what users call it; ``references`` are then passed over.
 
     Raises:
         UnifiedError: as :func:`read_lines`, or a row has neither.
     """
     if not has_fields(path):
         return [[line] for line in read_lines(path)]
-    reference_groups, problems = [], Problems()
+    return _of_rows(path, names, partial(_references, pooled=not names.given))
+
+
+def _of_rows(path: str | Path, names: FieldNames, read: Callable[[Fields], _T]) -> list[_T]:
+    """What is read of each row of a file.
+
+    Raises:
+        UnifiedError: rows are wrong, or there is none.
+    """
+    found, problems = [], Problems()
     for row in read_rows(path):
         try:
-            reference_groups.append(_references(row.fields))
+            fields = names.renamed(row.fields)
+            with names.explaining(row.fields):
+                found.append(read(fields))
         except UnifiedError as problem:
             problems.add(f"{path}, {row.place}", problem)
     problems.check()
-    if not reference_groups:
-        raise UnifiedError(f"{path}: the file is empty; expected references")
-    return reference_groups
+    if not found:
+        raise UnifiedError(f"{path}: the file is empty; expected a text a row")
+    return found
 
 
-def _references(row: dict[str, Any]) -> list[str]:
-    if "references" not in row:
-        require_fields(row, "target")
-    group = row["references"] if "references" in row else [row["target"]]
+def _hypothesis(fields: Fields) -> str:
+    require_fields(fields, "text")
+    text = fields["text"]
+    if not isinstance(text, str):
+        raise UnifiedError(f"'text' must be a text, got {text!r}")
+    return text
+
+
+def _references(fields: Fields, pooled: bool) -> list[str]:
+    pooled = pooled and "references" in fields
+    if not pooled:
+        require_fields(fields, "target")
+    group = fields["references"] if pooled else [fields["target"]]
     if not isinstance(group, list) or not group or not all(isinstance(text, str) for text in group):
         raise UnifiedError("no text 'target' or list of texts 'references'")
     return group
@@ -61,7 +102,9 @@ def _references(row: dict[str, Any]) -> list[str]:
 
 def is_generate_output(path: str | Path) -> bool:
     """Whether ``path`` holds lines such as ``H-12<tab>…``, as ``fairseq-generate`` writes them."""
-    return any(match is not None and match[1] == "H" for match in map(_LINE.fullmatch, _lines(path)))
+    return not has_fields(path) and any(
+        match is not None and match[1] == "H" for match in map(_LINE.fullmatch, _lines(path))
+    )
 
 
 def read_generate_output(paths: Sequence[str | Path], *, need_references: bool = True) -> tuple[list[str], list[str]]:

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
+from unified.cli.fields import add_field_arguments, field_names
+from unified.files.fields import FieldNames
 
-_LABELS = "one label a line, 'id<tab>label', or JSON lines with 'label' (*.jsonl)"
+_LABELS = "one label a line, 'id<tab>label', or rows with 'label' (CSV, Parquet, JSON lines, ...)"
 
 
 def add_parsers(scores: ScoreParsers) -> None:
     """Declare the types of scores that this module computes."""
     classification = add_parser(scores, "classification", "accuracy, macro F1, Matthews correlation, F1 of one class")
-    _add_files(classification, _LABELS)
+    _add_files(classification, _LABELS, classes=True)
     classification.add_argument(
         "--positive", metavar="LABEL", help="class whose precision, recall and F1 to print as well"
     )
     classification.set_defaults(score=_classification)
     choice = add_parser(scores, "choice", "accuracy of chosen answers, in all and by subset, such as RACE's levels")
-    _add_files(choice, "'id<tab>number', or JSON lines with 'label' and perhaps 'subset' (*.jsonl)")
+    _add_files(choice, "'id<tab>number', or rows with 'label' and perhaps 'subset' (CSV, Parquet, JSON lines, ...)")
     choice.set_defaults(score=_choice)
     regression = add_parser(scores, "regression", "Pearson and Spearman correlation")
-    _add_files(regression, "one number a line, 'id<tab>number', or JSON lines with 'label' (*.jsonl)")
+    _add_files(regression, "one number a line, 'id<tab>number', or rows with 'label' (CSV, Parquet, JSON lines, ...)")
     regression.set_defaults(score=_regression)
     relation = add_parser(scores, "relation", "F1 of relations by the rules of TACRED or SemEval-2010 task 8")
-    _add_files(relation, _LABELS)
+    _add_files(relation, _LABELS, classes=True)
     relation.add_argument(
         "--rules",
         choices=("tacred", "semeval2010"),
@@ -42,52 +45,62 @@ def add_parsers(scores: ScoreParsers) -> None:
     )
     relation.set_defaults(score=_relation)
     tagging = add_parser(scores, "tagging", "F1 of entities in BIO or IOB1 tags, by conlleval's rules")
-    _add_files(tagging, "one token a line, the tag in the last column, blank lines between; or JSON lines with 'tags'")
+    _add_files(
+        tagging, "a token a line, the tag in the last column, blank lines between, or rows with 'tags'", classes=True
+    )
     tagging.set_defaults(score=_tagging)
 
 
-def _add_files(parser: argparse.ArgumentParser, lines: str) -> None:
+def _add_files(parser: argparse.ArgumentParser, lines: str, classes: bool = False) -> None:
     parser.add_argument("gold", metavar="GOLD", help=f"file with the gold labels: {lines}")
     parser.add_argument("predictions", metavar="PREDICTIONS", help="file with the predictions, in the same format")
+    add_field_arguments(parser, "label", labels=classes)
+
+
+def _names(args: argparse.Namespace, own: FieldNames) -> FieldNames:
+    """What the fields of the gold labels are called."""
+    return replace(field_names(args), parts=own.parts)
 
 
 def _classification(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_classification
-    from unified.tasks.metrics.files import read_labels
+    from unified.tasks.metrics.files import LABEL, read_labels
 
-    gold, predicted = read_labels(args.gold, args.predictions)
+    gold, predicted = read_labels(args.gold, args.predictions, names=_names(args, LABEL))
     with naming(args.gold, args.predictions):
         return score_classification(gold, predicted, positive=args.positive)
 
 
 def _choice(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_classification
-    from unified.tasks.metrics.files import read_labels, read_subsets
+    from unified.tasks.metrics.files import LABEL, read_labels, read_subsets
     from unified.tasks.metrics.subsets import score_subsets
 
     def accuracy(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, Any]:
         scores = score_classification(gold, predicted)
         return {name: scores[name] for name in ("accuracy", "total")}
 
-    gold, predicted = read_labels(args.gold, args.predictions)
-    subsets = read_subsets(args.gold) or [None] * len(gold)
+    names = _names(args, LABEL)
+    gold, predicted = read_labels(args.gold, args.predictions, names=names)
+    subsets = read_subsets(args.gold, names) or [None] * len(gold)
     return accuracy(gold, predicted) | score_subsets(accuracy, gold, predicted, subsets, ("accuracy", "total"))
 
 
 def _regression(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_regression
-    from unified.tasks.metrics.files import read_numbers
+    from unified.tasks.metrics.files import LABEL, read_numbers
 
-    return score_regression(*read_numbers(args.gold, args.predictions))
+    return score_regression(*read_numbers(args.gold, args.predictions, _names(args, LABEL)))
 
 
 def _relation(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_relations, score_semeval2010_task8
-    from unified.tasks.metrics.files import read_labels
+    from unified.tasks.metrics.files import LABEL, read_labels
     from unified.tasks.metrics.relations import OTHER
 
     semeval = args.rules == "semeval2010"
-    gold, predicted = read_labels(args.gold, args.predictions, negative=OTHER if semeval else args.negative)
+    negative = OTHER if semeval else args.negative
+    gold, predicted = read_labels(args.gold, args.predictions, negative, _names(args, LABEL))
     with naming(args.gold, args.predictions):
         if semeval:
             return score_semeval2010_task8(gold, predicted)
@@ -96,8 +109,8 @@ def _relation(args: argparse.Namespace) -> dict[str, Any]:
 
 def _tagging(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_tagging, score_tagging_by_type
-    from unified.tasks.metrics.files import read_tagged
+    from unified.tasks.metrics.files import TAGS, read_tagged
 
-    gold, predicted = read_tagged(args.gold, args.predictions)
+    gold, predicted = read_tagged(args.gold, args.predictions, _names(args, TAGS))
     with naming(args.gold, args.predictions):
         return score_tagging(gold, predicted) | {"types": score_tagging_by_type(gold, predicted)}

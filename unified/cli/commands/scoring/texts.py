@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser
+from unified.cli.fields import add_field_arguments, field_names
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.summaries import PostProcessing
 
 _FILES = """output of fairseq-generate (D- lines are scored against T- lines; several files are shards of one run), or
-two plain files, hypotheses and references, one sentence a line"""
+two plain files, hypotheses and references, one sentence a line; or rows with the field text"""
 
 
 def add_parsers(scores: ScoreParsers) -> None:
@@ -135,11 +136,12 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help="references, one a line, instead of T- lines or a second file; with several files a sentence has several "
-        "references; JSON lines (*.jsonl) have them in the field references, or target",
+        "references; files of rows (CSV, Parquet, JSON lines, ...) have them in the field references, or target",
     )
+    add_field_arguments(parser, "target")
 
 
-def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], list[list[str]]]:
+def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     """Hypotheses, and for each the list of its references, from files of any format.
 
     Raises:
@@ -147,10 +149,12 @@ def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], lis
     """
     from unified.tasks.metrics import outputs
 
+    files, references = args.files, args.references
+    fields = replace(field_names(args), parts=outputs.TARGET.parts)
     generated = [outputs.is_generate_output(path) for path in files]
     if all(generated):
         hypotheses, own = outputs.read_generate_output(files, need_references=not references)
-        columns = [outputs.read_references(path) for path in references] or [[[text] for text in own]]
+        columns = [outputs.read_references(path, fields) for path in references] or [[[text] for text in own]]
         names = [" ".join(files)] if not references else references
     else:
         plain = [*files, *references]
@@ -159,7 +163,10 @@ def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], lis
                 f"{' '.join(files)}: expected output of fairseq-generate (one file or its shards), two plain files "
                 "(hypotheses, references), or one plain file with --references"
             )
-        hypotheses, columns = outputs.read_lines(plain[0]), [outputs.read_references(path) for path in plain[1:]]
+        hypotheses, columns = (
+            outputs.read_hypotheses(plain[0]),
+            [outputs.read_references(path, fields) for path in plain[1:]],
+        )
         names = plain[1:]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(hypotheses):
@@ -170,7 +177,7 @@ def read_inputs(files: list[str], references: list[str]) -> tuple[list[str], lis
 def _generation(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import score_generation
 
-    hypotheses, references = read_inputs(args.files, args.references)
+    hypotheses, references = read_inputs(args)
     hypotheses, references, clean_up = cleaned(args, hypotheses, references)
     scores = score_generation(
         hypotheses,
@@ -186,7 +193,7 @@ def _questions(args: argparse.Namespace) -> dict[str, Any]:
     from unified.tasks.metrics import outputs, score_question_generation
     from unified.tasks.metrics.question_generation import from_bert_words, penn_treebank
 
-    hypotheses, references = read_inputs(args.files, args.references)
+    hypotheses, references = read_inputs(args)
     if len(references[0]) != 1:
         raise UnifiedError("question-generation takes one file of references; those of equal sources are pooled")
     sources = outputs.read_lines(args.sources)
