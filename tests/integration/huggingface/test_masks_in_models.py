@@ -33,6 +33,7 @@ KINDS: dict[str, Callable[[int], AttentionMask]] = {
     "pseudo-masked": lambda n: masks.pseudo_masked([0, 1, 0, 0][: n - 2]),
     "tree": lambda n: masks.tree([-1, 0, 0, 1, 1, 2, 3][:n]),
     "neighbours": lambda n: masks.bidirectional(n).without_self(),
+    "prediction order within the text": lambda n: masks.permutation([2, 0, 4, 1, 3, 6, 5][:n]),  # causal() of the batch
 }
 
 
@@ -45,6 +46,8 @@ def rows(kind: str) -> tuple[AttentionMask, torch.Tensor, torch.Tensor]:
     """Mask, positions and ids: a row of two packed texts and padding, and one of a text and more padding."""
     make = KINDS[kind]
     mask, positions = packed([[make(7), make(4)], [make(6)]], LENGTH)
+    if kind == "prediction order within the text":
+        mask = mask.causal()
     ids = torch.randint(3, VOCABULARY, (2, LENGTH), generator=torch.Generator().manual_seed(1))
     return mask, positions, ids
 
@@ -164,6 +167,19 @@ def test_attention_dropout_keeps_to_the_mask():
         return model(ids, unified_mask=mask, position_ids=positions).last_hidden_state[0, :7]
 
     assert torch.equal(states(ids, 0), states(changed, 0)) and not torch.equal(states(ids, 0), states(ids, 1))
+
+
+@pytest.mark.parametrize("name", ["bert", "llama", "qwen3", "gemma3"])
+def test_under_autocast(models, name):
+    """Where a model norms its queries and keys, they are float32 then, and its values are not."""
+    mask, positions, ids = rows("seq2seq")
+    seen = ~mask.fully_masked()
+    inputs = {"input_ids": ids, "position_ids": positions} | ({"use_cache": False} if name in CAUSAL else {})
+    exact = models[name](**inputs, unified_mask=mask).logits[seen]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        wanted = models[name](**inputs, attention_mask=mask.additive()).logits[seen]
+        found = models[name](**inputs, unified_mask=mask).logits[seen]
+    assert (found - exact).abs().max() < 2 * (wanted - exact).abs().max()
 
 
 @pytest.mark.parametrize("name", sorted(CONFIGS.keys() - {"gpt2"}))

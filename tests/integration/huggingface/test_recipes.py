@@ -159,12 +159,10 @@ def test_the_trainer_takes_the_updates_of_separate_texts(tmp_path):
         disable_tqdm=True,
         optim="adamw_torch",
     )
-    transformers.Trainer(
-        model=trained,
-        args=settings,
-        train_dataset=[{"input_ids": text} for text in TEXTS],
-        data_collator=packed_trainer.PackingCollator(12),
-    ).train()
+    data = [{"input_ids": text} for text in TEXTS]
+    collator = packed_trainer.PackingCollator(12)
+    trainer = transformers.Trainer(trained, settings, collator, train_dataset=data, eval_dataset=data)
+    trainer.train()
     optimizer = torch.optim.AdamW(alone.parameters(), lr=1e-2, weight_decay=0.0)
     for _ in range(2):
         optimizer.zero_grad()
@@ -175,3 +173,6 @@ def test_the_trainer_takes_the_updates_of_separate_texts(tmp_path):
         optimizer.step()
     for (name, found), wanted in zip(trained.named_parameters(), alone.parameters(), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+    losses = [(alone(ids, labels=ids).loss.item(), len(text) - 1) for text in TEXTS for ids in [torch.tensor([text])]]
+    mean = sum(loss * count for loss, count in losses) / sum(count for _, count in losses)
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(mean, rel=1e-4)
