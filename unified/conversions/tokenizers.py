@@ -11,7 +11,7 @@ from typing import Any
 from unified.checkpoints.vocabularies import SCORED
 from unified.conversions.export import Source
 from unified.data.vocabulary import BEGIN, MASK, PAD, SENTINELS, SEPARATOR, UNKNOWN
-from unified.tokenization.json_tokenizer import JsonTokenizer, write_special
+from unified.tokenization.json_tokenizer import JsonTokenizer, added_token, write_special
 from unified.tokenization.sentencepiece_json import sentencepiece_json
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
@@ -92,13 +92,8 @@ def _with_special(
     """
     ids = {entry: i for i, entry in enumerate(entries)}
     before = content.get("added_tokens") or []
-    usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     known = {one["content"] for one in before}
-    new = [
-        {"id": ids[entry], "content": entry, **usual}
-        for entry in dict.fromkeys([*named.values(), *more])
-        if entry not in known
-    ]
+    new = [added_token(ids[entry], entry) for entry in dict.fromkeys([*named.values(), *more]) if entry not in known]
     return {
         **content,
         "added_tokens": sorted([*before, *new], key=lambda one: one["id"]),

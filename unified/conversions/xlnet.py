@@ -27,7 +27,8 @@ from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlne
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
-from unified.tokenization import ordinary_symbols
+from unified.tokenization import Tokenizer, ordinary_symbols
+from unified.tokenization.json_tokenizer import JsonTokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
 from unified.tokenization.xlnet import FILE_NAME, XLNetTokenizer
 
@@ -51,26 +52,28 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
     """Read a folder of ``transformers`` or TensorFlow.
 
     Args:
-        source: holds ``config.json``, ``spiece.model``, and ``model.safetensors``, ``pytorch_model.bin`` or another
-            single ``*.bin``; or ``xlnet_config.json``, ``spiece.model`` and a TensorFlow checkpoint.
+        source: holds ``config.json``, ``spiece.model`` or ``tokenizer.json``, and ``model.safetensors``,
+            ``pytorch_model.bin`` or another single ``*.bin``; or ``xlnet_config.json``, ``spiece.model`` and a
+            TensorFlow checkpoint.
         writes: name of the decoding scheme by which it shall write, "permutation" or "nothing"; None for the first.
 
     Raises:
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
+    tokenizer: Tokenizer
     if not (source / _PIECES).is_file() and (source / JSON_NAME).is_file():
-        raise UnifiedError(
-            f"{source}: holds {JSON_NAME} and no {_PIECES}; XLNet's tokenizer is read from {_PIECES}, which the "
-            "published folder has"
-        )
-    tokenizer = XLNetTokenizer.load(required(source / _PIECES))
+        tokenizer = JsonTokenizer.load(source / JSON_NAME)
+    else:
+        tokenizer = XLNetTokenizer.load(required(source / _PIECES))
     config, parameters, left_out = _read(source)
     found, new = from_xlnet(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
     symbols = tokenizer.native_symbols()
     if config.vocabulary_size != len(symbols):
-        raise UnifiedError(f"{source}: {len(symbols)} pieces in {_PIECES}, {config.vocabulary_size} in its settings")
+        raise UnifiedError(
+            f"{source}: {len(symbols)} pieces in its tokenizer, {config.vocabulary_size} in its settings"
+        )
     found = fitting(source, found, config)
     vocabulary = Vocabulary(ordinary_symbols(tokenizer))
     found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
@@ -100,8 +103,8 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
             "nothing before the softmax; this model has not"
         )
     tokenizer = source.tokenizer
-    if not isinstance(tokenizer, XLNetTokenizer):
-        raise source.without_tokenizer(f"XLNet's ({FILE_NAME})")
+    if not isinstance(tokenizer, XLNetTokenizer | JsonTokenizer):
+        raise source.without_tokenizer(f"XLNet's ({FILE_NAME} or {JSON_NAME})")
     pieces = tokenizer.native_symbols()
     markers = source.markers_beyond(pieces)
     rows = source.by_rows_of([*pieces, *markers])
@@ -117,6 +120,9 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
     }  # fmt: skip
 
     def save_tokenizer(folder: Path) -> None:
+        if isinstance(tokenizer, JsonTokenizer):
+            tokenizer.with_entries(markers).save(folder, padding_side="left")
+            return
         tokenizer.save(folder)
         (folder / FILE_NAME).rename(folder / _PIECES)
         if markers:

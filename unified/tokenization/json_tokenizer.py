@@ -73,11 +73,22 @@ class JsonTokenizer:
         """What ``tokenizer.json`` holds."""
         return self._content
 
-    def save(self, folder: str | Path) -> None:
-        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
+    def save(self, folder: str | Path, **settings: object) -> None:
+        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again.
+
+        Args:
+            settings: further fields of ``tokenizer_config.json``.
+        """
         text = json.dumps(self._content, ensure_ascii=False)
         (Path(folder) / JSON_NAME).write_text(text + "\n", encoding="utf-8")
-        write_special(Path(folder) / SETTINGS_NAME, {symbol: entry for entry, symbol in self.special.items()})
+        named = {symbol: entry for entry, symbol in self.special.items()}
+        write_special(Path(folder) / SETTINGS_NAME, named, **settings)
+
+    def with_entries(self, more: list[str]) -> JsonTokenizer:
+        """A copy of the tokenizer with ``more`` special symbols behind its own entries."""
+        first, before = len(self.entries), self._content.get("added_tokens") or []
+        added = [added_token(first + i, entry) for i, entry in enumerate(more)]
+        return JsonTokenizer({**self._content, "added_tokens": [*before, *added]}, self.special)
 
     def encode(self, text: str) -> list[str]:
         """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`.
@@ -119,6 +130,12 @@ class JsonTokenizer:
             return self.special[entry]
         # XLNet's <s>, for one, is not the first symbol of a sequence; the name is taken.
         return f"[{entry.strip('<>')}]" if entry in SPECIAL_FIELDS else entry
+
+
+def added_token(number: int, entry: str) -> dict[str, Any]:
+    """A special symbol among the ``added_tokens`` of a ``tokenizer.json``."""
+    usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {"id": number, "content": entry, **usual}
 
 
 def write_special(path: Path, entries: Mapping[str, str], **more: object) -> None:

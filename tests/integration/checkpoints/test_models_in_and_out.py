@@ -255,3 +255,36 @@ def test_prepare_takes_a_byte_level_tokenizer(tmp_path, roberta_tokenizer):
     tokenizer = load_tokenizer(tmp_path / "data")
     assert tokenizer.encode("the cat") == load_tokenizer(tmp_path / "roberta").encode("the cat")
     assert tokenizer.word_start("\u0120cat") and not tokenizer.word_start("cat")
+
+
+# XLNet
+
+
+def xlnet_tokenizer() -> transformers.XLNetTokenizer:
+    special = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]
+    letters = sorted(set("".join(SENTENCES)) - {" "})
+    pieces = [*special, "\u2581", "\u2581the", "\u2581cat", "oo", *letters]
+    return transformers.XLNetTokenizer([(piece, 0.0 if piece in special else -1.0) for piece in pieces])
+
+
+@torch.no_grad()
+def test_an_xlnet_with_tokenizer_json_comes_in_and_leaves(tmp_path):
+    tokenizer = xlnet_tokenizer()
+    shape = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24, "ff_activation": "gelu", "mem_len": None}
+    theirs = transformers.XLNetLMHeadModel(transformers.XLNetConfig(vocab_size=len(tokenizer), **shape)).eval()
+    for parameter in theirs.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    theirs.save_pretrained(tmp_path / "theirs")
+    tokenizer.save_pretrained(tmp_path / "theirs")
+    assert not (tmp_path / "theirs" / "spiece.model").exists()
+    lm = UnifiedLM.from_pretrained(tmp_path / "theirs")
+    for sentence in SENTENCES:
+        flat, _ = lm.tokenizer.encode_ids([sentence])
+        assert flat.tolist() == tokenizer(sentence, add_special_tokens=False)["input_ids"]
+    lm.save_pretrained(tmp_path / "back")
+    given = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")(SENTENCES[0], return_tensors="pt")
+    assert torch.equal(given["input_ids"], tokenizer(SENTENCES[0], return_tensors="pt")["input_ids"])
+    back = transformers.XLNetModel.from_pretrained(tmp_path / "back").eval()
+    assert torch.equal(back(**given)[0], theirs.transformer(**given)[0])
+    vector = lm.embed(SENTENCES[:1])
+    torch.testing.assert_close(vector, back(**given)[0].mean(1), atol=1e-5, rtol=1e-5)

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="checkpoint file, a --save-dir of fairseq-train, or a folder of unified finetune or convert",
+        help="checkpoint file, or a folder with one, of fairseq-train, unified finetune or unified convert",
     )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
 

@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         metavar="CHECKPOINT",
-        help="checkpoint to start from: a file, a --save-dir of fairseq-train, or a folder of unified convert",
+        help="model to start from: a checkpoint, a --save-dir of fairseq-train, a folder of unified convert or of "
+        "transformers, or a name of the Hugging Face hub",
     )
     parser.add_argument(
         "--output",

@@ -23,7 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="prepared folder with the pairs to read sources from; with --input, folder with the dictionary and "
         "tokenizer (default: the model's)",
     )
-    parser.add_argument("--model", required=True, metavar="CHECKPOINT", help="checkpoint file, or a folder with one")
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="CHECKPOINT",
+        help="checkpoint file, a folder with one or of transformers, or a name of the Hugging Face hub",
+    )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="file to write, in the format of fairseq-generate"
     )

@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         action="append",
         metavar="CHECKPOINT",
-        help="checkpoint file, or a folder with one; several models of the same task, each with its own --model, "
-        "answer as an ensemble",
+        help="checkpoint file, a folder with one or of transformers, or a name of the Hugging Face hub; several models "
+        "of the same task, each with its own --model, answer as an ensemble",
     )
     parser.add_argument(
         "--head", metavar="NAME", help="name of the head that answers, if the model has several of one type"
