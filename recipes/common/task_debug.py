@@ -1,7 +1,7 @@
 """Small files of tasks in official formats, made of the debug text's words: the same on every machine.
 
-What is to be learnt is the subject that a sentence's things belong to, which says the label of a text, the ending of a
-context, the tag of a word and the relation of two entities; in documents equal nouns are coreferent. Summaries are
+What is to be learnt is the subject that a sentence's things belong to, which says the label of a text, which choice is
+right, the tag of a word and the relation of two entities; in documents equal nouns are coreferent. Summaries are
 first sentences, and passages say who moved where.
 """
 
@@ -52,25 +52,23 @@ def imdb(rng: random.Random, count: int) -> dict[str, str]:
 
 
 def dream(rng: random.Random, count: int) -> str:
-    """The answer is of the dialogue's subject, as are its words."""
+    """The answer is of the first subject, whatever the dialogue is about."""
     dialogues = []
     for i, subject in enumerate(_subjects(rng, count)):
-        other = SECOND if subject == FIRST else FIRST
-        choices = [" ".join(sentence(rng, one)[1:]) for one in (other, other, subject)]
+        choices = [" ".join(sentence(rng, one)[1:]) for one in (SECOND, SECOND, FIRST)]
         question = {"question": "What happened?", "answer": choices[-1], "choice": rng.sample(choices, 3)}
         dialogues.append([[f"M: {' '.join(sentence(rng, subject))}", "W: What?"], [question], str(i)])
     return json.dumps(dialogues, indent=1)
 
 
 def swag(rng: random.Random, count: int) -> str:
-    """The ending is of the context's subject, as are its words."""
+    """The ending is of the first subject, whatever the context is about."""
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n")
     table.writerow(["", "sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label"])
     for i, subject in enumerate(_subjects(rng, count)):
-        other = SECOND if subject == FIRST else FIRST
-        endings, label = [" ".join(sentence(rng, other)[1:]) for _ in range(3)], rng.randrange(4)
-        endings.insert(label, " ".join(sentence(rng, subject)[1:]))
+        endings, label = [" ".join(sentence(rng, SECOND)[1:]) for _ in range(3)], rng.randrange(4)
+        endings.insert(label, " ".join(sentence(rng, FIRST)[1:]))
         table.writerow([i, " ".join(sentence(rng, subject)), "The", *endings, label])
     return stream.getvalue()
 

@@ -159,7 +159,7 @@ ANSWERING = ("--batch-size", 16, "--max-length", 64, "--lr", 4e-3, "--fairseq",
 def test_parts_of_passages_answer_conversations(debug, tmp_path):
     """Two of a story's four turns say their subject in what was said before alone: half of them can be guessed."""
     start = debug_model(debug / "coqa", tmp_path / "model")
-    words = ("unilm", "coqa", debug / "coqa", start, tmp_path / "run", "--epochs", 30, *ANSWERING)
+    words = ("unilm", "coqa", debug / "coqa", start, tmp_path / "run", "--epochs", 20, *ANSWERING)
     run("python", FINETUNE, *words)
     assert scores_of(tmp_path / "run")["f1"] >= 85
     checkpoint, data = tmp_path / "run" / "checkpoint_last.pt", tmp_path / "run" / "data"
