@@ -117,6 +117,7 @@ class Trained:
         vocabulary: what the rows of its tables stand for.
         heads: of a fine-tuned model: the class of each task head and its settings, see :func:`heads_of`.
         longest: tokens of the longest sequences that a fine-tuned model was trained on; None for a language model.
+        lengths: of the pairs that it was fine-tuned on; all 0 where it has learned no pairs.
     """
 
     config: TransformerConfig
@@ -125,6 +126,7 @@ class Trained:
     vocabulary: Vocabulary
     heads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     longest: int | None = None
+    lengths: PairLengths = field(default_factory=PairLengths)
 
 
 def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
@@ -146,7 +148,8 @@ def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
     config = TransformerConfig(vocabulary_size=len(vocabulary), **{n: settings[n] for n in names & settings.keys()})
     core = {name.removeprefix(_CORE): value for name, value in parameters.items() if name != _FINGERPRINT}
     heads = heads_of(content)
-    return Trained(config, writes, core, vocabulary, heads, sequence_length(content) if heads else None)
+    longest = sequence_length(content) if heads else None
+    return Trained(config, writes, core, vocabulary, heads, longest, pair_lengths(content))
 
 
 def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedModel, Vocabulary, str, list[str]]:
@@ -215,7 +218,7 @@ def write(trained: Trained, folder: Path, destination: Path) -> None:
         "model": state,
         "criterion": None,
         "optimizer_history": [{"optimizer_name": None, "lr_scheduler_state": {"best": None}, "num_updates": 0}],
-        "task_state": {},
+        "task_state": {} if trained.lengths == PairLengths() else trained.lengths.state(),
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0, "shuffle": True}, **of_tasks},
         "last_optimizer_state": None,
     }

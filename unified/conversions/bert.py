@@ -31,6 +31,7 @@ from unified.conversions.task_heads import fine_tuned, take_head
 from unified.conversions.tokenizers import bert_tokenizer_files
 from unified.data.vocabulary import PAD, Vocabulary
 from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, load_tokenizer, ordinary_symbols
@@ -120,7 +121,8 @@ def of_parameters(
     usual = "left_to_right" if config.token_types >= SCHEMES["cloze"].token_types else "nothing"
     scheme, said = decoding(config, writes or own.get("writes"), usual)
     told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
-    return Imported(Trained(config, scheme, found, vocabulary), tokenizer, told)
+    lengths = PairLengths.of_state(own)
+    return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths), tokenizer, told)
 
 
 def export_bert(source: Source, destination: Path) -> Conversion:
@@ -146,7 +148,7 @@ def export_bert(source: Source, destination: Path) -> Conversion:
         )
     files = bert_tokenizer_files(source)
     parameters = source.by_rows_of(files.symbols)
-    own: dict[str, Any] = {"writes": source.trained.writes}
+    own: dict[str, Any] = {"writes": source.trained.writes, **source.trained.lengths.state()}
     head = source.exported_head
     if head is None:
         parameters = {name: value for name, value in parameters.items() if name not in source.left_out}

@@ -125,7 +125,7 @@ class UnifiedLM(TrainedModel):
         return cls(first.model, *own, others) if others else first
 
     def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
-        return replace(super()._trained(parameters), writes=self.writes)
+        return replace(super()._trained(parameters), writes=self.writes, lengths=self.lengths)
 
     def shared_facts(self) -> dict[str, object]:
         return {

@@ -12,9 +12,11 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import unified
+from tests.support import task_folders
 from unified import TaskModel, UnifiedLM
 from unified.cli import main
 from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths
 from unified.tokenization import load_tokenizer
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on a mat dog good bad film was ##s .".split()
@@ -174,6 +176,19 @@ def test_a_regression_and_what_is_no_head_of_ours(tmp_path):
     saved(tmp_path / "three", "BertForQuestionAnswering", num_labels=3)
     with pytest.raises(UnifiedError, match="with 2 scores, but qa_outputs.weight has 3"):
         unified.load(tmp_path / "three")
+
+
+def test_a_model_that_writes_comes_back_as_it_was(tmp_path):
+    shape = {"token_types": 6, "max_positions": 48, "initializer_range": 0.4}
+    ours = task_folders.language_model(tmp_path / "ours", writes="cloze", **shape)
+    lm = UnifiedLM.from_pretrained(ours)
+    lm.lengths = PairLengths(max_source=12, longest_target=7)
+    lm.save_pretrained(tmp_path / "theirs")
+    assert transformers.AutoConfig.from_pretrained(tmp_path / "theirs").type_vocab_size == 6
+    again = UnifiedLM.from_pretrained(tmp_path / "theirs")
+    assert (again.writes, again.lengths) == (lm.writes, lm.lengths)
+    sources = ["w1 w2 w3", "w9 w8"]
+    assert again.generate(sources, beam=2) == lm.generate(sources, beam=2)
 
 
 # Byte-level BPE: RoBERTa
