@@ -1,0 +1,32 @@
+"""The card of a model says what its results say."""
+
+from unified.reports.model_card import model_card
+
+RESULT = {
+    "task": "rte",
+    "model": {"name": "models/bert"},
+    "scores": {"valid": {"accuracy": 70.123, "total": 20, "of subsets": {"a": 1}, "signature": "rules:glue|refs:one"}},
+    "command": ["fairseq-train", "data", "--head", "classification(dropout=0)"],
+    "settings": {"lr": 3e-05, "spacy": None},
+    "seed": 1,
+    "date": "2026-01-01",
+    "versions": {"torch": "2.13"},
+    "data": {"train.jsonl": "abc"},
+}
+
+
+def test_a_card_has_scores_settings_command_and_data():
+    card = model_card([RESULT], "BertForSequenceClassification")
+    assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
+    assert "A `BertForSequenceClassification`: models/bert fine-tuned for rte by UNIFIED." in card
+    for row in ("| valid | accuracy | 70.12 |", "| valid | signature | rules:glue\\|refs:one |", "| lr | 3e-05 |",
+                "| seed | 1 |", "| torch | 2.13 |", "| rte/train.jsonl | abc |"):  # fmt: skip
+        assert row in card.splitlines()
+    assert "fairseq-train data --head 'classification(dropout=0)'" in card
+    assert "spacy" not in card and "subsets" not in card
+
+
+def test_a_model_of_several_tasks_names_them_all():
+    card = model_card([RESULT, RESULT | {"task": "mnli"}], "BertModel")
+    assert "pipeline_tag: feature-extraction" in card and "# rte, mnli" in card
+    assert "## Scores of rte" in card and "## Scores of mnli" in card and "| mnli/train.jsonl | abc |" in card
