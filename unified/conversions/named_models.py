@@ -90,8 +90,10 @@ def _converted(folder: Path) -> Path:
     key = hashlib.sha256(repr((str(folder.resolve()), seen)).encode()).hexdigest()
     made = _cache() / f"{folder.resolve().name}-{key[:16]}"
     if not made.is_dir():
-        read_folder(folder).save(made)
+        told = read_folder(folder).save(made)
         Progress.say(f"{folder}: converted, and kept in {made}")
+        for remark in told.remarks:
+            Progress.say(f"{folder}: {remark}")
     return made
 
 

@@ -181,7 +181,7 @@ class TrainedModel:
         known = {name: value for name, value in self.model.state_dict().items() if name not in self.untrained}
         parameters = {name: value.detach().cpu() for name, value in known.items()}
         tokenizer = None if isinstance(self.tokenizer, SymbolTokenizer) else self.tokenizer
-        export(Source("the model", self._trained(parameters), tokenizer), Path(folder))
+        export(Source("this model", self._trained(parameters), tokenizer), Path(folder))
 
     def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
         """The model as a checkpoint says it."""

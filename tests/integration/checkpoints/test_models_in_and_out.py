@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 import torch
 import transformers
@@ -88,6 +89,25 @@ def test_a_folder_is_converted_once(berts, capsys):
     capsys.readouterr()
     UnifiedLM.from_pretrained(berts / "BertForMaskedLM")
     assert capsys.readouterr().err == ""
+
+
+def test_a_name_of_the_hub_is_fetched_and_loaded(berts, tmp_path, monkeypatch):
+    theirs = transformers.BertForMaskedLM.from_pretrained(berts / "BertForMaskedLM")
+    torch.save(theirs.state_dict(), tmp_path / "pytorch_model.bin")
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((berts / "BertForMaskedLM" / name).read_bytes())
+    asked = []
+
+    def snapshot(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns[-1]))
+        return str(berts / "BertForMaskedLM" if name == "some/tiny-bert" else tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    found = [unified.load(name).fill_mask("the <mask> sat") for name in ("some/tiny-bert", "older-bert")]
+    assert found[0] == found[1]
+    # An older model, which has no safetensors, is asked for its other file.
+    files = ["*.safetensors", "*.safetensors", "pytorch_model.bin"]
+    assert asked == list(zip(("some/tiny-bert", "older-bert", "older-bert"), files, strict=True))
 
 
 def test_a_model_in_parts_is_read(berts, tmp_path):
