@@ -7,7 +7,7 @@ that is called as Python is; what is neither a command nor a script of ours, suc
 Python. `programs()` is a folder for PATH in which `python`, `unified` and fairseq's commands are such programs.
 
 Tests of what a command imports, of the memory it takes, of variables that are read at import, and of signals other
-than a kill use a fresh Python: `sys.executable`.
+than a kill use a fresh Python: `FRESH`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from itertools import count
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+FRESH = sys.executable
 COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training")  # what their names begin with
 SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
@@ -49,14 +50,14 @@ def interpreter() -> str:
     There are two, used in turn: two strings have the same hash in all commands of one, so a command whose result
     depends on the order of a set would give the same result each time.
     """
-    return _program(next(_calls) % 2) if sys.platform == "linux" else sys.executable
+    return _program(next(_calls) % 2) if sys.platform == "linux" else FRESH
 
 
 @cache
 def programs() -> Path:
     """A folder with the commands that an installation has."""
     if sys.platform != "linux":
-        return Path(sys.executable).parent
+        return Path(FRESH).parent
     folder = tempfile.TemporaryDirectory(prefix="programs")
     atexit.register(folder.cleanup)
     calls = {"python": "", "python3": "", "unified": "-m unified.cli "}
@@ -73,7 +74,7 @@ def _program(number: int) -> str:
     """The first call in a process of pytest starts the process that has everything imported."""
     folder = tempfile.TemporaryDirectory(prefix="prepared")
     program, address = Path(folder.name, "python"), Path(folder.name, "socket")
-    program.write_text(CLIENT.format(python=sys.executable, module=Path(__file__), address=address))
+    program.write_text(CLIENT.format(python=FRESH, module=Path(__file__), address=address))
     program.chmod(0o755)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
                    "PYTHONHASHSEED": str(number + 1), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # fmt: skip
@@ -81,7 +82,7 @@ def _program(number: int) -> str:
         listener.bind(str(address))
         listener.listen()
         server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tests.support.prepared_python", str(listener.fileno())],
+            [FRESH, "-P", "-m", "tests.support.prepared_python", str(listener.fileno())],
             pass_fds=[listener.fileno()], stdin=subprocess.PIPE, cwd=ROOT, env=environment,
         )  # fmt: skip
 

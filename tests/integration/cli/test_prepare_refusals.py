@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpora import random_documents, raw_text, run, tree, write
+from tests.support.prepared_python import FRESH
 
 ROOT = Path(__file__).parents[3]
 
@@ -171,9 +171,7 @@ def test_an_interrupted_run_leaves_no_folder_and_no_process(tmp_path, interrupti
     command += ["--output", str(tmp_path / "data")]
     # A shell that runs tests in the background has programs ignore the interrupt, and so would this one.
     heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(
-        [sys.executable, *command], stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=heeded
-    )
+    process = subprocess.Popen([FRESH, *command], stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=heeded)
     unfinished = f".data.{process.pid}.partial"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:

@@ -3,12 +3,12 @@
 import json
 import re
 import subprocess
-import sys
 
 import pytest
 
 from tests.integration.project.test_docs import ROOT
 from tests.support.plugin_changes import different, values_of
+from tests.support.prepared_python import FRESH
 from unified.model import PRESETS
 
 TORCHS_NOTE = "torch._weights_only_unpickler._marked_safe_globals_set"
@@ -17,7 +17,7 @@ KINDS = r"the (task|criterion|optimizer|model)s? (`\w+`(?: and `\w+`)?)"
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, list[str]]:
-    command = [sys.executable, "-W", "ignore", "-m", "tests.support.plugin_changes"]
+    command = [FRESH, "-W", "ignore", "-m", "tests.support.plugin_changes"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return json.loads(printed.splitlines()[-1])
 

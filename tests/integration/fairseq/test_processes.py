@@ -25,6 +25,11 @@ OTHERS = ("torch", "numpy", "fairseq", "fairseq_cli", "fairseq_plugins", "unifie
 OTHERS += ("sentencepiece", "tokenizers", "sacrebleu", "scipy", "tensorboardX", "sitecustomize")
 
 
+@pytest.fixture(autouse=True)
+def prepared_commands():
+    """None: what a fresh Python imports is tested."""
+
+
 @pytest.fixture
 def hostile(tmp_path, monkeypatch) -> Path:
     """The current folder: has a module of every name that may be imported, which leaves a mark; gives the mark."""

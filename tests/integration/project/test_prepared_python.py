@@ -2,20 +2,19 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.fairseq_runs import ROOT
-from tests.support.prepared_python import interpreter
+from tests.support.prepared_python import FRESH, interpreter
 
 
 def both(*words, **keywords) -> list[tuple]:
     """Exit status, output and errors of a prepared and of a fresh Python."""
     runs = [
         subprocess.run([python, *map(str, words)], capture_output=True, text=True, **keywords)
-        for python in (interpreter(), sys.executable)
+        for python in (interpreter(), FRESH)
     ]
     return [(run.returncode, run.stdout, run.stderr) for run in runs]
 
@@ -39,7 +38,7 @@ def test_the_environment_is_that_of_the_call():
 def test_what_is_no_command_of_ours_is_left_to_a_fresh_python():
     code = "import sys; print(sys.executable, 'torch' in sys.modules); sys.exit('ended')"
     prepared, fresh = both("-c", code)
-    assert prepared == fresh == (1, f"{sys.executable} False\n", "ended\n")
+    assert prepared == fresh == (1, f"{FRESH} False\n", "ended\n")
 
 
 @pytest.mark.parametrize(("words", "says"), [(["--user-dir", ROOT / "fairseq_plugins"], "batch size"), ([], "choice")])
