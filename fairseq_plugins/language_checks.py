@@ -10,6 +10,7 @@ from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.model import TransformerConfig
 from unified.objectives.mixture import Mixture
+from unified.training.model_checks import require_a_row, require_content, require_served
 
 
 def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> None:
@@ -23,14 +24,9 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
     Raises:
         UnifiedError: names the option.
     """
-    if mixture.paired != paired:
-        content = "source/target pairs" if paired else "documents"
-        raise UnifiedError(f"--objectives {cfg.objectives!r} does not fit {cfg.data}, which holds {content}")
-    if cfg.max_tokens is not None and cfg.max_tokens < cfg.tokens_per_sample and not cfg.padded:
-        raise UnifiedError(
-            f"--max-tokens {cfg.max_tokens} is less than one row of --tokens-per-sample {cfg.tokens_per_sample}; "
-            "raise the first or lower the second"
-        )
+    require_content(mixture, cfg.objectives, cfg.data, paired)
+    if cfg.max_tokens is not None and not cfg.padded:
+        require_a_row(cfg.max_tokens, cfg.tokens_per_sample)
     if cfg.memory < 0:
         raise UnifiedError(f"--memory must be at least 0, got {cfg.memory}")
     if cfg.memory and (len(mixture.objectives) > 1 or paired):
@@ -81,25 +77,13 @@ def settle_model(cfg: Settings, mixture: Mixture, memory: int, vocabulary_size: 
             "lacks is new"
         )
     config = restore(TransformerConfig, cfg, vocabulary_size=vocabulary_size)
-    _check_entities(config, mixture)
+    require_served(config, mixture)
     mask = mixture.mask
     if config.mask not in (mask, TransformerConfig.mask):
         raise UnifiedError(
             f"--mask {config.mask}: the objectives {mixture} decide who sees whom; the option is for tasks of "
             "understanding"
         )
-    for name, objective in mixture:
-        if objective.query_stream and cfg.positions != "relative":
-            raise UnifiedError(
-                f"objective {name} predicts by a query stream, which needs a model with relative "
-                f"positions, not {cfg.positions!r}; pass --positions relative, or an --arch xlnet_*"
-            )
-        wanted = objective.token_types
-        if cfg.token_types < wanted:
-            raise UnifiedError(
-                f"objective {name} takes {wanted} token types, the model has {cfg.token_types}; "
-                f"pass --token-types {wanted}"
-            )
     with open_dict(cfg):
         if cfg.writes == "auto":
             cfg.writes = _writes(config, mixture)
@@ -110,22 +94,6 @@ def settle_model(cfg: Settings, mixture: Mixture, memory: int, vocabulary_size: 
         cfg.sentence_head = cfg.sentence_head or any(
             "extractive" in objective.heads for objective in mixture.objectives
         )
-
-
-def _check_entities(config: TransformerConfig, mixture: Mixture) -> None:
-    """Refuse objectives that do not mark what entity-aware attention reads, or mark what no attention reads."""
-    for name, objective in mixture:
-        if config.reads_entities and not objective.mark_entities:
-            raise UnifiedError(
-                f"--sublayers {config.sublayers}: entity-aware attention reads which tokens lie within named "
-                f"entities, and objective {name} does not say; anna(mark_entities=True) does, on "
-                "documents of `unified prepare --annotate entities`"
-            )
-        if objective.mark_entities and not config.reads_entities:
-            raise UnifiedError(
-                f"objective {name} marks named entities, which no attention of the model reads; pass "
-                "--sublayers entity,feed_forward, or leave mark_entities out"
-            )
 
 
 def _writes(config: TransformerConfig, mixture: Mixture) -> str:

@@ -10,7 +10,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.config import Settings
-from fairseq_plugins.folder import fairseq_dictionary
+from fairseq_plugins.dictionary import fairseq_dictionary
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.trust import check_criterion, check_model
 from unified.data.vocabulary import Vocabulary

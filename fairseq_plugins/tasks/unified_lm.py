@@ -20,7 +20,6 @@ from fairseq.tasks import register_task
 from fairseq_plugins.config import Settings
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sample, Side, StreamFairseqDataset, cut_item
 from fairseq_plugins.evaluation import GeneratedTexts
-from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
 from fairseq_plugins.language_checks import check_options, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
@@ -32,6 +31,7 @@ from fairseq_plugins.tokenizer import FolderTokenizer
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.writing_validation import OfficialScores
 from unified.data.annotations import Annotations
+from unified.data.prepared_folder import DataFolder
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError

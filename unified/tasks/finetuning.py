@@ -33,12 +33,7 @@ from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks
 from unified.tasks.writing import Writer, WritingTask
 from unified.tokenization import Tokenizer, load_tokenizer
-
-#: Options of fairseq-train for each optimizer, as BERT and UniLM have them. fairseq's own would decay all parameters.
-_OPTIMIZERS = {
-    "adam": ("--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
-    "adamax": ("--optimizer", "unified_adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
-}
+from unified.training.fairseq_options import LOGGING, OPTIMIZERS, flags, schedule, words_of
 
 
 @dataclass(frozen=True)
@@ -252,14 +247,8 @@ class Job(ABC):
             "--update-freq": micro_batches,
             "--weight-decay": self.training.weight_decay,
             "--clip-norm": self.training.clip,
-            "--lr": self.training.lr,
-            "--lr-scheduler": "polynomial_decay",
-            "--warmup-updates": round(self.training.warmup * total),
-            "--total-num-update": total,
-            "--max-update": total,
-            "--log-format": "simple",
-            "--log-interval": 50,
-            "--num-workers": 1,
+            **schedule(self.training.lr, round(self.training.warmup * total), total),
+            **LOGGING,
             "--seed": seed,
             "--save-dir": self.folder,
         }
@@ -267,10 +256,7 @@ class Job(ABC):
             # fairseq validates within an epoch where it saves there.
             interval = math.ceil(total / self.training.epochs / self.training.validations)
             options |= {"--save-interval-updates": interval, "--keep-interval-updates": 1}
-        # With --fp16 fairseq would hand the optimizer all parameters as one; none could be left out of the decay.
-        flags = [*_optimizer(self.training), *self.flags, "--no-epoch-checkpoints", "--fp16-no-flatten-grads"]
-        flags += [] if cards else ["--cpu"]
-        return [str(self.data), *(str(word) for pair in options.items() for word in pair), *flags]
+        return [str(self.data), *words_of(options), *_optimizer(self.training), *self.flags, *flags(cards)]
 
     def updates(self, splits: Splits, batch_size: int, batches: int = 1) -> int:
         """Updates, each of so many batches of so many sequences, that the epochs over the training items take."""
@@ -297,7 +283,7 @@ class Job(ABC):
 
 
 def _optimizer(training: Training) -> list[str]:
-    own = list(_OPTIMIZERS[training.optimizer])
+    own = list(OPTIMIZERS[training.optimizer])
     if training.head_lr is not None:
         own += ["--head-lr", str(training.head_lr)]
     if training.head_weight_decay is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +14,7 @@ from unified.files.destination import MANIFEST
 from unified.tasks.finetuning import Job
 from unified.tasks.heads.items import Splits, items_text
 from unified.tasks.writing import WritingTask
+from unified.training.fairseq_options import decisive_options
 
 #: Options of ``unified finetune`` that decide no score, whose contents are compared instead, or whose effect is named
 #: by what they lead to: head and training.
@@ -44,8 +44,6 @@ _LEFT_OUT = frozenset(
         "labels",
     )
 )
-#: Options of ``fairseq-train`` that decide no score.
-_LOGGING = frozenset(("--log-format", "--log-interval", "--log-file", "--num-workers", "--no-progress-bar"))
 
 
 def model_of(name: str, job: Job) -> dict[str, Any]:
@@ -105,18 +103,5 @@ def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
     return {
         **{name.replace("_", "-"): value for name, value in settings.items()},
         **own,
-        "fairseq": _grouped(shlex.split(options["fairseq"])),
+        "fairseq": decisive_options(options["fairseq"]),
     }
-
-
-def _grouped(words: Sequence[str]) -> dict[str, str | bool]:
-    """Values of options of ``fairseq-train`` by option, True where one has none; without those that decide no score."""
-    found: dict[str, list[str]] = {}
-    name = ""
-    for word in words:
-        if word.startswith("--"):
-            name, equals, value = word.partition("=")
-            found[name] = [value] if equals else []
-        else:
-            found.setdefault(name, []).append(word)
-    return {name: " ".join(values) or True for name, values in found.items() if name not in _LOGGING}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import time
 from dataclasses import asdict
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
-from unified.errors import TrainingFailed, UnifiedError
-from unified.runtime.processes import run_module
+from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
+from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
     from unified.corpus.annotate import AnnotationSource
@@ -148,15 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="probability of no answer above which a question counts as unanswerable; best: the threshold with the "
         "highest F1 on the development set (default: best for the rules of SQuAD 2.0, else 0.5)",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="prepare the data, print the command of fairseq-train and stop"
-    )
-    parser.add_argument(
-        "--fairseq",
-        default="",
-        metavar="OPTIONS",
-        help="further options of fairseq-train in one string, such as '--fp16'",
-    )
+    add_fairseq_arguments(parser, "prepare the data, ")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -237,19 +228,14 @@ def _finetune(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Threshold | None) -> int:
     import torch
 
-    from unified.cli.commands import plugin_dir
-
     options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
-    options[1:1] = ["--user-dir", str(plugin_dir.folder())]
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
-    words = ["fairseq-train", *options, *shlex.split(args.fairseq)]
-    print(shlex.join(words), flush=True)
+    words = print_command(options, args.fairseq)
     if args.dry_run:
         return 0
     began = time.monotonic()
-    if run_module("fairseq_cli.train", words[1:]):
-        raise TrainingFailed("fairseq-train has failed; what it printed says why")
+    run_command(words)
     _report(args, job, splits, words, time.monotonic() - began, threshold)
     return 0
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq.data import Dictionary
-
-from unified.data.vocabulary import APPENDED, Vocabulary
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 
 
@@ -79,12 +77,3 @@ def _languages(name: str) -> tuple[str, str] | None:
         return None
     source, _, target = parts[-3].partition("-")
     return (source, target) if parts[-2] in (source, target) else None
-
-
-def fairseq_dictionary(vocabulary: Vocabulary) -> Dictionary:
-    """Copies a vocabulary into fairseq's class, with the same ids."""
-    dictionary = Dictionary()
-    for symbol, count in zip(vocabulary.symbols[4:], vocabulary.counts[4:], strict=True):
-        dictionary.add_symbol(symbol, n=count)
-    assert len(dictionary) == len(vocabulary) and all(s in dictionary.indices for s in APPENDED)
-    return dictionary

@@ -1,0 +1,119 @@
+"""`unified pretrain`: the command line it prints and runs, what it refuses before anything starts, and resuming."""
+
+import shlex
+import subprocess
+
+import pytest
+
+from tests.integration.cli.test_task_commands import refused, said
+from tests.support.corpora import random_documents, raw_text
+from tests.support.fairseq_runs import environment
+from tests.support.prepared_python import interpreter
+from unified import UnifiedLM
+from unified.checkpoints import load_checkpoint, save
+from unified.cli import main
+
+SMALL = ("--model", "tiny", "--tokens-per-sample", "32", "--max-tokens", "128")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """``documents`` and ``pairs``, prepared; ``no_valid``: documents without a validation text."""
+    folder = tmp_path_factory.mktemp("pretrain")
+    (folder / "text").write_text(raw_text(random_documents(30)), encoding="utf-8")
+    (folder / "pairs.jsonl").write_text('{"source": "a red tree", "target": "tree"}\n' * 20, encoding="utf-8")
+    shared = ["--tokenizer", "char", "--workers", "1"]
+    split = ["--valid-share", "0.2"]
+    assert main(["prepare", str(folder / "text"), "--output", str(folder / "documents"), *shared, *split]) == 0
+    assert main(["prepare", str(folder / "text"), "--output", str(folder / "no_valid"), *shared]) == 0
+    fields = ["--source-field", "source", "--target-field", "target"]
+    words = [str(folder / "pairs.jsonl"), "--output", str(folder / "pairs"), *fields]
+    assert main(["prepare", *words, *shared, *split]) == 0
+    return folder
+
+
+def printed(capsys, *words) -> list[str]:
+    """Words of the command of fairseq-train."""
+    [line] = said(capsys, "pretrain", *words, "--dry-run")
+    return shlex.split(line)
+
+
+def value(words: list[str], option: str) -> str:
+    assert words.count(option) == 1
+    return words[words.index(option) + 1]
+
+
+def test_the_command_is_complete_and_nothing_is_left_behind(data, tmp_path, capsys):
+    words = printed(capsys, data / "documents", "--output", tmp_path / "runs" / "x")
+    assert words[:2] == ["fairseq-train", str(data / "documents")] and not (tmp_path / "runs").exists()
+    assert value(words, "--arch") == "unified_lm_small" and value(words, "--save-dir") == str(tmp_path / "runs" / "x")
+    assert value(words, "--objectives") == "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1"
+    assert value(words, "--total-num-update") == value(words, "--max-update") == "20000"
+    assert value(words, "--warmup-updates") == "1000" and "--max-positions" not in words
+
+
+def test_options_change_it(data, tmp_path, capsys):
+    options = ("--model", "bert_tiny", "--objectives", "seq2seq", "--tokens-per-sample", 1024, "--max-update", 40)
+    words = printed(capsys, data / "documents", "--output", tmp_path / "x", *options, "--fairseq", "--lr 1 --fp16")
+    assert value(words, "--arch") == "bert_tiny" and value(words, "--warmup-updates") == "2"
+    # The model has the positions and the token types that rows and objectives need.
+    assert value(words, "--max-positions") == "1024" and value(words, "--token-types") == "6"
+    assert words[-3:] == ["--lr", "1", "--fp16"]
+    words = printed(capsys, data / "pairs", "--output", tmp_path / "x")
+    assert value(words, "--objectives") == "target_cloze:1"
+    printed(capsys, data / "no_valid", "--output", tmp_path / "x", "--fairseq=--disable-validation")
+    xlnet = ("--objectives", "xlnet", "--output", tmp_path / "x")
+    printed(capsys, data / "documents", *xlnet, "--model", "xlnet_tiny")
+    printed(capsys, data / "documents", *xlnet, "--fairseq", "--positions relative")
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "says"),
+    [
+        ("documents", "--model smal", "--model smal: no such model (did you mean small?); they are tiny, mini, small"),
+        ("documents", "--objectives seq2sec", "no such objective (did you mean seq2seq?)"),
+        ("documents", "--objectives target_cloze", "--objectives 'target_cloze' does not fit"),
+        ("pairs", "--objectives bert", "which holds source/target pairs"),
+        ("documents", "--objectives xlnet", "--model unified_lm_small: objective xlnet predicts by a query stream"),
+        ("documents", "--max-tokens 100", "--max-tokens 100 is less than one row of --tokens-per-sample 512"),
+        ("documents", "--max-update 0", "--max-update must be above 0, got 0"),
+        ("documents", "--warmup-updates 20000", "--warmup-updates must be from 0 to below --max-update 20000"),
+        ("no_valid", "", "no text to validate on; make the folder with `unified prepare --valid FILE`"),
+        ("nowhere", "", "nowhere: no such data folder"),
+        ("", "", "holds no prepared data (*.idx)"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_anything_starts(data, tmp_path, capsys, folder, options, says):
+    output = tmp_path / "x"
+    assert says in refused(capsys, "pretrain", data / folder, "--output", output, *shlex.split(options))
+    assert not output.exists()
+
+
+def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monkeypatch):
+    output = tmp_path / "run"
+    options = ("pretrain", data / "documents", "--output", output, *SMALL, "--max-update", 3)
+    first = [interpreter(), "-m", "unified.cli", *map(str, options), "--fairseq", "--log-interval 1"]
+    result = subprocess.run(first, capture_output=True, text=True, env=environment())
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stderr.splitlines()[-2:] == [
+        f"the model is in {output}; fine-tune it for a task:",
+        f"  unified finetune classification --data FILE.csv --model {output} --output {output}-finetuned",
+    ]
+    before = (output / "checkpoint_last.pt").read_bytes()
+    assert load_checkpoint(output / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
+    assert UnifiedLM.from_pretrained(output).fill_mask("the <mask> tree", top=1)
+    # Again, with another kind of log: it was trained before. fairseq itself would train one more update.
+    assert main([*map(str, options), "--fairseq", "--log-interval 2"]) == 0
+    assert f"{output}: trained with these settings before; nothing is changed" in capsys.readouterr().err
+    assert (output / "checkpoint_last.pt").read_bytes() == before
+    message = refused(capsys, *options, "--seed", 2)
+    assert f"{output}: was begun with --seed 1, now 2; give another --output, or remove the folder" in message
+    # As after an interruption: fairseq goes on from the last checkpoint by itself.
+    content = load_checkpoint(output / "checkpoint_last.pt")
+    content["optimizer_history"][-1]["num_updates"] = 2
+    save(content, output / "checkpoint_last.pt")
+    ran = []
+    monkeypatch.setattr("unified.cli.commands.pretrain.run_command", ran.append)
+    assert main([str(word) for word in options]) == 0
+    [words] = ran
+    assert words == shlex.split(capsys.readouterr().out.splitlines()[0]) and value(words, "--save-dir") == str(output)

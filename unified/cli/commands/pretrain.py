@@ -1,0 +1,164 @@
+"""``unified pretrain``: pre-train a new model on a prepared folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
+from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.data.prepared_folder import DataFolder
+    from unified.files.claims import Claim
+    from unified.training.pretraining import Pretraining
+
+HELP = "pre-train a new model with fairseq-train on a folder of unified prepare"
+#: What to do with a folder of another pre-training.
+_ANOTHER = "give another --output, or remove the folder"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("data", metavar="DATA", help="folder of unified prepare or fairseq-preprocess")
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="folder for the checkpoints")
+    parser.add_argument(
+        "--model",
+        default="small",
+        metavar="NAME",
+        help="size of the new model: tiny, mini, small, base or large; or one of a system, such as bert_base or "
+        "xlnet_tiny (default: small)",
+    )
+    parser.add_argument(
+        "--objectives",
+        metavar="MIXTURE",
+        help="what it learns, with weights, such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; `unified objectives` "
+        "lists all (default: UniLM's mixture on documents, sequence-to-sequence on pairs)",
+    )
+    for option, kind, default, metavar, sentence in (
+        ("--tokens-per-sample", int, 512, "N", "tokens of a row, special symbols included"),
+        ("--max-tokens", int, 16384, "N", "tokens that one GPU reads at once, as many as its memory holds"),
+        ("--update-freq", int, 1, "N", "batches of an update, on each GPU"),
+        ("--max-update", int, 20000, "N", "updates"),
+        ("--lr", float, 3e-4, "R", "learning rate at its peak"),
+    ):
+        shown = f"{sentence} (default: {default})"
+        parser.add_argument(option, type=kind, default=default, metavar=metavar, help=shown)
+    parser.add_argument(
+        "--warmup-updates",
+        type=int,
+        metavar="N",
+        help="updates in which the learning rate rises (default: a twentieth of --max-update)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="seed of the initial weights, the dropout and the data (default: 1)",
+    )
+    add_fairseq_arguments(parser, "")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
+    import torch
+
+    from unified.files.claims import claimed_folder
+    from unified.training.fairseq_options import by_name
+
+    pretraining = _pretraining(args)
+    further = by_name(shlex.split(args.fairseq))
+    pretraining.check(set(further))
+    if "--disable-validation" not in further:
+        _require_validation(pretraining.data)
+    folder = pretraining.folder
+    with claimed_folder(folder, _claim(args, pretraining), _ANOTHER, lambda: any(folder.glob("checkpoint*.pt"))):
+        words = print_command(pretraining.command(torch.cuda.device_count()), args.fairseq)
+        if args.dry_run:
+            return 0
+        if _updates_done(folder) >= args.max_update:
+            print(f"{folder}: trained with these settings before; nothing is changed", file=sys.stderr)
+        else:
+            run_command(words)
+    print(f"the model is in {folder}; {_next(pretraining)}", file=sys.stderr)
+    return 0
+
+
+def _pretraining(args: argparse.Namespace) -> Pretraining:
+    """What the options ask for."""
+    from unified.data.prepared_folder import DataFolder
+    from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
+    from unified.training.model_checks import require_content
+    from unified.training.pretraining import Pretraining, preset_named
+
+    data = DataFolder.open(args.data, None, None)
+    objectives = args.objectives or (DEFAULT_FINETUNING if data.paired else DEFAULT_PRETRAINING)
+    mixture = parse_objectives(objectives)
+    require_content(mixture, objectives, args.data, data.paired)
+    return Pretraining(
+        data=data,
+        model=preset_named(args.model),
+        mixture=mixture,
+        folder=Path(args.output),
+        tokens_per_sample=args.tokens_per_sample,
+        max_tokens=args.max_tokens,
+        update_freq=args.update_freq,
+        max_update=args.max_update,
+        warmup_updates=args.max_update // 20 if args.warmup_updates is None else args.warmup_updates,
+        lr=args.lr,
+        seed=args.seed,
+    )
+
+
+def _require_validation(data: DataFolder) -> None:
+    from unified.data.token_files import exists
+
+    for prefix in data.prefixes("valid"):
+        if not exists(prefix):
+            raise UnifiedError(
+                f"{data.path}: no text to validate on; make the folder with `unified prepare --valid FILE` or "
+                "--valid-share, or let fairseq-train go without by "
+                "--fairseq=--disable-validation"
+            )
+
+
+def _updates_done(folder: Path) -> int:
+    """Updates of the last checkpoint of a run; 0 without one."""
+    from unified.checkpoints import load_checkpoint
+
+    last = folder / "checkpoint_last.pt"
+    return load_checkpoint(last)["optimizer_history"][-1]["num_updates"] if last.is_file() else 0
+
+
+def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:
+    """What another pre-training in the same folder must agree with."""
+    from unified.files.claims import Claim, hashes
+    from unified.files.destination import MANIFEST
+    from unified.training.fairseq_options import decisive_options
+
+    numbers = ("tokens_per_sample", "max_tokens", "update_freq", "max_update", "warmup_updates", "lr", "seed")
+    settings = {f"--{name.replace('_', '-')}": vars(pretraining)[name] for name in numbers}
+    settings |= {"--model": pretraining.model, "--objectives": str(pretraining.mixture)}
+    settings |= {"--fairseq": decisive_options(args.fairseq)}
+    folder = pretraining.data.path
+    if (folder / MANIFEST).is_file():
+        outputs = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"]
+        files = {name: one["sha256"] for name, one in outputs.items()}
+    else:
+        files = hashes(sorted(folder.glob("dict*.txt")))  # of fairseq-preprocess
+    return Claim(settings, {"DATA": files})
+
+
+def _next(pretraining: Pretraining) -> str:
+    """What to do with the model, and the command."""
+    model = str(pretraining.folder)
+    if pretraining.data.paired:
+        words = [str(pretraining.data.path), "--gen-subset", "valid", "--output", f"{model}/generated.txt"]
+        return f"write texts with it:\n  {shlex.join(['unified', 'generate', *words, '--model', model])}"
+    words = ["--data", "FILE.csv", "--model", model, "--output", f"{model}-finetuned"]
+    return f"fine-tune it for a task:\n  {shlex.join(['unified', 'finetune', 'classification', *words])}"

@@ -1,0 +1,56 @@
+"""Options of ``fairseq-train`` that pre-training and fine-tuning share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+#: Options of each optimizer, as BERT and UniLM have them. fairseq's own would decay all parameters.
+OPTIMIZERS = {
+    "adam": ("--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
+    "adamax": ("--optimizer", "unified_adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
+}
+#: What is logged, and how data are read.
+LOGGING: Mapping[str, object] = {"--log-format": "simple", "--log-interval": 50, "--num-workers": 1}
+#: Options that decide nothing that is learnt.
+_UNDECISIVE = frozenset(("--log-format", "--log-interval", "--log-file", "--num-workers", "--no-progress-bar"))
+
+
+def schedule(lr: float, warmup: int, updates: int) -> dict[str, object]:
+    """The learning rate rises linearly for ``warmup`` updates to ``lr``, and falls linearly to 0 at the last update."""
+    return {
+        "--lr": lr,
+        "--lr-scheduler": "polynomial_decay",
+        "--warmup-updates": warmup,
+        "--total-num-update": updates,
+        "--max-update": updates,
+    }
+
+
+def flags(cards: int) -> list[str]:
+    """Options without a value, for a number of GPUs; 0 trains on the CPU."""
+    # With --fp16 fairseq would hand the optimizer all parameters as one; none could be left out of the decay.
+    return ["--no-epoch-checkpoints", "--fp16-no-flatten-grads", *([] if cards else ["--cpu"])]
+
+
+def words_of(options: Mapping[str, object]) -> list[str]:
+    """Words of a command line: each option and its value."""
+    return [str(word) for pair in options.items() for word in pair]
+
+
+def by_name(words: Sequence[str]) -> dict[str, str | bool]:
+    """Values of options by option, True where one has none."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            found[name] = [value] if equals else []
+        else:
+            found.setdefault(name, []).append(word)
+    return {name: " ".join(values) or True for name, values in found.items()}
+
+
+def decisive_options(text: str) -> dict[str, str | bool]:
+    """Options in one string, as :func:`by_name` gives them, without those that decide nothing that is learnt."""
+    return {name: value for name, value in by_name(shlex.split(text)).items() if name not in _UNDECISIVE}
