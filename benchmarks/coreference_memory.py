@@ -56,7 +56,7 @@ def main() -> None:
                 f"coreference: {action}",
                 configuration,
                 [peaks[words]],
-                kind="mebibytes",
+                unit="mebibytes",
                 at=("words", words),
                 **measured,
             )

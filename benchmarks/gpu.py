@@ -136,7 +136,7 @@ def correctness(device: torch.device, length: int, size: int) -> bool:
     lines = []
     for name, mask in samples(length):
         wanted = {"length": length}
-        lines.append(report(f"blocks: {name}", wanted, [wrong_pairs(mask)], 0, at_most=True, kind="wrong_pairs"))
+        lines.append(report(f"blocks: {name}", wanted, [wrong_pairs(mask)], 0, at_most=True, unit="wrong_pairs"))
     dtypes = [torch.float32, torch.bfloat16] if device.type == "cuda" else [torch.float32]
     for dtype in dtypes:
         for name, mask in samples(length):
@@ -151,7 +151,7 @@ def correctness(device: torch.device, length: int, size: int) -> bool:
 def _difference(name: str, wanted: dict, found: list[float], tolerance: float) -> dict:
     # Differences are too small for the digits that lines have: they count in millionths.
     millionths = [1e6 * value for value in found]
-    return report(name, wanted, millionths, 1e6 * tolerance, at_most=True, kind="millionths")
+    return report(name, wanted, millionths, 1e6 * tolerance, at_most=True, unit="millionths")
 
 
 def main() -> None:

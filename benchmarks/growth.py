@@ -69,9 +69,9 @@ def megabytes_of(step: Callable[[int, argparse.Namespace], Call], at: int, argum
     return (resident("VmHWM") - before) / MEGABYTE
 
 
-def curve(name: str, axis: str, wanted: Mapping[str, object], points: Points, kind: str, **more: object) -> None:
+def curve(name: str, axis: str, wanted: Mapping[str, object], points: Points, unit: str, **more: object) -> None:
     for at, values in points.items():
-        report(name, wanted, values, kind=kind, at=(axis, at), **more)
+        report(name, wanted, values, unit=unit, at=(axis, at), **more)
 
 
 def by_row(arguments: argparse.Namespace) -> None:
@@ -79,10 +79,10 @@ def by_row(arguments: argparse.Namespace) -> None:
     rows, name, axis = sorted(arguments.rows), "growth with the row", "tokens of a row"
     seconds = take_turns({row: step_of_row(row, arguments) for row in rows}, arguments.rounds)
     memory = {row: [in_own_process(megabytes_of, step_of_row, row, arguments)] for row in rows}
-    for kind, points in (("seconds", seconds), ("megabytes", memory)):
-        curve(f"{name}: {kind}", axis, wanted, points, kind)
+    for unit, points in (("seconds", seconds), ("megabytes", memory)):
+        curve(f"{name}: {unit}", axis, wanted, points, unit)
         grown = [long / short for short, long in zip(points[rows[0]], points[rows[-1]], strict=True)]
-        report(f"{name}: {kind}, rows of {rows[-1]} / {rows[0]}", wanted, grown, 1.25, at_most=True)
+        report(f"{name}: {unit}, rows of {rows[-1]} / {rows[0]}", wanted, grown, 1.25, at_most=True)
 
 
 def by_vocabulary(arguments: argparse.Namespace) -> None:

@@ -176,7 +176,7 @@ def main() -> None:
                 {"rows": arguments.rows, "length": arguments.length, "tokens": arguments.tokens},
                 [arguments.rows / seconds for seconds in times[OURS]],
                 BARS.get(objective),
-                kind="per_second",
+                unit="per_second",
                 ratio_to_transformers=round(statistics.median(ratios(times, "transformers")), 2),
             )
 

@@ -51,7 +51,7 @@ def measure_packing(arguments: argparse.Namespace) -> None:
     times = take_turns({OURS: lambda: build_batch(plans, length)}, rounds)[OURS]
     configuration = {"rows": rows, "length": length, "documents": sum(map(len, plans))}
     values = [1000 * seconds for seconds in times]
-    report("build, pack and batch masks", configuration, values, 5.0, at_most=True, kind="milliseconds")
+    report("build, pack and batch masks", configuration, values, 5.0, at_most=True, unit="milliseconds")
 
 
 def measure_block_masks(name: str, arguments: argparse.Namespace, bar: float | None = None) -> None:

@@ -107,11 +107,11 @@ def main() -> None:
     for kind in (OURS, *(() if arguments.alone else THEIRS)):
         figures = in_own_process(peak_of_steps, kind, arguments)
         peak, bar = [figures.pop("megabytes")], arguments.bar if kind == OURS else None
-        report(f"memory: {kind}", wanted, peak, bar, at_most=True, kind="megabytes", **figures)
+        report(f"memory: {kind}", wanted, peak, bar, at_most=True, unit="megabytes", **figures)
     lengths, wanted = sorted(arguments.lengths), {"size": arguments.size, "rows": 1}
     peaks = [in_own_process(peak_of_length, length, arguments) for length in lengths]
     for length, peak in zip(lengths, peaks, strict=True):
-        report("memory by length", wanted, [peak], kind="megabytes", at=("tokens of a row", length))
+        report("memory by length", wanted, [peak], unit="megabytes", at=("tokens of a row", length))
     report("memory by length: last stretch / first", wanted, [growth(lengths, peaks)], 1.1, at_most=True)
 
 

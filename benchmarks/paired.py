@@ -79,7 +79,7 @@ def report(
     values: list[float],
     bar: float | None = None,
     at_most: bool = False,
-    kind: str = "ratio",
+    unit: str = "ratio",
     at: tuple[str, float] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def report(
     Args:
         values: of all rounds.
         bar: what their median is to reach, or with ``at_most`` not to exceed; None where nothing is promised.
-        kind: what they are: "ratio", or a unit such as "per_second".
+        unit: their unit, such as "per_second", or "ratio".
         at: of a point of a curve what it grows with, and how much of that there is.
         more: anything else worth knowing.
     """
@@ -96,8 +96,8 @@ def report(
     line: dict[str, Any] = {
         "benchmark": name,
         "configuration": dict(configuration),
-        "kind": kind,
-        kind: round(middle, 3),
+        "unit": unit,
+        unit: round(middle, 3),
         "spread": [round(min(values), 3), round(max(values), 3)],
         "bar": bar,
         "holds": None if bar is None else bool(middle <= bar if at_most else middle >= bar),

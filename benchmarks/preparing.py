@@ -161,7 +161,7 @@ def main() -> None:
         at_most=True,
         **more,
     )
-    report("prepare: memory", wanted, [peak / MEGABYTE], 1000, at_most=True, kind="megabytes")
+    report("prepare: memory", wanted, [peak / MEGABYTE], 1000, at_most=True, unit="megabytes")
 
 
 if __name__ == "__main__":

@@ -97,9 +97,9 @@ def run(command: list[str], file: Path, limit: float | None = None) -> int:
 def show(line: dict) -> bool:
     """One line for people; whether a bar is missed."""
     bar, holds = line["bar"], line["holds"]
-    kind = line["kind"]
+    unit = line["unit"]
     low, high = line["spread"]
-    shown = f"{line[kind]:,.2f} ({low:,.2f}-{high:,.2f})" + ("" if kind == "ratio" else f" {kind.replace('_', ' ')}")
+    shown = f"{line[unit]:,.2f} ({low:,.2f}-{high:,.2f})" + ("" if unit == "ratio" else f" {unit.replace('_', ' ')}")
     wanted = "" if bar is None else f"bar {bar:g} {'holds' if holds else 'MISSED'}"
     print(f"{line['benchmark']:<60} {shown:<44} {wanted}", flush=True)
     return holds is False

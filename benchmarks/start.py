@@ -120,13 +120,13 @@ def main() -> None:
         seconds, megabytes, used = (list(values) for values in zip(*measured, strict=True))
         more = {"at": ("tokens of the corpus", tokens), "processor_seconds": round(statistics.median(used), 2)}
         bars = (arguments.seconds, arguments.megabytes) if tokens == most else (None, None)
-        for kind, values, bar in (("seconds", seconds, bars[0]), ("megabytes", megabytes, bars[1])):
-            report(f"start of training: {kind}", wanted, values, bar, at_most=True, kind=kind, **more)
+        for unit, values, bar in (("seconds", seconds, bars[0]), ("megabytes", megabytes, bars[1])):
+            report(f"start of training: {unit}", wanted, values, bar, at_most=True, unit=unit, **more)
     if least == most:
         return
     added = [large[0] - small[0] for small, large in zip(found[least], found[most], strict=True)]
     wanted |= {"tokens": most, "less_tokens": least}
-    report("start of training: what the corpus adds", wanted, added, kind="seconds", rounds=arguments.rounds)
+    report("start of training: what the corpus adds", wanted, added, unit="seconds", rounds=arguments.rounds)
 
 
 if __name__ == "__main__":

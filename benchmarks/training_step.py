@@ -166,7 +166,7 @@ def main() -> None:
         bar = arguments.ceiling_bar if name == "torch's" else None
         report(f"training step: share of {name} product", wanted, [work / seconds / top for seconds in times], bar)
     tokens = [arguments.rows * arguments.length / seconds for seconds in times]
-    report("training step: tokens", wanted, tokens, kind="per_second")
+    report("training step: tokens", wanted, tokens, unit="per_second")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class Work:
         self.run.run(Step("prepare", [
             *module_command("unified.cli"), "prepare", texts["train"], "--valid", texts["valid"], "--output", self.data,
             "--tokenizer", "unigram", "--vocabulary-size", self.size.vocabulary, "--sample-megabytes", 3,
-            "--clean", "short_sentences=1", *annotate,
+            "--clean", "sentences", *annotate,
         ], self.data))  # fmt: skip
 
     def training(self, name: str, updates: int, validations: int, more: list) -> Step:

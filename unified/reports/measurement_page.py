@@ -59,7 +59,7 @@ def ratios(lines: Sequence[Line]) -> dict[str, list[Bar]]:
     """The ratios of one machine as bars, by source."""
     found: dict[str, list[Bar]] = defaultdict(list)
     for line in lines:
-        if line["kind"] == "ratio" and "at" not in line and value_of(line) > 0:
+        if line["unit"] == "ratio" and "at" not in line and value_of(line) > 0:
             settings = settings_of({**line, "source": ""})
             found[line["source"]].append(Bar(line["benchmark"], value_of(line), settings, line["bar"], line["holds"]))
     return dict(found)

@@ -16,7 +16,7 @@ from unified.errors import UnifiedError
 from unified.reports.differences import canonical, described, differing, flat, short_paths
 
 #: What every line says.
-_FIELDS = ("benchmark", "configuration", "kind", "spread", "bar", "holds")
+_FIELDS = ("benchmark", "configuration", "unit", "spread", "bar", "holds")
 #: Names of the values that make one machine.
 _MACHINE = ("gpu", "processor", "cores")
 
@@ -82,12 +82,12 @@ def table(lines: Sequence[Line]) -> str:
 
 def value_of(line: Line) -> float:
     """The median of the rounds."""
-    return float(line[line["kind"]])
+    return float(line[line["unit"]])
 
 
 def unit_of(line: Line) -> str:
     """What the value counts, such as "per second"; "" of a ratio."""
-    return "" if line["kind"] == "ratio" else str(line["kind"]).replace("_", " ")
+    return "" if line["unit"] == "ratio" else str(line["unit"]).replace("_", " ")
 
 
 def spread_of(line: Line) -> str:

@@ -30,7 +30,7 @@ logged() {
 say "prepare Wikipedia"
 [ -d "$output/wiki" ] || unified prepare "$UNIFIED_DATA/pretrain_wiki/train-00.jsonl.xz" --valid-share 0.01 \
     --output "$output/wiki" --tokenizer unigram --vocabulary-size 8000 --sample-megabytes 3 \
-    --character-coverage 0.9999 --clean short_sentences=1
+    --character-coverage 0.9999 --clean sentences
 
 say "questions of SQuAD"
 python "$ROOT/recipes/common/squad_splits.py" "$output/squad" --train "$UNIFIED_DATA/squad/train-v1.1-36articles.json.xz" \

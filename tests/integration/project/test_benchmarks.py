@@ -265,7 +265,7 @@ def test_the_tables_of_scale_md_are_those_of_the_program(benchmark):
 
 def test_choices_measure_each_beside_its_absence(benchmark, lines):
     found = lines(benchmark("choices"), "--size", "tiny", "--rows", 1, "--length", 32, *SMALLEST)
-    assert len(found) == 8 and all(line["kind"] == "ratio" and line["ratio"] > 0 for line in found.values())
+    assert len(found) == 8 and all(line["unit"] == "ratio" and line["ratio"] > 0 for line in found.values())
     choices = benchmark("choices")
     with choices.torchs_dropout():
         from unified.kernels.cpu.dropout import Dropout

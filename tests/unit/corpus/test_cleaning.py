@@ -187,7 +187,7 @@ def test_stripping_again_strips_nothing_and_clean_text_stays(strip, real_documen
     ids=lambda text: text[:8],
 )
 def test_long_lines_of_one_kind_come_to_an_end(text):
-    cleaned, report = Cleaning(urls=True, paths=True, noise=True, short_sentences=1).clean([(0, [text])])
+    cleaned, report = Cleaning(urls=True, paths=True, noise=True, sentences=True).clean([(0, [text])])
     assert report.input == amount([(0, naive_sentences(text))])
     assert sum(report.removed.values(), report.kept) == report.input
 
@@ -197,7 +197,7 @@ def test_long_lines_of_one_kind_come_to_an_end(text):
 
 def naively(documents, **rules):
     """The rules one after another on documents as lists of sentences, without anything shared with the library."""
-    divided = "short_sentences" in rules or "chunks" in rules
+    divided = not rules.keys().isdisjoint(("sentences", "short_sentences", "chunks"))
     texts = [
         (number, [s for line in lines for s in (naive_sentences(line) if divided else [" ".join(line.split())])])
         for number, lines in documents
@@ -313,6 +313,7 @@ def test_the_set_of_the_papers_appendix():
     assert asdict(rules) == {
         **dict(urls=True, paths=True, noise=True, short_sentences=10, short_documents=100, language="en", chunks=300),
         "overlap": None,
+        "sentences": False,
     }
     order = ["urls", "paths", "noise", "short_sentences", "short_documents", "language"]
     assert list(rules.rules()) == order
@@ -326,6 +327,13 @@ def test_language_keeps_documents_in_it():
         cleaned, report = Cleaning(language=language).clean(documents)
         assert cleaned == [documents[i] for i in kept]
         assert report.removed["language"] == amount([documents[i] for i in range(4) if i not in kept])
+
+
+def test_sentences_are_divided_and_none_is_dropped():
+    documents = [(0, random_lines(200, seed=6)), (1, ["One. Two."])]
+    cleaned, report = Cleaning.parse("sentences").clean(documents)
+    assert cleaned == [(number, [s for line in lines for s in naive_sentences(line)]) for number, lines in documents]
+    assert not report.removed and report.kept == report.input == amount(cleaned)
 
 
 # The command
@@ -393,7 +401,10 @@ def test_the_tokenizer_is_trained_on_cleaned_text(tmp_path):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ("short", "--clean: no rule 'short'; the rules are urls, paths, noise, short_sentences, short_documents, "),
+        (
+            "short",
+            "--clean: no rule 'short'; the rules are urls, paths, noise, sentences, short_sentences, ",
+        ),
         ("", "--clean: no rule ''"),
         ("urls,anna", "no rule 'anna'; the rules are urls, .* or anna by itself"),
         ("urls,chunks=3,urls", "--clean: urls is given twice"),

@@ -15,8 +15,8 @@ from unified.reports.measurement_page import curves, page, ratios
 from unified.reports.measurements import by_machine, measurement_files, read_measurements, table
 
 
-def line(name: str, value: float, kind: str = "ratio", bar=None, holds=None, at=None, **configuration) -> dict:
-    measured = {"benchmark": name, "configuration": configuration, "kind": kind, kind: value}
+def line(name: str, value: float, unit: str = "ratio", bar=None, holds=None, at=None, **configuration) -> dict:
+    measured = {"benchmark": name, "configuration": configuration, "unit": unit, unit: value}
     measured |= {"spread": [value, value + 1], "bar": bar, "holds": holds}
     return measured | ({} if at is None else {"at": {"axis": at[0], "value": at[1]}})
 

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RULES",
         help="rules that clean the documents, separated by commas: "
         "urls,paths,noise,short_sentences=10,short_documents=100,language=en,chunks=300; 'anna' stands for all "
-        "of these (default: none)",
+        "of these, and 'sentences' divides lines into sentences and drops none (default: none)",
     )
 
     pairs = parser.add_argument_group("pairs", "Two fields of a file, or pairs of raw text files equal in lines.")

@@ -28,12 +28,13 @@ ANNA = "urls,paths,noise,short_sentences=10,short_documents=100,language=en,chun
 class Cleaning:
     """Which rules clean a text; they apply in the order of these fields, whatever order they are given in.
 
-    Words are what stands between white space. Where ``short_sentences`` or ``chunks`` is given, lines are first divided
-    into sentences (:func:`unified.corpus.cleaning.sentences.split_sentences`), and each sentence becomes an item of the
-    folder; else a line is taken for a sentence and stays one item.
+    Words are what stands between white space. With ``sentences``, ``short_sentences`` or ``chunks``, lines are first
+    divided into sentences by :func:`unified.corpus.cleaning.sentences.split_sentences`, and each sentence becomes an
+    item; else a line is taken for a sentence and stays one item.
 
     Attributes:
         urls, paths, noise: strip these from inside the sentences, see :mod:`unified.corpus.cleaning.patterns`.
+        sentences: divide lines into sentences, and drop none.
         short_sentences: drop sentences with fewer words.
         short_documents: drop documents that have fewer words now.
         language: drop documents in other languages; an ISO 639-1 code.
@@ -49,6 +50,7 @@ class Cleaning:
     urls: bool = False
     paths: bool = False
     noise: bool = False
+    sentences: bool = False
     short_sentences: int | None = None
     short_documents: int | None = None
     language: str | None = None
@@ -84,7 +86,7 @@ class Cleaning:
     @property
     def divides_sentences(self) -> bool:
         """True where items are sentences, False where they stay lines."""
-        return self.short_sentences is not None or self.chunks is not None
+        return self.sentences or self.short_sentences is not None or self.chunks is not None
 
     def rules(self) -> dict[str, Rule]:
         """The rules by name in the order they apply, but for ``chunks`` and ``overlap``.
@@ -173,7 +175,7 @@ class _ReadyChunk:
 
 
 _NAMES = tuple(field.name for field in fields(Cleaning))
-_SWITCHES = ("urls", "paths", "noise")
+_SWITCHES = tuple(field.name for field in fields(Cleaning) if field.default is False)
 
 
 def _value(name: str, is_given: bool, value: str) -> bool | int | str:
