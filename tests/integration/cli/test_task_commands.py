@@ -151,7 +151,7 @@ def test_an_unfinished_folder_goes_on_with_its_own_settings_alone(finetuned, tmp
             (tmp_path / "run" / name).touch()
         return 1
 
-    monkeypatch.setattr("unified.cli.commands.finetune.run_module", broken)
+    monkeypatch.setattr("unified.cli.fairseq_train.run_module", broken)
     words = finetuning(folder, tmp_path / "run")
     assert "fairseq-train has failed" in refused(capsys, *words)
     leaves.append("checkpoint_last.pt")
