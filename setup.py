@@ -26,6 +26,7 @@ REQUIRED = [
     "rouge-score>=0.1.2",
     "scipy>=1.11",  # the best assignment of chains in CEAF; scikit-learn needs it too
     "shtab>=1.7",  # `unified completion`
+    "pyyaml>=6",  # --config
     "tqdm>=4.62",  # progress in a terminal; rouge-score brings it anyway
     "zstandard>=0.22",  # `unified prepare` reads .zst
 ]

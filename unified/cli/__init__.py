@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from unified.cli.configuration import config_first
 from unified.cli.parsing import make_parser
 from unified.errors import UnifiedError
 from unified.runtime.processes import guarded_children
@@ -15,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     name = arguments[0] if arguments else None
     try:
-        options = make_parser(name).parse_args(arguments)
+        options = make_parser(name).parse_args(config_first(arguments))
         with guarded_children():
             return options.run(options) or 0
     except KeyboardInterrupt:

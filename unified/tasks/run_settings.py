@@ -21,6 +21,7 @@ from unified.training.fairseq_options import decisive_options
 _LEFT_OUT = frozenset(
     (
         "command",
+        "config",
         "run",
         "task",
         "data",

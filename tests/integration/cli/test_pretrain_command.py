@@ -89,6 +89,50 @@ def test_what_cannot_be_trained_is_refused_before_anything_starts(data, tmp_path
     assert not output.exists()
 
 
+def test_options_come_from_a_file_and_the_command_line_wins(data, tmp_path, capsys):
+    file = tmp_path / "my.yaml"
+    file.write_text(
+        f"data: {data / 'documents'}\noutput: {tmp_path / 'x'}\nlr: 1e-4\nmax-update: 40\nmodel: mini\n"
+        "objectives: 'seq2seq:1, bert: 2'\nfairseq: --fp16\n",
+        encoding="utf-8",
+    )
+    words = printed(capsys, "--config", file)
+    assert words[1] == str(data / "documents") and value(words, "--arch") == "unified_lm_mini"
+    assert value(words, "--lr") == "0.0001" and value(words, "--max-update") == "40" and words[-1] == "--fp16"
+    # An option wins wherever it stands, also where it has the value of its default.
+    for order in (("--config", file, "--lr", "3e-4"), ("--lr", "3e-4", f"--config={file}")):
+        words = printed(capsys, *order, "--model", "tiny")
+        assert value(words, "--lr") == "0.0003" and value(words, "--arch") == "unified_lm_tiny"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("objectivs: bert", "my.yaml: no option 'objectivs' (did you mean objectives?)"),
+        ("max_update: 3", "my.yaml: no option 'max_update' (did you mean max-update?)"),
+        ("max-update: many", "my.yaml: max-update: 'many' is no value of it"),
+        ("lr: [1, 2]", "my.yaml: lr: must be a text or a number, got [1, 2]"),
+        ("- lr", "my.yaml: must hold a line 'name: value' for each option"),
+        ("lr: [", "my.yaml: not YAML: "),
+        (None, "my.yaml"),
+    ],
+)
+def test_a_file_of_options_is_refused_by_name_and_key(data, tmp_path, capsys, text, says):
+    if text is not None:
+        (tmp_path / "my.yaml").write_text(text + "\n", encoding="utf-8")
+    message = refused(capsys, "pretrain", data / "documents", "--config", tmp_path / "my.yaml", "--output", tmp_path)
+    assert says in message and message.count("\n") == 1
+
+
+def test_choices_and_switches_of_a_file_are_checked(tmp_path, capsys):
+    for text, says in (
+        ("select: worst", "select: must be one of last, best, got 'worst'"),
+        ("chunk: 3", "no option 'chunk'"),
+    ):
+        (tmp_path / "my.yaml").write_text(f"task: rte\n{text}\n", encoding="utf-8")
+        assert says in refused(capsys, "finetune", "--config", tmp_path / "my.yaml")
+
+
 def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monkeypatch):
     output = tmp_path / "run"
     options = ("pretrain", data / "documents", "--output", output, *SMALL, "--max-update", 3)
@@ -100,6 +144,10 @@ def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monke
         f"  unified finetune classification --data FILE.csv --model {output} --output {output}-finetuned",
     ]
     before = (output / "checkpoint_last.pt").read_bytes()
+    # The file that it wrote is the same command: it has been trained.
+    repeat = shlex.split((output / "run.yaml").read_text(encoding="utf-8").splitlines()[0])[2:]
+    assert repeat == ["pretrain", "--config", str(output / "run.yaml")] and main(repeat) == 0
+    assert capsys.readouterr().out == result.stdout.splitlines()[0] + "\n"
     assert load_checkpoint(output / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
     assert UnifiedLM.from_pretrained(output).fill_mask("the <mask> tree", top=1)
     # Again, with another kind of log: it was trained before. fairseq itself would train one more update.

@@ -105,6 +105,7 @@ def test_every_option_of_finetune_is_a_setting_or_left_out_on_purpose(folder):
         "seeds",
         "micro_batch",
         "dry_run",
+        "config",
         "valid",
         "test",
         "text_field",

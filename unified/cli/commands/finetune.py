@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
+from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
 from unified.errors import UnifiedError
 
@@ -148,6 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "highest F1 on the development set (default: best for the rules of SQuAD 2.0, else 0.5)",
     )
     add_fairseq_arguments(parser, "prepare the data, ")
+    add_config_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -235,6 +237,7 @@ def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Thresh
     if args.dry_run:
         return 0
     began = time.monotonic()
+    write_run(job.folder, args, add_arguments)
     run_command(words)
     _report(args, job, splits, words, time.monotonic() - began, threshold)
     return 0

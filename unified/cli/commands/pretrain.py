@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
 from unified.errors import UnifiedError
 
@@ -62,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seed of the initial weights, the dropout and the data (default: 1)",
     )
     add_fairseq_arguments(parser, "")
+    add_config_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
         if _updates_done(folder) >= args.max_update:
             print(f"{folder}: trained with these settings before; nothing is changed", file=sys.stderr)
         else:
+            write_run(folder, args, add_arguments)
             run_command(words)
     print(f"the model is in {folder}; {_next(pretraining)}", file=sys.stderr)
     return 0

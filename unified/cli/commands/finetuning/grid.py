@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 #: Options that runs of one folder may differ in, or that decide no score; contents count of what is read.
-_FREE = frozenset(("command", "run", "grid", "seeds", "seed", "model", "data", "output", "micro_batch", "dry_run"))
+_FREE = frozenset(
+    ("command", "run", "grid", "seeds", "seed", "model", "data", "output", "micro_batch", "dry_run", "config")
+)
 
 
 def finetune_grid(

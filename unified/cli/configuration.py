@@ -1,0 +1,115 @@
+"""Options from a YAML file, and the file that repeats a run.
+
+Keys are the names of the options without their hyphens in front, and of the arguments without an option.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError
+from unified.notation import nearest
+
+#: The file that a run writes beside its checkpoints.
+FILE_NAME = "run.yaml"
+_OPTION = "--config"
+#: Options that are no part of a run.
+_LEFT_OUT = frozenset(("help", "config", "dry-run"))
+
+
+def add_config_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--config``, which may stand for all others; behind it, options of the command line win."""
+    parser.add_argument(
+        _OPTION,
+        metavar="FILE",
+        action=_Config,
+        help="YAML file with options by their names, such as `lr: 1e-4`; an option on the command line wins. Every "
+        f"run writes such a file, {FILE_NAME}, beside its checkpoints",
+    )
+
+
+def config_first(arguments: Sequence[str]) -> list[str]:
+    """Words of a command with ``--config`` moved to the front, so that all other options come after its own."""
+    for i, word in enumerate(arguments):
+        if word == _OPTION or word.startswith(f"{_OPTION}="):
+            stop = i + (2 if word == _OPTION else 1)
+            return [*arguments[:1], *arguments[i:stop], *arguments[1:i], *arguments[stop:]]
+    return list(arguments)
+
+
+def write_run(folder: Path, args: argparse.Namespace, add_arguments: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Write the options of a run to :data:`FILE_NAME` in its folder.
+
+    Args:
+        add_arguments: declares the options of the command.
+    """
+    import yaml
+
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    given = {name: vars(args)[action.dest] for name, action in _by_name(parser).items()}
+    content = {name: value for name, value in given.items() if value is not None and value is not False}
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
+    path = folder / FILE_NAME
+    path.write_text(f"# unified {args.command} --config {path}\n{text}", encoding="utf-8")
+
+
+class _Config(argparse.Action):
+    """Sets the options that a file names; they are no longer required."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
+        known = _by_name(parser)
+        for name, given in _content(value).items():
+            if name not in known:
+                raise UnifiedError(f"{value}: no option {name!r}{nearest(str(name), known)}")
+            if given is not None:
+                action = known[name]
+                setattr(namespace, action.dest, _converted(f"{value}: {name}", action, given))
+                action.required = False
+
+
+def _by_name(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """Options and arguments of a parser by their names in a file."""
+    actions = {}
+    for action in parser._actions:  # argparse has no public list
+        long = [option for option in action.option_strings if option.startswith("--")]
+        actions[long[0].removeprefix("--") if long else action.dest] = action
+    return {name: action for name, action in actions.items() if name not in _LEFT_OUT}
+
+
+def _content(file: str) -> dict[Any, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UnifiedError(f"{file}: not YAML: {error}") from None
+    if content is not None and not isinstance(content, dict):
+        raise UnifiedError(f"{file}: must hold a line 'name: value' for each option")
+    return content or {}
+
+
+def _converted(where: str, action: argparse.Action, value: Any) -> Any:
+    """A value of the file as the command line would give it."""
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise UnifiedError(f"{where}: must be true or false, got {value!r}")
+        return value
+    if action.nargs in ("*", "+"):
+        return [_one(where, action, each) for each in (value if isinstance(value, list) else [value])]
+    return _one(where, action, value)
+
+
+def _one(where: str, action: argparse.Action, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UnifiedError(f"{where}: must be a text or a number, got {value!r}; put it in quotes if it is a text")
+    try:
+        converted = action.type(str(value)) if callable(action.type) else str(value)
+    except (TypeError, ValueError, argparse.ArgumentTypeError):
+        raise UnifiedError(f"{where}: {value!r} is no value of it") from None
+    if action.choices is not None and converted not in action.choices:
+        raise UnifiedError(f"{where}: must be one of {', '.join(map(str, action.choices))}, got {value!r}")
+    return converted
