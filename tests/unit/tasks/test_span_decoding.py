@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import torch
@@ -82,10 +85,17 @@ def sigmoid(value):
     return 1 / (1 + np.exp(-value))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("design", ["bert", "unilm", "xlnet"])
-@pytest.mark.parametrize("seed", range(4))
-def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
+class Searched(NamedTuple):
+    """A prediction and what a search through all spans finds for the same scores."""
+
+    item: QuestionItem
+    prediction: dict
+    spans: list[tuple[float, int, int]]  # (score, first and last character) of the best, best first
+    nothing: float  # the chance that there is no answer
+
+
+@cache
+def searched(design: str, seed: int) -> list[Searched]:
     items = random_items(25, seed)
     task = SpanAnswers(("",), design=design, stride=5, max_answer=4, nbest=6, max_query=4)
     encoded = task.encode(items, CODEC)
@@ -97,9 +107,8 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
     predictions = task.predict(own_items, encoded, members, scores, reading)
     sizes = reading["sizes"].numpy()
     firsts = np.cumsum(sizes) - sizes
-    given = {True: 0, False: 0}
+    found = []
     for number, item, prediction in zip(sorted(chosen), own_items, predictions, strict=True):
-        assert prediction["id"] == item.id
         indices = sorted(np.flatnonzero(encoded.owners[members] == number), key=lambda index: members[index])
         spans, seen = [], set()
         for score, window, a, b in every_span(task, design, encoded, members, indices, scores, sizes):
@@ -116,21 +125,53 @@ def test_predictions_are_those_of_a_search_through_all_spans(design, seed):
             nothing = min(float(scores.answer_types[index].softmax(-1)[1]) for index in indices)
         else:
             nothing = min(sigmoid(float(scores.answer_types[index, 0])) for index in indices)
-        assert prediction["no_answer"] == pytest.approx(nothing, rel=1e-5)
-        listed = [entry for entry in prediction["nbest"] if "start" in entry]
+        found.append(Searched(item, prediction, spans, nothing))
+    return found
+
+
+def spans_listed(prediction: dict) -> list[dict]:
+    return [entry for entry in prediction["nbest"] if "start" in entry]
+
+
+DESIGNS_AND_SEEDS = pytest.mark.parametrize(
+    ("design", "seed"), [(design, seed) for design in ("bert", "unilm", "xlnet") for seed in range(4)]
+)
+
+
+@pytest.mark.slow
+@DESIGNS_AND_SEEDS
+def test_the_best_spans_are_those_of_a_search_through_all(design, seed):
+    for item, prediction, spans, _ in searched(design, seed):
+        assert prediction["id"] == item.id
+        listed = spans_listed(prediction)
         assert [(entry["start"], entry["end"]) for entry in listed] == [span[1:] for span in spans]
         assert all(entry["text"] == item.context[entry["start"] : entry["end"]] for entry in listed)
+
+
+@pytest.mark.slow
+@DESIGNS_AND_SEEDS
+def test_probabilities_are_a_softmax_beside_the_chance_of_no_answer(design, seed):
+    for _, prediction, spans, nothing in searched(design, seed):
+        assert prediction["no_answer"] == pytest.approx(nothing, rel=1e-5)
         weights = np.exp([span[0] for span in spans])
         expected = (1 - nothing) * weights / weights.sum()
+        listed = spans_listed(prediction)
         assert [entry["probability"] for entry in listed] == pytest.approx(expected.tolist(), abs=2e-6)
         if spans:
             assert sum(entry["probability"] for entry in prediction["nbest"]) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.slow
+@DESIGNS_AND_SEEDS
+def test_the_answer_is_the_best_span_or_none(design, seed):
+    given = {True: 0, False: 0}
+    for _, prediction, spans, nothing in searched(design, seed):
         none = nothing > 0.5 or not spans
         given[none] += 1
-        assert prediction["answer"] == ("" if none else listed[0]["text"])
+        best = spans_listed(prediction)[0] if spans else {"text": ""}
+        assert prediction["answer"] == ("" if none else best["text"])
         assert ("start" in prediction) is not none
-        characters = {"start": listed[0]["start"], "end": listed[0]["end"]} if spans else {}
-        assert prediction["best_non_null"] == {"text": listed[0]["text"] if spans else "", **characters}
+        assert prediction["best_non_null"] == {name: best[name] for name in ("text", "start", "end") if name in best}
     assert min(given.values()) > 0
 
 
@@ -228,9 +269,11 @@ def test_scores_are_the_official_ones():
     at_best = [{**one, "answer": "" if chances[one["id"]] > found["best_f1_thresh"] else spans[one["id"]]}
                for one in predictions]  # fmt: skip
     assert task.score(items, at_best)["f1"] == pytest.approx(found["best_f1"])
-    # The same ids twice are two questions, and 1.1 asks for spans alone.
+
+
+def test_equal_ids_are_two_questions_and_squad_1_asks_for_spans_alone():
     task = SpanAnswers(stride=5)
-    answerable = [item for item in items if item.answers]
+    answerable = [item for item in random_items(40, 3) if item.answers]
     twice = [QuestionItem("x", item.question, item.context, item.answers) for item in answerable]
     encoded = task.encode(twice, CODEC)
     members, _, reading = assembled(encoded, np.arange(len(encoded.examples)), None, 1)
