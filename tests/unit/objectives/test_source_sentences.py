@@ -112,7 +112,7 @@ def test_oracle_needs_json_pairs(tmp_path, capsys):
     path = write(tmp_path / "a.txt", "a\n")
     for options in ((), ("--target", path)):
         assert run(path, *options, "--oracle", "--output", tmp_path / "data") == 2
-        assert "--oracle is for JSON lines of `unified pairs --oracle`" in capsys.readouterr().err
+        assert "--oracle is for files of `unified pairs --oracle`; give --source-field" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- read
