@@ -137,7 +137,7 @@ def test_bad_items_are_reported(tmp_path):
         '"question": "q", "context": 3': "'context' must be",
         '"question": "q", "context": "c"': "no field 'answers'; its fields: 'question', 'context'",
         '"question": "q", "context": "c", "answers": {}': "'answers' must be a list or a text",
-        '"question": "q", "context": "c", "answers": ["c"]': "an answer must have a 'text'",
+        '"question": "q", "context": "c", "answers": [{"start": 0}]': "an answer must have a 'text'",
         '"question": "q", "context": "c", "answers": [{"text": "c", "start": "0"}]': "'start' of the answer 'c'",
         '"question": "q", "context": "c", "answers": [{"text": "c", "start": true}]': "'start' of the answer 'c'",
         f'{good}, "impossible": 1': "'impossible' must be true or false",
