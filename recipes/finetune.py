@@ -34,7 +34,7 @@ def commands(
 ) -> list[list[str]]:
     """Words of ``unified finetune`` and of what is run after it, each a list."""
     group = group_of(system, task)
-    words = ["unified", "finetune", task, "--data", str(data), "--model", model, "--output", output]
+    words = ["unified", "finetune", task, "--data", str(data), "--init", model, "--output", output]
     words += ["--system", group["system"]] if "system" in group else []
     words += shlex.split(f"{TABLE['debug'][group['debug']]} {TABLE['debug']['shared']}") if debug else []
     found = [words + more]

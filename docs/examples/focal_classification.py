@@ -4,7 +4,7 @@ A head of fine-tuning is two classes. The module (a TaskHead) makes scores of hi
 Understanding) reads items, makes sequences of them, and has the loss, the predictions and the scores; here it takes all
 but the module and the loss from classification. To use it, on train.jsonl and valid.jsonl of the folder DATA:
 
-    unified finetune docs.examples.focal_classification:FocalClassification --data DATA --model MODEL --output RUN
+    unified finetune docs.examples.focal_classification:FocalClassification --data DATA --init MODEL --output RUN
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One file says how the official files are read, how a model is fine-tuned on them, and what others have reached. It may
 stand anywhere in Python's path:
 
-    unified finetune docs.examples.opinions:TASK --data FOLDER --model MODEL --output RUN
+    unified finetune docs.examples.opinions:TASK --data FOLDER --init MODEL --output RUN
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def test_settings_are_the_published_ones(system, version):
     words = (system, f"squad{version}", "DATA", "MODEL", "OUT", "--select", "best")
     first, *rest = run("python", FINETUNE, *words, PRINT="1").stdout.splitlines()
     own = ["--system", system] if system in ("spanbert", "unilm", "xlnet") else []
-    assert first.split() == ["unified", "finetune", f"squad{version}", "--data", "DATA", "--model", "MODEL", "--output",
+    assert first.split() == ["unified", "finetune", f"squad{version}", "--data", "DATA", "--init", "MODEL", "--output",
                              "OUT", *own, "--select", "best"]  # fmt: skip
     assert all(line.startswith("unified score squad 'DATA/dev-v") for line in rest)
     assert len(rest) == (1 if version == "1.1" else 2)

@@ -18,14 +18,14 @@ from unified.training.fairseq_options import decisive_options
 
 #: Options of ``unified finetune`` that decide no score, whose contents are compared instead, or whose effect is named
 #: by what they lead to: head and training.
-_LEFT_OUT = frozenset(
+NOT_SETTINGS = frozenset(
     (
         "command",
         "config",
         "run",
         "task",
         "data",
-        "model",
+        "init",
         "output",
         "run_name",
         "system",
@@ -87,7 +87,7 @@ def claim_of(options: Mapping[str, Any], job: Job, splits: Splits) -> Claim:
     files = {f"{name}.jsonl": items_text(items) for name, items in splits.items()}
     items = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in files.items()}
     start = contents([job.start.checkpoint], job.start.vocabulary, job.start.tokenizer)
-    return Claim(settings, {"--model": start, "--data": items})
+    return Claim(settings, {"--init": start, "--data": items})
 
 
 def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
         }
     else:
         own = {"head": task.head, "mask": job.config.mask, "lstm": job.config.lstm}
-    settings = {name: value for name, value in options.items() if name not in _LEFT_OUT} | asdict(job.training)
+    settings = {name: value for name, value in options.items() if name not in NOT_SETTINGS} | asdict(job.training)
     return {
         **{name.replace("_", "-"): value for name, value in settings.items()},
         **own,

@@ -1,6 +1,6 @@
 """Questions that improve answers [UniLM, app. A], from a checkpoint to a table of scores.
 
-    UNIFIED_DATA=... OMP_NUM_THREADS=1 python recipes/unilm/augment/run.py OUTPUT --model CHECKPOINT
+    UNIFIED_DATA=... OMP_NUM_THREADS=1 python recipes/unilm/augment/run.py OUTPUT --init CHECKPOINT
     python recipes/unilm/augment/run.py OUTPUT --size debug                           # half a minute, no data
 
 Trains the three models of `unified augment` on a part of SQuAD, makes questions of a corpus, and fine-tunes on them and
@@ -61,7 +61,7 @@ class Work:
     def finetuning(self, name: str, task: str, source: str, model: Path, options: tuple, updates: int = 0) -> Step:
         """Makes a folder of this name with a model; of so many updates where they are given."""
         output = self.run.folder / name
-        words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--model", model, "--output", output]
+        words = [*UNIFIED, "finetune", task, "--data", self.data(source), "--init", model, "--output", output]
         words += [*options, "--seed", self.seed, "--run", name]
         exact = (
             f"--max-update {updates} --total-num-update {updates} --warmup-updates {updates // 10}" if updates else ""
@@ -74,7 +74,7 @@ class Work:
         options = shlex.join(map(str, [*self.size.task, "--fairseq", self.size.fairseq]))
         words = [*UNIFIED, "augment", *self.corpus, "--output", output, *self.size.augment, "--seed", self.seed]
         words += [word for name, path in models.items() for word in (ROLES[name], path)]
-        words += ["--data", self.data("few"), "--model", model, "--finetune"]
+        words += ["--data", self.data("few"), "--init", model, "--finetune"]
         words += ["--first", options, "--second", f"--epochs 1 {options}"]
         self.run.run(Step("augment", words, output / "second" / FILE_NAME))
         return output
@@ -105,7 +105,7 @@ def prepare(size: Size, folder: Path, real: Path | None, model: Path | None) -> 
     """Makes the data, unless they are there; checkpoint to start from and files of the corpus."""
     if size.corpus:
         if real is None or model is None:
-            raise UnifiedError("this size needs UNIFIED_DATA, the folder of real data sets, and --model CHECKPOINT")
+            raise UnifiedError("this size needs UNIFIED_DATA, the folder of real data sets, and --init CHECKPOINT")
         corpus = tuple(real / path for path in size.corpus)
     else:
         import augment_debug
@@ -127,7 +127,7 @@ def prepare(size: Size, folder: Path, real: Path | None, model: Path | None) -> 
 
 def made(folder: Path, size: Size, real: Path | None, arguments: argparse.Namespace) -> str:
     """Everything in ``folder``; returns the tables."""
-    start, corpus = prepare(size, folder, real, arguments.model and arguments.model.resolve())
+    start, corpus = prepare(size, folder, real, arguments.init and arguments.init.resolve())
     work = Work(Run(folder), size, start, corpus, arguments.seed)
     models = {name: folder / name for name in ROLES}
     reading = work.finetuning("reads", "squad1.1", "answerable", start, size.reading)
@@ -148,13 +148,13 @@ def main(words: list[str] | None = None) -> None:
         "--size", choices=SIZES, default="small", help="budget: models, data and updates (default: %(default)s)"
     )
     parser.add_argument(
-        "--model", type=Path, help="folder of `unified convert` to start from (default with --size debug: a tiny model)"
+        "--init", type=Path, help="folder of `unified convert` to start from (default with --size debug: a tiny model)"
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of everything (default: %(default)s)")
     arguments = parser.parse_args(words)
     folder, size, real = arguments.output.resolve(), SIZES[arguments.size], os.environ.get("UNIFIED_DATA")
-    model = arguments.model and str(arguments.model)
-    with Run(folder).claimed({"--size": arguments.size, "--seed": arguments.seed, "--model": model}):
+    model = arguments.init and str(arguments.init)
+    with Run(folder).claimed({"--size": arguments.size, "--seed": arguments.seed, "--init": model}):
         text = made(folder, size, real and Path(real), arguments)
     print(f"\n{text}")
 

@@ -252,7 +252,7 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
     (tmp_path / "items").mkdir()
     for split, count in (("train", 300), ("valid", 60)):
         write_items(tmp_path / "items" / f"{split}.jsonl", films(rng, count))
-    words = ["finetune", "classification", "--data", str(tmp_path / "items"), "--model", str(encoder), "--output",
+    words = ["finetune", "classification", "--data", str(tmp_path / "items"), "--init", str(encoder), "--output",
              str(tmp_path / "films"), "--max-length", "16", "--epochs", "6", "--lr", "3e-3"]  # fmt: skip
     assert main([*words, "--auxiliary-masking", "0.3"]) == 2
     assert "--auxiliary-masking: " in (said := capfd.readouterr().err) and "has no token head" in said
@@ -289,7 +289,7 @@ def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):
         pairs = [{"source": " ".join(rng.choice(WORDS, 6)), "target": WORDS[i % 3]} for i in range(count)]
         lines = "".join(json.dumps(pair) + "\n" for pair in pairs)
         (tmp_path / "items" / f"{split}.jsonl").write_text(lines)
-    words = ["finetune", "texts", "--data", str(tmp_path / "items"), "--model", str(encoder), "--output",
+    words = ["finetune", "texts", "--data", str(tmp_path / "items"), "--init", str(encoder), "--output",
              str(tmp_path / "texts"), "--max-length", "160", "--epochs", "1"]  # fmt: skip
     assert main(words) == 0
     said = capfd.readouterr()

@@ -212,17 +212,17 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
     for part in ("train", "dev"):
         shutil.copy(work / "out" / "generated" / "train-v2.0.json", squad / f"{part}-v2.0.json")
     shutil.copytree(work / "out", work / "done")
-    then = ("--data", squad, "--model", work / "asks", "--second", "--epochs 3", "--first", "--max-length 64")
+    then = ("--data", squad, "--init", work / "asks", "--second", "--epochs 3", "--first", "--max-length 64")
     assert run(work, "done", *then) == 0
     first, second = map(shlex.split, capsys.readouterr().out.splitlines()[-2:])
     done = work / "done"
     assert first == [
-        "unified", "finetune", "squad2.0", "--data", str(done / "generated"), "--model", str(work / "asks"), "--output",
+        "unified", "finetune", "squad2.0", "--data", str(done / "generated"), "--init", str(work / "asks"), "--output",
         str(done / "first"), "--run", "first", "--epochs", "1", "--auxiliary-masking", "0.3", "--seed", "3",
         "--max-length", "64",
     ]  # fmt: skip
     assert second == [
-        "unified", "finetune", "squad2.0", "--data", str(squad), "--model", str(done / "first" / "checkpoint_last.pt"),
+        "unified", "finetune", "squad2.0", "--data", str(squad), "--init", str(done / "first" / "checkpoint_last.pt"),
         "--output", str(done / "second"), "--run", "second", "--epochs", "2", "--auxiliary-masking", "0.3",
         "--seed", "3", "--epochs", "3",
     ]  # fmt: skip
@@ -244,8 +244,8 @@ def test_what_cannot_be_done_is_refused_before_any_work(work, capsys):
     assert "begun with other contents of --reader-model (checkpoint_last.pt)" in refused(
         capsys, work, "out", reads=work / "answers"
     )
-    assert "needs both --data and --model" in refused(capsys, work, "new", "--finetune")
-    assert "no file train-v2.0" in refused(capsys, work, "new", "--data", work, "--model", work / "asks")
+    assert "needs both --data and --init" in refused(capsys, work, "new", "--finetune")
+    assert "no file train-v2.0" in refused(capsys, work, "new", "--data", work, "--init", work / "asks")
     assert "--question-model" in refused(capsys, work, "new", asks=work / "reads")
     assert "--reader-model" in refused(capsys, work, "new", reads=work / "asks")
     assert "no such file" in refused(capsys, work, "new", reads=work / "nowhere")
@@ -257,7 +257,7 @@ def test_what_cannot_be_done_is_refused_before_any_work(work, capsys):
 
 
 def test_tasks_of_writing_have_no_auxiliary_masking(capsys):
-    words = ["finetune", "squad_qg", "--data", "x", "--model", "x", "--output", "x", "--auxiliary-masking", "0.3"]
+    words = ["finetune", "squad_qg", "--data", "x", "--init", "x", "--output", "x", "--auxiliary-masking", "0.3"]
     assert main(words) == 2 and "squad_qg is a task of writing" in capsys.readouterr().err
 
 
@@ -287,7 +287,7 @@ def test_stages_of_fine_tuning_follow_each_other(work, monkeypatch):
     stages.prepare()
     assert [path.name for path in (folder / "generated").iterdir()] == ["dev-v2.0-a.json"]
     second = stages.commands()["second"]
-    assert second[second.index("--model") + 1] == str(folder / "first" / "checkpoint_last.pt")
+    assert second[second.index("--init") + 1] == str(folder / "first" / "checkpoint_last.pt")
     with pytest.raises(UnifiedError, match="the first stage of fine-tuning has failed"):
         stages.run()
     fails.clear()

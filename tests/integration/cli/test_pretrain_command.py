@@ -141,7 +141,7 @@ def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monke
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stderr.splitlines()[-2:] == [
         f"the model is in {output}; fine-tune it for a task:",
-        f"  unified finetune classification --data FILE.csv --model {output} --output {output}-finetuned",
+        f"  unified finetune classification --data FILE.csv --init {output} --output {output}-finetuned",
     ]
     before = (output / "checkpoint_last.pt").read_bytes()
     # The file that it wrote is the same command: it has been trained.

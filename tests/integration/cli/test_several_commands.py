@@ -73,7 +73,7 @@ def start(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finetuned(start):
     result = finetune(
-        "finetune", "rte, stsb:1.5", "--data", start / "glue", "--model", start / "model", "--output", start / "run",
+        "finetune", "rte, stsb:1.5", "--data", start / "glue", "--init", start / "model", "--output", start / "run",
         *OPTIONS, "--seed", 2, "--run", "both", "--fairseq", "--log-format json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
@@ -148,7 +148,7 @@ def test_each_task_answers_by_its_name(finetuned, capsys, tmp_path):
 
 def test_the_command_is_the_one_made_by_hand(start, tmp_path):
     """Data folder and options as docs/reference/tasks.md has them for fairseq-train."""
-    arguments = ("finetune", "rte:2,stsb : 0.5", "--data", start / "glue", "--model", start / "model", "--output",
+    arguments = ("finetune", "rte:2,stsb : 0.5", "--data", start / "glue", "--init", start / "model", "--output",
                  tmp_path / "run", "--max-length", 64, "--dry-run")  # fmt: skip
     first, second = finetune(*arguments), finetune(*arguments)
     assert first.stdout == second.stdout, second.stderr
@@ -263,7 +263,7 @@ def test_folders_of_tasks(tmp_path):
 
 
 def test_what_several_tasks_cannot_have_is_refused(start, tmp_path, capsys):
-    paths = ("--data", start / "glue", "--model", start / "model", "--output", tmp_path / "run")
+    paths = ("--data", start / "glue", "--init", start / "model", "--output", tmp_path / "run")
     for options, says in (
         (["rte, stsb", "--head", "regression"], "--head regression: there are several tasks; it is for one"),
         (["rte, mnli"], "no folder mnli in it"),

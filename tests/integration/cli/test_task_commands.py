@@ -55,7 +55,7 @@ def finetuned(tmp_path_factory):
 
 def finetuning(folder, output) -> tuple:
     return (
-        "finetune", "classification", "--data", folder / "data", "--model", folder / "model", "--output", output,
+        "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output", output,
         "--head", "classification(dropout=0.0)", "--epochs", 12, "--lr", 4e-3, "--max-length", 16,
         "--seed", 2, "--fairseq", "--log-format json",
     )  # fmt: skip
@@ -129,7 +129,7 @@ def test_a_finished_folder_is_not_trained_anew(finetuned, tmp_path, capsys):
         (("--seed", 3), "--seed 2, now 3"),
         (("--lr", 1e-3), "--lr 0.004, now 0.001"),
         (("--data", tmp_path / "data"), "other contents of --data (valid.jsonl)"),
-        (("--model", tmp_path / "model"), "other contents of --model (checkpoint_last.pt)"),
+        (("--init", tmp_path / "model"), "other contents of --init (checkpoint_last.pt)"),
         (("--run", "another"), "--run ours, now another"),
         (("--fairseq", "--clip-norm 2"), '--fairseq {}, now {"--clip-norm": "2"}'),
         (
@@ -346,7 +346,7 @@ def test_two_processes_score_a_split_as_one_does(finetuned, tmp_path):
 
 def test_a_dry_run_trains_nothing_and_repeats(finetuned, tmp_path):
     folder, _ = finetuned
-    arguments = ("finetune", "classification", "--data", folder / "data", "--model", folder / "model", "--output",
+    arguments = ("finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output",
                  tmp_path / "run", "--dry-run")  # fmt: skip
     first, second = finetune(*arguments), finetune(*arguments)
     assert first.stdout == second.stdout and first.stdout.startswith("fairseq-train ")
@@ -364,7 +364,7 @@ def value_of(words: list[str], option: str) -> str:
 def test_a_head_with_a_rate_of_its_own_reaches_the_optimizer(finetuned, tmp_path):
     """Published, changed, and where there is no such rate, refused before anything is read."""
     folder, _ = finetuned
-    shared = ("--model", folder / "model", "--output", tmp_path / "run", "--dry-run")
+    shared = ("--init", folder / "model", "--output", tmp_path / "run", "--dry-run")
     rates = ("--head-lr", "2e-3", "--layer-decay", "0.75")
     made = finetune("finetune", "classification", "--data", folder / "data", *shared, *rates)
     words = shlex.split(made.stdout)
@@ -385,7 +385,7 @@ def test_a_head_with_a_rate_of_its_own_reaches_the_optimizer(finetuned, tmp_path
 
 def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
     folder, _ = finetuned
-    paths = ("--data", tmp_path / "none", "--model", folder / "model", "--output", tmp_path / "run")
+    paths = ("--data", tmp_path / "none", "--init", folder / "model", "--output", tmp_path / "run")
     for options, says in (
         (["classification", "--epochs", 0], "--epochs must be above 0, got 0"),
         (["classification", "--batch-size", -1], "--batch-size must be above 0, got -1"),

@@ -59,7 +59,7 @@ def test_finetune(hostile, tmp_path):
     for split in ("train", "valid"):
         write_items(tmp_path / "data" / f"{split}.jsonl", items(8, np.random.default_rng(0)))
     result = unified(
-        "finetune", "classification", "--data", tmp_path / "data", "--model", language_model(tmp_path / "model"),
+        "finetune", "classification", "--data", tmp_path / "data", "--init", language_model(tmp_path / "model"),
         "--output", tmp_path / "run", "--epochs", 1, "--max-length", 16, "--batch-size", 4,
     )  # fmt: skip
     assert not hostile.exists(), hostile.read_text()

@@ -237,7 +237,7 @@ def test_commands_of_a_grid(tmp_path, capsys):
     rows = ["index\tsentence1\tsentence2\tlabel", "0\tw1\tw2\tentailment", "1\tw3\tw4\tnot_entailment"]
     for name in ("train", "dev"):
         (tmp_path / "data" / f"{name}.tsv").write_text("\n".join(rows))
-    shared = ["--data", tmp_path / "data", "--model", tmp_path / "model", "--output", tmp_path / "grid", "--dry-run"]
+    shared = ["--data", tmp_path / "data", "--init", tmp_path / "model", "--output", tmp_path / "grid", "--dry-run"]
     shared = list(map(str, shared))
     assert main(["finetune", "rte", *shared, "--seeds", "1,2", "--grid"]) == 0
     commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]

@@ -162,7 +162,7 @@ def test_a_dictionary_that_does_not_begin_like_the_checkpoints_is_refused(tmp_pa
 
 def finetuned(tmp_path, kind: str, *more: str):
     data = data_of(tmp_path / "items", np.random.default_rng(0), 64)
-    words = ["finetune", "relation", "--data", str(data), "--model", str(model_folder(kind, tmp_path)), "--output",
+    words = ["finetune", "relation", "--data", str(data), "--init", str(model_folder(kind, tmp_path)), "--output",
              str(tmp_path / "out"), "--max-length", "40", "--epochs", "1", *more]  # fmt: skip
     assert main(words) == 0
     return tmp_path / "out"
@@ -235,7 +235,7 @@ def test_semeval_and_tacred_are_fine_tuned_by_name(tmp_path):
     (tmp_path / "semeval").mkdir()
     for name in ("TRAIN_FILE.TXT", "TEST_FILE_FULL.TXT"):
         (tmp_path / "semeval" / name).write_text(numbered_semeval(20))
-    words = ["finetune", "semeval2010", "--data", str(tmp_path / "semeval"), "--model", str(folder), "--dry-run"]
+    words = ["finetune", "semeval2010", "--data", str(tmp_path / "semeval"), "--init", str(folder), "--dry-run"]
     assert main([*words, "--output", str(tmp_path / "one"), "--max-length", "40"]) == 0
     assert len(markers_of(Vocabulary.load(tmp_path / "one" / "data" / "dict.txt"))) == 4
     tacred = [TACRED | {"id": str(i), "relation": ("no_relation", "per:title")[i % 2]} for i in range(8)]
@@ -243,7 +243,7 @@ def test_semeval_and_tacred_are_fine_tuned_by_name(tmp_path):
     (tmp_path / "tacred").mkdir()
     for name in ("train", "dev", "test"):
         (tmp_path / "tacred" / f"{name}.json").write_text(json.dumps(tacred))
-    words = ["finetune", "tacred", "--data", str(tmp_path / "tacred"), "--model", str(folder), "--dry-run"]
+    words = ["finetune", "tacred", "--data", str(tmp_path / "tacred"), "--init", str(folder), "--dry-run"]
     assert main([*words, "--output", str(tmp_path / "two"), "--max-length", "40"]) == 0
     assert len(markers_of(Vocabulary.load(tmp_path / "two" / "data" / "dict.txt"))) == 3
     # Of several tasks together the one that needs most decides.
@@ -251,6 +251,6 @@ def test_semeval_and_tacred_are_fine_tuned_by_name(tmp_path):
         (tmp_path / "both").mkdir(exist_ok=True)
         data_of(tmp_path / "both" / name, np.random.default_rng(1))
     task = "first=relation(design='types'), second=relation"
-    words = ["finetune", task, "--data", str(tmp_path / "both"), "--model", str(folder), "--dry-run"]
+    words = ["finetune", task, "--data", str(tmp_path / "both"), "--init", str(folder), "--dry-run"]
     assert main([*words, "--output", str(tmp_path / "three"), "--max-length", "40"]) == 0
     assert len(markers_of(Vocabulary.load(tmp_path / "three" / "data" / "dict.txt"))) == 4

@@ -129,7 +129,7 @@ def test_one_model_of_all_data_sets_is_scored_on_each(folder):
 def test_every_data_set_is_trained_by_itself(folder, capsys):
     """A dry run: five commands, five folders; SQuAD is none of SpanBERT's five."""
     language_model(folder / "model")
-    arguments = ["finetune", "mrqa", "--data", folder / "mrqa", "--model", folder / "model", "--output", folder / "run",
+    arguments = ["finetune", "mrqa", "--data", folder / "mrqa", "--init", folder / "model", "--output", folder / "run",
                  "--max-length", 32, "--head", "span(passage_first=True)", "--seed", 4, "--dry-run"]  # fmt: skip
     assert main([str(argument) for argument in arguments]) == 0
     said = capsys.readouterr()

@@ -338,7 +338,7 @@ def test_finetune_and_predict_find_entities_by_a_pipeline(tmp_path, capsys, pipe
         write_items(tmp_path / "data" / f"{split}.jsonl", items)
     language_model(tmp_path / "model", *CAPITALS, sublayers=ENTITY)
     command = [
-        "finetune", "classification", "--data", tmp_path / "data", "--model", tmp_path / "model", "--output",
+        "finetune", "classification", "--data", tmp_path / "data", "--init", tmp_path / "model", "--output",
         tmp_path / "run", "--epochs", 1, "--max-length", 16,
     ]  # fmt: skip
 
@@ -386,12 +386,12 @@ def test_what_cannot_mark_entities_is_refused_before_work(tmp_path, capsys):
         return capsys.readouterr().err
 
     says = "items of the head tagging cannot say where named entities are"
-    assert says in refused("tagging", "--model", tmp_path / "model")
-    assert "it does not generate or score texts" in refused("texts", "--model", tmp_path / "model")
+    assert says in refused("tagging", "--init", tmp_path / "model")
+    assert "it does not generate or score texts" in refused("texts", "--init", tmp_path / "model")
     assert "no attention of the model reads named entities" in refused(
-        "tagging", "--model", tmp_path / "plain", "--spacy", "x"
+        "tagging", "--init", tmp_path / "plain", "--spacy", "x"
     )
-    assert "give --spacy PIPELINE too" in refused("tagging", "--model", tmp_path / "plain", "--spacy-code", "x")
+    assert "give --spacy PIPELINE too" in refused("tagging", "--init", tmp_path / "plain", "--spacy-code", "x")
     assert not (tmp_path / "run").exists()
     model = understanding(Tagging(labels=("O", "B-x")), codec())
     encoded = Tagging(labels=("O", "B-x")).encode([WordsItem("0", ("w1", "w2"))], codec())

@@ -33,7 +33,7 @@ FIELDS = ("--text-field", "sentence", "--label-field", "liked", "--labels", "neg
 
 def test_a_table_is_learnt_and_the_command_that_is_printed_predicts(start, films, tmp_path, capsys):
     output = tmp_path / "runs" / "films"
-    words = ("finetune", "classification", "--data", films, *FIELDS, "--model", start, "--output", output)
+    words = ("finetune", "classification", "--data", films, *FIELDS, "--init", start, "--output", output)
     assert main([*map(str, words), "--epochs", "1", "--batch-size", "16", "--max-length", "16"]) == 0
     captured = capsys.readouterr()
     scores = json.loads(captured.out[captured.out.index("\n{") :])
@@ -63,7 +63,7 @@ def test_splits_of_files(start, films, tmp_path, capsys):
     """What validates is a share, or a file, or stands in a folder; one says so."""
     rows = [{"sentence": "w1", "liked": True}, {"sentence": "w2", "liked": False}]
     other = jsonl(tmp_path / "other.jsonl", rows)
-    words = ("finetune", "classification", *FIELDS, "--model", start, "--dry-run")
+    words = ("finetune", "classification", *FIELDS, "--init", start, "--dry-run")
 
     def counts(*options):
         said(capsys, *words, "--output", tmp_path / "run", *options)
@@ -72,7 +72,7 @@ def test_splits_of_files(start, films, tmp_path, capsys):
     assert counts("--data", films, "--valid-share", 0.25) == {"train": 30, "valid": 10}
     assert counts("--data", films, "--valid", other) == {"train": 40, "valid": 2}
     assert counts("--data", films, "--test", other) == {"train": 36, "valid": 4, "test": 2}
-    shared = ("--model", start, "--output", tmp_path / "no", "--data", tmp_path)
+    shared = ("--init", start, "--output", tmp_path / "no", "--data", tmp_path)
     assert "--valid x: not for rte, as it has official files" in refused(
         capsys, "finetune", "rte", *shared, "--valid", "x"
     )

@@ -28,7 +28,7 @@ def test_a_data_set_of_ones_own_is_learnt_and_answered(tmp_path, capsys):
     opinions(tmp_path / "data", 30)
     language_model(tmp_path / "model")
     result = finetune(
-        "finetune", NAME, "--data", tmp_path / "data", "--model", tmp_path / "model", "--output", tmp_path / "run",
+        "finetune", NAME, "--data", tmp_path / "data", "--init", tmp_path / "model", "--output", tmp_path / "run",
         "--max-length", 16, "--epochs", 1,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

@@ -193,7 +193,7 @@ def test_from_official_files_to_a_submission(tmp_path):
         header = "index\tsentence1\tsentence2" + ("\tlabel" if name != "test" else "")
         (tmp_path / "WNLI" / f"{name}.tsv").write_text("\n".join([header, *rows]) + "\n")
     language_model(tmp_path / "model")
-    words = [interpreter(), "-m", "unified.cli", "finetune", "wnli", "--data", tmp_path / "WNLI", "--model",
+    words = [interpreter(), "-m", "unified.cli", "finetune", "wnli", "--data", tmp_path / "WNLI", "--init",
              tmp_path / "model", "--output", tmp_path / "run", "--system", "unilm", "--max-length", "32",
              "--epochs", "8", "--lr", "1e-2"]  # fmt: skip
     result = subprocess.run(

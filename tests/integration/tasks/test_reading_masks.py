@@ -264,7 +264,7 @@ def causal(tmp_path_factory):
         write_items(folder / "data" / f"{split}.jsonl", items(count, rng))
     language_model(folder / "model", mask="left_to_right")
     result = finetune(
-        "finetune", "classification", "--data", folder / "data", "--model", folder / "model", "--output",
+        "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output",
         folder / "run", "--lstm", 1, "--head", "classification(dropout=0.0)", "--epochs", 8, "--lr", 4e-3,
         "--max-length", 16, "--fairseq", "--log-format json",
     )  # fmt: skip
@@ -290,7 +290,7 @@ def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_
     validated = [line for line in result.stderr.splitlines() + result.stdout.splitlines() if "valid_accuracy" in line]
     logged = json.loads(validated[-1][validated[-1].index("{") :])
     assert float(logged["valid_accuracy"]) == pytest.approx(kept["scores"]["valid"]["accuracy"], abs=0.006)
-    options = "finetune", "classification", "--data", folder / "data", "--model", folder / "run", "--dry-run"
+    options = "finetune", "classification", "--data", folder / "data", "--init", folder / "run", "--dry-run"
     again = shlex.split(said(capsys, *options, "--output", tmp_path / "again")[0])
     assert again[again.index("--mask") + 1] == "left_to_right" and again[again.index("--lstm") + 1] == "1"
     changed = ("--mask", "bidirectional", "--lstm", 0, "--output", tmp_path / "changed")
@@ -311,7 +311,7 @@ def test_attention_that_goes_one_way_does_so_in_fine_tuning(causal, capsys, tmp_
     """XLNet's attn_type "uni" is passed on, and its CLS, which stands last, sees everything."""
     data = causal[0] / "data"
     language_model(tmp_path / "model", positions="relative", token_head="plain", attn_type="uni")
-    options = "--data", data, "--model", tmp_path / "model", "--output", tmp_path / "run", "--dry-run"
+    options = "--data", data, "--init", tmp_path / "model", "--output", tmp_path / "run", "--dry-run"
     words = shlex.split(said(capsys, "finetune", "classification", *options)[0])
     assert words[words.index("--attn-type") + 1] == "uni" and "--mask" not in words
     task, made, codec, model = case("classification", positions="relative", attn_type="uni")
@@ -326,6 +326,6 @@ def test_attention_that_goes_one_way_does_so_in_fine_tuning(causal, capsys, tmp_
 
 def test_options_are_refused_in_one_line(causal, capsys, tmp_path):
     folder, _ = causal
-    common = ("--data", folder / "data", "--model", folder / "model", "--output", tmp_path / "out", "--dry-run")
+    common = ("--data", folder / "data", "--init", folder / "model", "--output", tmp_path / "out", "--dry-run")
     assert "mask must be one of" in refused(capsys, "finetune", "classification", *common, "--mask", "causal")
     assert "--lstm 1: texts is a task of writing" in refused(capsys, "finetune", "texts", *common, "--lstm", 1)

@@ -48,7 +48,7 @@ def logged(result, measure: str) -> list[float]:
 def test_the_best_checkpoint_is_scored_and_not_the_last(start, tmp_path):
     """Two validations in each of two epochs; the first finds about half of the labels, the last none."""
     result = finetune(
-        "finetune", "classification", "--data", start / "data", "--model", start / "model", "--output",
+        "finetune", "classification", "--data", start / "data", "--init", start / "model", "--output",
         tmp_path / "run", "--head", "classification(dropout=0.0)", "--epochs", 2, "--lr", 6e-3,
         "--max-length", 16, "--batch-size", 16, "--select", "best", "--validations", 2,
         "--fairseq", "--log-format json",
@@ -90,7 +90,7 @@ def texts(tmp_path_factory):
 def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
     """A checkpoint is chosen by the official scores, the very ones that the results have."""
     result = finetune(
-        "finetune", "reuters", "--data", texts / "data", "--model", texts / "model", "--output", tmp_path / "run",
+        "finetune", "reuters", "--data", texts / "data", "--init", texts / "model", "--output", tmp_path / "run",
         "--epochs", 3, "--batch-size", 16, "--lr", 4e-3, "--max-length", 76, "--select", "best",
         "--fairseq", "--log-format json",
     )  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
 
 def test_options_that_leave_no_checkpoint_are_refused(start, tmp_path, capsys):
     data, model = start / "data", start / "model"
-    shared = ("--data", data, "--model", model, "--output", tmp_path / "run")
+    shared = ("--data", data, "--init", model, "--output", tmp_path / "run")
     assert "--fairseq --disable-validation: then there is no best checkpoint to score; leave it out" in refused(
         capsys, "finetune", "classification", *shared, "--select", "best", "--fairseq=--disable-validation"
     )
@@ -122,7 +122,7 @@ def test_options_that_leave_no_checkpoint_are_refused(start, tmp_path, capsys):
 
 
 def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
-    words = ["--model", start / "model", "--output", tmp_path / "run", "--dry-run"]
+    words = ["--init", start / "model", "--output", tmp_path / "run", "--dry-run"]
     assert main(["finetune", "classification", "--data", str(start / "data"), *map(str, words)]) == 0
     for metric, maximize, says in (
         ("f1", True, "f1 is not measured in this run (known: accuracy, matthews, macro_f1, loss)"),
@@ -134,7 +134,7 @@ def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
         assert f"--best-checkpoint-metric {metric}" in (said := refusal(UnifiedUnderstandingTask, config))
         assert says in said
     words = [
-        "--model",
+        "--init",
         texts / "model",
         "--output",
         tmp_path / "text",
@@ -171,7 +171,7 @@ def test_a_head_that_lacks_the_tasks_measure_is_refused(start, tmp_path, capsys)
     rows = ["#1 String\t#2 String\tQuality", "w1\tw2\t1", "w3\tw4\t0"]
     for name in ("train", "dev"):
         (tmp_path / f"{name}.tsv").write_text("\n".join(rows))
-    shared = ("--data", tmp_path, "--model", start / "model", "--output", tmp_path / "run", "--dry-run")
+    shared = ("--data", tmp_path, "--init", start / "model", "--output", tmp_path / "run", "--dry-run")
     assert "mrpc is judged by f1, which the head classification(dropout=0.2) does not measure" in refused(
         capsys, "finetune", "mrpc", *shared, "--head", "classification(dropout=0.2)"
     )
@@ -191,7 +191,7 @@ def test_nothing_is_chosen_on_a_test_set(start, tmp_path, capsys):
     on_test = [name for name, task in TASKS.items() if name not in TEXTS and task.validates_on_test]
     assert on_test == ["imdb"] and TASKS["imdb"].training.select == "last"
     reviews(tmp_path / "imdb")
-    shared = ("--model", start / "model", "--output", tmp_path / "run", "--dry-run")
+    shared = ("--init", start / "model", "--output", tmp_path / "run", "--dry-run")
     says = (
         "--select best: the validation files of imdb are its test set, on which nothing may be chosen; "
         "--valid-share 0.1 chooses on a tenth of its training items instead"
@@ -221,7 +221,7 @@ def test_nothing_is_chosen_on_a_test_set(start, tmp_path, capsys):
 
 def test_a_single_file_of_items_gives_its_own_development_set(start, tmp_path, capsys):
     """A folder without valid.jsonl is refused, but with --valid-share; one that has the file is refused with it."""
-    data, shared = tmp_path / "data", ("--model", start / "model", "--dry-run")
+    data, shared = tmp_path / "data", ("--init", start / "model", "--dry-run")
     data.mkdir()
     write_items(data / "train.jsonl", items(20, np.random.default_rng(0)))
     words = ("finetune", "classification", "--data", data, *shared)

@@ -69,7 +69,7 @@ def asker(tmp_path_factory):
     squad_file(folder / "squad" / "dev-v1.1.json", 25, 1)
     language_model(folder / "start", *MORE, width=64, initializer_range=0.125)
     words = [
-        "finetune", "squad_qg", "--data", folder / "squad", "--model", folder / "start", "--output", folder / "run",
+        "finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", folder / "run",
         "--epochs", 2, "--batch-size", 16, "--lr", 3e-3, "--max-length", 96,
         "--fairseq", "--log-format json",
     ]  # fmt: skip
@@ -172,11 +172,11 @@ def test_refusals(asker, capsys, tmp_path):
     item = '{"context": "w1", "answer": "w2"}'
     assert "line 1: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)
     assert "'source' must be" in refused(capsys, "predict", "texts", '{"source": []}', *model)
-    finetune = ("finetune", "squad_qg", "--data", folder / "squad", "--model", folder / "start", "--output", tmp_path)
+    finetune = ("finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", tmp_path)
     assert "needs no head" in refused(capsys, *finetune, "--head", "classification")
     assert "no settings of 'unilm'" in refused(capsys, *finetune, "--system", "unilm")
     assert "no source has room" in refused(capsys, *finetune, "--max-length", 51)
-    elsewhere = ("--data", tmp_path, "--model", folder / "start", "--output", tmp_path / "run")
+    elsewhere = ("--data", tmp_path, "--init", folder / "start", "--output", tmp_path / "run")
     assert "no file train-v1.1*.json*" in refused(capsys, "finetune", "squad_qg", *elsewhere)
 
 

@@ -342,7 +342,7 @@ def test_what_has_no_threshold_is_refused(model, tmp_path, capsys):
     data.mkdir()
     for split in ("train", "valid"):
         write_items(data / f"{split}.jsonl", [QuestionItem("1", "w1", "w1 w2", (Answer("w2", 3),))])
-    paths = ("--data", data, "--model", language_model(tmp_path / "start"), "--output", tmp_path / "run")
+    paths = ("--data", data, "--init", language_model(tmp_path / "start"), "--output", tmp_path / "run")
     message = refused(capsys, "finetune", "span", *paths, "--threshold", "best")
     assert "--threshold best: span answers every item" in message
     assert "--threshold high: expected" in refused(capsys, "finetune", "span", *paths, "--threshold", "high")

@@ -134,11 +134,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     training = parser.add_argument_group(
         "fine-tuning",
-        "With --data and --model the commands of both stages are printed; with --finetune they are run.",
+        "With --data and --init the commands of both stages are printed; with --finetune they are run.",
     )
     training.add_argument("--data", metavar="FOLDER", help="folder with the train and dev files of SQuAD 2.0")
     training.add_argument(
-        "--model", metavar="CHECKPOINT", help="checkpoint that the first stage of fine-tuning starts from"
+        "--init", metavar="CHECKPOINT", help="checkpoint that the first stage of fine-tuning starts from"
     )
     training.add_argument("--finetune", action="store_true", help="run the commands of both stages")
     training.add_argument(
@@ -227,14 +227,14 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
     from unified.tasks.augmentation.pipeline import GENERATED
     from unified.tasks.augmentation.two_stages import TwoStages
 
-    if not (args.data and args.model):
-        if args.data or args.model or args.finetune:
-            raise UnifiedError("fine-tuning needs both --data and --model")
+    if not (args.data and args.init):
+        if args.data or args.init or args.finetune:
+            raise UnifiedError("fine-tuning needs both --data and --init")
         return None
     first, second = (tuple(shlex.split(words)) for words in (args.first, args.second))
     generated = (output / GENERATED).parent
     then = TwoStages(
-        output, generated, Path(args.data), Path(args.model), args.auxiliary_masking, first, second, args.seed
+        output, generated, Path(args.data), Path(args.init), args.auxiliary_masking, first, second, args.seed
     )
     then.check()
     return then

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(hub:OWNER/NAME@SPLIT): one file, or a folder with train, valid and test",
     )
     parser.add_argument(
-        "--model",
+        "--init",
         required=True,
         metavar="CHECKPOINT",
         help="model to start from: a checkpoint, a --save-dir of fairseq-train, a folder of unified convert or of "
@@ -212,9 +212,9 @@ def _finetune(args: argparse.Namespace) -> int:
         max_length=args.max_length,
     )
     check_selection(task, training.select, args.fairseq)
-    start = Start.of(args.model).with_changes(mask=args.mask, lstm=args.lstm)
+    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     if args.auxiliary_masking and start.config.token_head == "none":
-        raise UnifiedError(f"--auxiliary-masking: {args.model} has no token head, which predicts tokens; leave it out")
+        raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
     job = job_of(task, training, start, Path(args.output))
     with annotating(_entity_source(args, job.start.config), job.data) as annotator:
         splits = job.items_of(Path(args.data), annotator)
@@ -287,7 +287,7 @@ def _report(
     from unified.tasks.loading import load
     from unified.tasks.run_settings import model_of, settings_of
 
-    model, settings = model_of(args.model, job), settings_of(vars(args), job, words)
+    model, settings = model_of(args.init, job), settings_of(vars(args), job, words)
     handle, scores, paths = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}, []
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)

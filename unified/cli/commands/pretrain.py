@@ -163,5 +163,5 @@ def _next(pretraining: Pretraining) -> str:
     if pretraining.data.paired:
         words = [str(pretraining.data.path), "--gen-subset", "valid", "--output", f"{model}/generated.txt"]
         return f"write texts with it:\n  {shlex.join(['unified', 'generate', *words, '--model', model])}"
-    words = ["--data", "FILE.csv", "--model", model, "--output", f"{model}-finetuned"]
+    words = ["--data", "FILE.csv", "--init", model, "--output", f"{model}-finetuned"]
     return f"fine-tune it for a task:\n  {shlex.join(['unified', 'finetune', 'classification', *words])}"

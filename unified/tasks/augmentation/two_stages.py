@@ -50,7 +50,7 @@ class TwoStages:
             if not list(self.squad.glob(pattern)):
                 raise UnifiedError(f"--data {self.squad}: no file {pattern}")
         if not checkpoint_named(self.model).is_file():
-            raise UnifiedError(f"--model {self.model}: no such checkpoint")
+            raise UnifiedError(f"--init {self.model}: no such checkpoint")
 
     def commands(self) -> dict[str, list[str]]:
         """The command of each stage by its name.
@@ -65,7 +65,7 @@ class TwoStages:
     def _command(self, name: str, data: Path, model: Path, epochs: int, more: tuple[str, ...]) -> list[str]:
         masking = ["--auxiliary-masking", str(self.auxiliary_masking)] if self.auxiliary_masking else []
         return [
-            *("unified", "finetune", "squad2.0", "--data", str(data), "--model", str(model)),
+            *("unified", "finetune", "squad2.0", "--data", str(data), "--init", str(model)),
             *("--output", str(self.folder / name), "--run", name, "--epochs", str(epochs)),
             *(*masking, "--seed", str(self.seed), *more),
         ]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Options that runs of one folder may differ in, or that decide no score; contents count of what is read.
 _FREE = frozenset(
-    ("command", "run", "grid", "seeds", "seed", "model", "data", "output", "micro_batch", "dry_run", "config")
+    ("command", "run", "grid", "seeds", "seed", "init", "data", "output", "micro_batch", "dry_run", "config")
 )
 
 
@@ -115,8 +115,8 @@ def _claim(args: argparse.Namespace) -> Claim:
     """What all runs of a folder have in common; further settings and seeds may be tried in it later."""
     from unified.conversions.named_models import checkpoint_named
 
-    data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.model)
-    for name, path in (("--data", data), ("--model", start)):
+    data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.init)
+    for name, path in (("--data", data), ("--init", start)):
         if not (is_hub(path) or path.exists()):
             raise UnifiedError(f"{name} {path}: no such file or folder")
     files = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
@@ -124,7 +124,7 @@ def _claim(args: argparse.Namespace) -> Claim:
     files = [path for path in files if not (is_hub(path) or path.resolve().is_relative_to(output))]
     options = {name: value for name, value in vars(args).items() if name not in _FREE}
     settings = {name if name == "task" else f"--{option(name)}": value for name, value in options.items()}
-    return Claim(settings, {"--model": hashes([start]), "--data": hashes(files)})
+    return Claim(settings, {"--init": hashes([start]), "--data": hashes(files)})
 
 
 def _result_files(task: Task | WritingTask | SeveralTasks, folder: Path) -> list[Path]:
