@@ -124,7 +124,7 @@ def test_a_model_of_transformers_is_where_fine_tuning_begins(berts, tmp_path, ca
     for split in ("train", "valid"):
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     words = ["finetune", "classification", "--data", str(tmp_path), "--output", str(tmp_path / "out"), "--dry-run"]
-    assert main([*words, "--max-length", "32", "--model", str(berts / "BertModel")]) == 0
+    assert main([*words, "--max-length", "32", "--init", str(berts / "BertModel")]) == 0
     assert "--finetune-from-model" in capsys.readouterr().out
 
 

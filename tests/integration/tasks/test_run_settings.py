@@ -43,10 +43,10 @@ def planned(folder, words: str = ""):
     task = task if args.head is None else with_head(task, args.head)
     names = ("epochs", "batch_size", "lr", "head_lr", "layer_decay", "max_length", "select", "validations")
     training = with_changes(task.training, **{name: getattr(args, name) for name in names})
-    start = Start.of(args.model).with_changes(mask=args.mask, lstm=args.lstm)
+    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     job = job_of(task, training, start, folder / "run")
     command = job.command(job.read(folder / "data"), args.seed, 0, args.micro_batch)
-    return model_of(args.model, job), settings_of(vars(args), job, command)
+    return model_of(args.init, job), settings_of(vars(args), job, command)
 
 
 def same(folder, words: str, tmp_path) -> bool:
