@@ -16,7 +16,7 @@ from text_head import Texts
 from word_head import Words
 
 from tests.support.peer_items import LABELS, VOCABULARY, choices, questions, relations, texts, words
-from unified.conversions.bert import import_bert
+from unified.conversions.bert import read_bert
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.tasks.finetuning import Start
@@ -41,7 +41,7 @@ def test_texts_are_read_as_ours_are(model, tmp_path, longest):
     Where two long texts share an odd number of tokens, transformers gives the odd one to the second text; ours, as
     BERT, to the first. Sizes here are even.
     """
-    import_bert(model, tmp_path / "start")
+    read_bert(model).save(tmp_path / "start")
     start, items = Start.of(tmp_path / "start"), texts(150, np.random.default_rng(2))
     task = Classification.of(items)
     encoded = task.encode(items, Codec(start.tokenizer, start.vocabulary, longest))

@@ -23,7 +23,7 @@ from tests.support.peer_items import MAKE, VOCABULARY, texts
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.heads import task_head_prefixes, with_pooler
 from unified.checkpoints.parameters import load_parameters
-from unified.conversions.bert import import_bert
+from unified.conversions.bert import read_bert
 from unified.errors import UnifiedError
 from unified.files.destination import write_manifest
 from unified.inference.sequences import Codec
@@ -90,7 +90,7 @@ def test_every_head_is_trained_predicts_and_is_scored(peers, model, tmp_path, he
 
 def test_as_many_updates_as_ours(model, peers, tmp_path):
     """21 items in batches of 4, three epochs."""
-    import_bert(model, tmp_path / "start")
+    read_bert(model).save(tmp_path / "start")
     data = data_folder(tmp_path / "data", "classification", np.random.default_rng(1))
     items = Classification.read(data / "train.jsonl")
     task, start = task_named("classification"), Start.of(tmp_path / "start")
@@ -119,7 +119,7 @@ def test_batches_are_those_that_fairseq_trains_on(model, tmp_path):
     """Two epochs of 45 items in batches of 8: the same items in the same order."""
     from fairseq.data.iterators import EpochBatchIterator
 
-    import_bert(model, tmp_path / "start")
+    read_bert(model).save(tmp_path / "start")
     start, items = Start.of(tmp_path / "start"), texts(45, np.random.default_rng(7))
     encoded = Classification.of(items).encode(items, Codec(start.tokenizer, start.vocabulary, 32))
     found = batches(len(items), 8, seed=11)
@@ -139,7 +139,7 @@ def test_ours_takes_the_same_steps(model, tmp_path):
 
     The decay of weights is off, since there it spares biases, and epsilon is theirs.
     """
-    import_bert(model, tmp_path / "start")
+    read_bert(model).save(tmp_path / "start")
     start, items = Start.of(tmp_path / "start"), texts(40, np.random.default_rng(10))
     task = replace(Classification.of(items), dropout=0.0)
     config = replace(start.config, dropout=0.0, attention_dropout=0.0)

@@ -15,9 +15,9 @@ import transformers
 
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_parameters
-from unified.checkpoints.roberta import import_roberta
-from unified.conversions.bert import import_bert
-from unified.conversions.xlnet import import_xlnet
+from unified.checkpoints.roberta import read_roberta
+from unified.conversions.bert import read_bert
+from unified.conversions.xlnet import read_xlnet
 from unified.model import UnifiedModel
 
 KINDS = ("bert", "roberta", "xlnet", "unilm")
@@ -114,11 +114,9 @@ def published(kind: str, folder: Path, shift: float = 0.0, writes: str = "nothin
         writes: how ours shall write; BERT's two token types and RoBERTa's none grow to six then, as in fine-tuning.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    make, convert = {"roberta": (_roberta, import_roberta), "xlnet": (_xlnet, import_xlnet)}.get(
-        kind, (_bert, import_bert)
-    )
+    make, read = {"roberta": (_roberta, read_roberta), "xlnet": (_xlnet, read_xlnet)}.get(kind, (_bert, read_bert))
     theirs = make(kind, folder / "theirs", shift)
-    convert(folder / "theirs", folder / "ours")
+    read(folder / "theirs").save(folder / "ours")
     lm = UnifiedLM.from_pretrained(folder / "ours")
     if writes != "nothing" and kind != "xlnet":
         lm = _writing(lm, writes)

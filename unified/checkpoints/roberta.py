@@ -44,19 +44,6 @@ _REQUIRED = {
 }  # fmt: skip
 
 
-def import_roberta(source: Path, destination: Path, writes: str | None = None) -> Conversion:
-    """Make a folder with dictionary and ``checkpoint_last.pt``, without a tokenizer, as :func:`read_roberta` reads it.
-
-    Args:
-        source, writes: see there.
-        destination: must not exist, or be empty.
-
-    Raises:
-        UnifiedError: a file is missing or is not what it should be; nothing is written.
-    """
-    return read_roberta(source, writes).save(destination)
-
-
 def read_roberta(source: Path, writes: str | None = None) -> Imported:
     """Read fairseq's ``model.pt``.
 

@@ -40,19 +40,6 @@ from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, VOCAB
 from unified.tokenization.wordpiece_files import read_settings as read_tokenizer_settings
 
 
-def import_bert(source: Path, destination: Path, writes: str | None = None) -> Conversion:
-    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` of what :func:`read_bert` reads.
-
-    Args:
-        source, writes: see there.
-        destination: must not exist, or be empty.
-
-    Raises:
-        UnifiedError: a file is missing or is not what it should be; nothing is written.
-    """
-    return read_bert(source, writes).save(destination)
-
-
 def read_bert(source: Path, writes: str | None = None) -> Imported:
     """Read a folder of ``transformers`` or TensorFlow, of a language model, an encoder, or a fine-tuned model.
 

@@ -35,19 +35,6 @@ from unified.tokenization.xlnet import FILE_NAME, XLNetTokenizer
 _PIECES = "spiece.model"
 
 
-def import_xlnet(source: Path, destination: Path, writes: str | None = None) -> Conversion:
-    """Make a folder with dictionary, tokenizer and ``checkpoint_last.pt`` of what :func:`read_xlnet` reads.
-
-    Args:
-        source, writes: see there.
-        destination: must not exist, or be empty.
-
-    Raises:
-        UnifiedError: a file is missing or is not what it should be; nothing is written.
-    """
-    return read_xlnet(source, writes).save(destination)
-
-
 def read_xlnet(source: Path, writes: str | None = None) -> Imported:
     """Read a folder of ``transformers`` or TensorFlow.
 

@@ -15,7 +15,7 @@ from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.heads import head_of
 from unified.cli import main
-from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.bert import export_bert, read_bert
 from unified.conversions.bert_names import from_bert, to_bert
 from unified.conversions.export import Source
 from unified.data.token_files import TokenFileWriter
@@ -55,7 +55,7 @@ def bert_folder(folder, kind="BertForPreTraining", token_types=2, safe=True, old
 @torch.no_grad()
 def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, safe):
     theirs = bert_folder(tmp_path / "bert", safe=safe)
-    assert import_bert(tmp_path / "bert", tmp_path / "ours").new == ()
+    assert read_bert(tmp_path / "bert").save(tmp_path / "ours").new == ()
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     assert lm.writes == "nothing"
     ids = [lm.special.begin, *lm.encode("The cats sat on"), lm.special.mask, *lm.encode("mat."), lm.special.separator]
@@ -81,7 +81,7 @@ def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, safe):
 
 def test_gradients_are_those_of_transformers_under_the_other_names(tmp_path):
     theirs = bert_folder(tmp_path / "bert")
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     ours = UnifiedLM.from_pretrained(tmp_path / "ours")
     # In float64, as gradients through a saturated pooler vanish in the rounding of float32.
     theirs, model = theirs.double(), ours.model.double()
@@ -123,7 +123,7 @@ def test_a_round_trip_changes_no_bit_and_loads_in_transformers(tmp_path, capsys)
 
 def test_an_encoder_without_heads_is_imported_and_pretraining_goes_on(tmp_path):
     bert_folder(tmp_path / "bert", kind="BertModel", token_types=6)
-    conversion = import_bert(tmp_path / "bert", tmp_path / "ours")
+    conversion = read_bert(tmp_path / "bert").save(tmp_path / "ours")
     assert set(conversion.new) == {f"heads.next_sentence.classifier.{kind}" for kind in ("weight", "bias")}
     settings = load_checkpoint(tmp_path / "ours" / "checkpoint_last.pt")["cfg"]["model"]
     assert (settings["writes"], settings["token_head"]) == ("nothing", "none")
@@ -157,7 +157,7 @@ def test_older_names_are_read(tmp_path):
 
 
 def _imported(folder):
-    import_bert(folder / "bert", folder / "ours")
+    read_bert(folder / "bert").save(folder / "ours")
     return folder / "ours"
 
 
@@ -190,7 +190,7 @@ def test_configurations_that_cannot_be_built_are_refused(tmp_path, change, messa
     settings = json.loads(path.read_text()) | change
     path.write_text(json.dumps({key: value for key, value in settings.items() if value is not None}))
     with pytest.raises(UnifiedError, match=message):
-        import_bert(tmp_path / "bert", tmp_path / "ours")
+        read_bert(tmp_path / "bert").save(tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
 
 
@@ -200,7 +200,7 @@ def test_wrong_shapes_are_listed(tmp_path):
     settings = json.loads(path.read_text())
     path.write_text(json.dumps(settings | {"intermediate_size": 49, "vocab_size": 15, "type_vocab_size": 6}))
     with pytest.raises(UnifiedError) as caught:
-        import_bert(tmp_path / "bert", tmp_path / "ours")
+        read_bert(tmp_path / "bert").save(tmp_path / "ours")
     for problem in (
         "transformer.embeddings.tokens.weight: shape 14x32, the configuration says 15x32",
         "transformer.embeddings.token_types.weight: shape 2x32, the configuration says 6x32",
@@ -228,14 +228,14 @@ def test_files_that_hold_no_parameters_are_refused(tmp_path, content):
     (tmp_path / "bert" / "model.safetensors").unlink()
     torch.save(content, tmp_path / "bert" / "pytorch_model.bin")
     with pytest.raises(UnifiedError, match="pytorch_model.bin: expected a dictionary of tensors"):
-        import_bert(tmp_path / "bert", tmp_path / "ours")
+        read_bert(tmp_path / "bert").save(tmp_path / "ours")
 
 
 def test_half_precision_becomes_single(tmp_path):
     theirs = bert_folder(tmp_path / "bert", safe=False)
     halves = {name: value.half() for name, value in theirs.state_dict().items()}
     torch.save(halves, tmp_path / "bert" / "pytorch_model.bin")
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     back = load_file(tmp_path / "back" / "model.safetensors")
     assert all(torch.equal(back[name], value.float()) for name, value in halves.items())
@@ -250,7 +250,7 @@ def test_case_follows_the_settings_or_else_the_entries(tmp_path, entry, stated, 
     path.write_text(path.read_text().replace("mat", entry))
     settings = {} if stated is None else {"do_lower_case": stated}
     (tmp_path / "bert" / "tokenizer_config.json").write_text(json.dumps(settings))
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     assert load_tokenizer(tmp_path / "ours").lowercase == lowercase
 
 
@@ -261,13 +261,13 @@ def test_damaged_safetensors_are_named(tmp_path):
     for damaged in (whole[:-1], whole[:100], b"", whole.replace(b'"dtype"', b'"dtypo"')):
         path.write_bytes(damaged)
         with pytest.raises(UnifiedError, match="model.safetensors: damaged"):
-            import_bert(tmp_path / "bert", tmp_path / "ours")
+            read_bert(tmp_path / "bert").save(tmp_path / "ours")
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_torchs_older_format_is_read_and_damage_to_it_named(tmp_path):
     theirs = bert_folder(tmp_path / "bert", safe=False, older=True)
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     back = load_file(tmp_path / "back" / "model.safetensors")
     assert all(torch.equal(back[name], value) for name, value in theirs.state_dict().items())
@@ -276,7 +276,7 @@ def test_torchs_older_format_is_read_and_damage_to_it_named(tmp_path):
     for size in (20, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(UnifiedError, match="pytorch_model.bin: (damaged|refused)"):
-            import_bert(tmp_path / "bert", tmp_path / "other")
+            read_bert(tmp_path / "bert").save(tmp_path / "other")
     rng = np.random.default_rng(0)
     for _ in range(300):  # it has no checksums, so a changed weight goes unnoticed
         damaged = bytearray(whole)
@@ -286,7 +286,7 @@ def test_torchs_older_format_is_read_and_damage_to_it_named(tmp_path):
             load_checkpoint(path, older=True)
     torch.save({"a": Touch(trap)}, path, _use_new_zipfile_serialization=False)
     with pytest.raises(UnifiedError, match="pytorch_model.bin: refused"):
-        import_bert(tmp_path / "bert", tmp_path / "other")
+        read_bert(tmp_path / "bert").save(tmp_path / "other")
     assert not trap.exists()
     with pytest.raises(UnifiedError, match="not a checkpoint"):  # nobody writes ours in that format
         load_checkpoint(path)
@@ -320,7 +320,7 @@ def test_a_real_checkpoint_gives_the_states_of_transformers(minilm, tmp_path):
 
     theirs = transformers.BertModel.from_pretrained(minilm, attn_implementation="eager").eval()
     their_tokenizer = transformers.BertTokenizer.from_pretrained(minilm)
-    conversion = import_bert(minilm, tmp_path / "ours")
+    conversion = read_bert(minilm).save(tmp_path / "ours")
     assert {name.rpartition(".")[0] for name in conversion.new} == {"heads.next_sentence.classifier"}
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     vocabulary, tokenizer, model = lm.vocabulary, lm.tokenizer, lm.model
@@ -335,7 +335,7 @@ def test_a_real_checkpoint_gives_the_states_of_transformers(minilm, tmp_path):
 
 def test_pretraining_goes_on_from_a_real_checkpoint(minilm, tmp_path):
     """All-MiniLM-L6-v2 has no head for tokens: a new one is drawn, and learns."""
-    import_bert(minilm, tmp_path / "ours")
+    read_bert(minilm).save(tmp_path / "ours")
     subjects, places = ("cat", "dog", "child", "neighbour", "teacher"), ("garden", "kitchen", "street", "school")
     lines = [f"The {one} walked from the {a} to the {b}." for one in subjects for a in places for b in places if a != b]
     (tmp_path / "text").write_text("\n\n".join("\n".join(lines[i : i + 6]) for i in range(0, len(lines), 6)) + "\n")
@@ -371,7 +371,7 @@ def test_unilms_joint_projections_are_split(tmp_path):
     # As a folder with a file of UniLM's own name, six token types: it writes.
     (tmp_path / "bert" / "model.safetensors").unlink()
     torch.save(joint, tmp_path / "bert" / "unilm1.2-base-uncased.bin")
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     assert UnifiedLM.from_pretrained(tmp_path / "ours").generate(["the cat"], max_length=3)
 
 
@@ -391,7 +391,7 @@ def test_spanberts_boundary_head_comes_along(tmp_path):
     state[f"{head}.decoder.weight"] = state["bert.embeddings.word_embeddings.weight"]
     (tmp_path / "bert" / "model.safetensors").unlink()
     torch.save({f"decoder.{name}": value for name, value in state.items()}, tmp_path / "bert" / "pytorch_model.bin")
-    assert import_bert(tmp_path / "bert", tmp_path / "ours").new == ()
+    assert read_bert(tmp_path / "bert").save(tmp_path / "ours").new == ()
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     assert lm.model.config.boundary_offsets == 7
     before, behind, distance = torch.randn(32), torch.randn(32), 4

@@ -15,11 +15,11 @@ from tests.support.published_models import published, xlnet_pieces
 from tests.support.task_folders import WORDS
 from unified import load
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.roberta import import_roberta
+from unified.checkpoints.roberta import read_roberta
 from unified.cli import main
-from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.bert import export_bert, read_bert
 from unified.conversions.export import Source
-from unified.conversions.xlnet import export_xlnet, import_xlnet
+from unified.conversions.xlnet import export_xlnet, read_xlnet
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.composing import summarize
@@ -44,7 +44,7 @@ def test_an_encoder_gives_the_features_of_transformers(tmp_path, prefix):
     state = load_file(tmp_path / "bert" / "model.safetensors")
     assert not any(name.startswith("bert.") for name in state)
     save_file({f"{prefix}{name}": value for name, value in state.items()}, tmp_path / "bert" / "model.safetensors")
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     lm = load(tmp_path / "ours")
     tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path / "bert")
     for pooling in ("mean", "cls"):
@@ -61,7 +61,7 @@ def test_an_encoder_gives_the_features_of_transformers(tmp_path, prefix):
 @torch.no_grad()
 def test_sentence_vectors_of_minilm(minilm, tmp_path):  # noqa: F811
     """MiniLM's folder says how: the mean of all states, made of length 1; the texts are of unequal lengths."""
-    import_bert(minilm, tmp_path / "ours")
+    read_bert(minilm).save(tmp_path / "ours")
     lm = load(tmp_path / "ours")
     theirs = transformers.AutoModel.from_pretrained(minilm).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
@@ -141,7 +141,7 @@ def test_tokens_are_refused_in_one_line(tmp_path, capsys):
 @torch.no_grad()
 def test_encoders_go_back_bit_by_bit(tmp_path):
     theirs = bert_folder(tmp_path / "bert", kind="BertModel")
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     done = export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     assert done.left_out == ()
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("bert", "back"))
@@ -158,7 +158,7 @@ def test_encoders_go_back_bit_by_bit(tmp_path):
 def test_heads_that_a_model_never_had_are_not_exported(tmp_path):
     """A masked language model without next-sentence prediction stays one; nothing drawn at random is written."""
     bert_folder(tmp_path / "bert", kind="BertForMaskedLM")
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     export_bert(Source.read(tmp_path / "ours"), tmp_path / "back")
     assert json.loads((tmp_path / "back" / "config.json").read_text())["architectures"] == ["BertForMaskedLM"]
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("bert", "back"))
@@ -175,7 +175,7 @@ def test_xlnet_without_its_softmax(tmp_path):
     theirs = transformers.XLNetModel(config).eval()
     theirs.save_pretrained(tmp_path / "theirs")
     (tmp_path / "theirs" / "spiece.model").write_bytes(pieces)
-    import_xlnet(tmp_path / "theirs", tmp_path / "ours")
+    read_xlnet(tmp_path / "theirs").save(tmp_path / "ours")
     lm = load(tmp_path / "ours")
     assert lm.model.config.token_head == "none" and lm.embed(["the cat"]).shape == (1, 16)
     with pytest.raises(UnifiedError, match="the model has no token head"):
@@ -195,7 +195,7 @@ def test_roberta_without_its_softmax(tmp_path):
     content = load_checkpoint(tmp_path / "theirs" / "model.pt")
     content["model"] = {name: value for name, value in content["model"].items() if "lm_head" not in name}
     torch.save(content, tmp_path / "theirs" / "model.pt")
-    import_roberta(tmp_path / "theirs", tmp_path / "encoder")
+    read_roberta(tmp_path / "theirs").save(tmp_path / "encoder")
     found = load(tmp_path / "encoder").embed(["the cat sat", "a"])
     torch.testing.assert_close(found, one.lm.embed(["the cat sat", "a"]), atol=1e-5, rtol=1e-5)
 
@@ -207,14 +207,16 @@ def test_half_a_head_is_refused(tmp_path, missing):
     state = {name: value for name, value in state.items() if name not in (missing, "cls.predictions.decoder.bias")}
     save_file(state, tmp_path / "bert" / "model.safetensors")
     with pytest.raises(UnifiedError, match=f"layers: missing: {missing}$"):
-        import_bert(tmp_path / "bert", tmp_path / "ours")
+        read_bert(tmp_path / "bert").save(tmp_path / "ours")
 
 
 def test_rows_without_an_entry_are_named(tmp_path):
     bert_folder(tmp_path / "bert")
     path = tmp_path / "bert" / "vocab.txt"
     path.write_text("".join(f"{entry}\n" for entry in ENTRIES[:-2]))
-    assert import_bert(tmp_path / "bert", tmp_path / "ours").left_out == ("2 rows that no entry of the vocabulary has",)
+    assert read_bert(tmp_path / "bert").save(tmp_path / "ours").left_out == (
+        "2 rows that no entry of the vocabulary has",
+    )
 
 
 # Fine-tuning
@@ -233,7 +235,7 @@ def encoder(tmp_path_factory):
     transformers.BertModel(config).save_pretrained(folder / "theirs")
     (folder / "theirs" / "vocab.txt").write_text("".join(f"{entry}\n" for entry in entries))
     (folder / "theirs" / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    import_bert(folder / "theirs", folder / "ours")
+    read_bert(folder / "theirs").save(folder / "ours")
     return folder / "ours"
 
 

@@ -10,7 +10,7 @@ import torch
 from tests.support import fairseq_runs as fairseq
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint
-from unified.checkpoints.roberta import import_roberta
+from unified.checkpoints.roberta import read_roberta
 from unified.cli import main
 from unified.data.vocabulary import SENTINELS
 from unified.errors import UnifiedError
@@ -68,7 +68,7 @@ def changed(published, folder, change, older=False):
 
 
 def test_pretraining_goes_on(published, tmp_path):
-    import_roberta(published[0], tmp_path / "ours")
+    read_roberta(published[0]).save(tmp_path / "ours")
     result = fairseq.train(
         published[0].parent / "bin", tmp_path / "save", "--arch", "bert_base", "--layers", 3, "--width", 32,
         "--heads", 4, "--feed-forward", 50, "--max-positions", 40, "--norm-epsilon", 1e-5, "--tokens-per-sample", 40,
@@ -118,8 +118,8 @@ def test_the_spelling_of_the_published_files_is_read(published, tmp_path):
         content["model"] = {name.replace("encoder.", "decoder.", 1): value for name, value in renamed.items()}
         content["model"]["classification_heads.mnli.dense.weight"] = torch.zeros(32, 32)
 
-    import_roberta(published[0], tmp_path / "modern")
-    done = import_roberta(changed(published, tmp_path / "aged", age, older=True), tmp_path / "older")
+    read_roberta(published[0]).save(tmp_path / "modern")
+    done = read_roberta(changed(published, tmp_path / "aged", age, older=True)).save(tmp_path / "older")
     assert done.left_out == ("classification_heads.mnli.dense.weight",)
     one, two = (load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("modern", "older"))
     assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
@@ -170,7 +170,7 @@ def setting(name, value):
 def test_what_is_not_roberta_is_refused(published, tmp_path, change, message):
     folder = changed(published, tmp_path / "changed", change)
     with pytest.raises(UnifiedError, match=message):
-        import_roberta(folder, tmp_path / "ours")
+        read_roberta(folder).save(tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
 
 
@@ -180,10 +180,10 @@ def test_the_dictionary_must_be_the_models(published, tmp_path):
     (folder / "dict.txt").write_text("".join(lines[:-1]))
     rows = 4 + len(lines) + 1
     with pytest.raises(UnifiedError, match=f"{rows} rows of symbols, but dict.txt and <mask> make {rows - 1}"):
-        import_roberta(folder, tmp_path / "ours")
+        read_roberta(folder).save(tmp_path / "ours")
     (folder / "dict.txt").unlink()
     with pytest.raises(UnifiedError, match="dict.txt: no such dictionary"):
-        import_roberta(folder, tmp_path / "ours")
+        read_roberta(folder).save(tmp_path / "ours")
     (folder / "model.pt").unlink()
     with pytest.raises(UnifiedError, match="model.pt: no such checkpoint"):
-        import_roberta(folder, tmp_path / "ours")
+        read_roberta(folder).save(tmp_path / "ours")

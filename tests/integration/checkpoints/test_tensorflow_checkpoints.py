@@ -15,7 +15,7 @@ from tests.support import tensorflow_files
 from unified import UnifiedLM, masks
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.cli import main
-from unified.conversions.bert import import_bert
+from unified.conversions.bert import read_bert
 from unified.errors import UnifiedError
 
 #: Written by tf.compat.v1.train.Saver(sharded=True) of TensorFlow 2.21.
@@ -197,10 +197,10 @@ def test_an_imported_model_gives_the_numbers_of_transformers(tmp_path, capsys):
 def test_a_file_of_another_model_is_listed_and_refused(tmp_path, capsys):
     tensorflow_folder(tmp_path / "bert", **{"model/lm_loss/bias": np.ones(3, "<f4")})
     with pytest.raises(UnifiedError, match="unknown: bert.model.lm_loss.bias"):
-        import_bert(tmp_path / "bert", tmp_path / "ours")
+        read_bert(tmp_path / "bert").save(tmp_path / "ours")
     tensorflow_files.write(tmp_path / "bert" / "bert_model.ckpt", {"bert/pooler/dense/bias": np.ones(32, "<f4")})
     with pytest.raises(UnifiedError, match="missing: bert.embeddings.word_embeddings.weight.*and 4. more"):
-        import_bert(tmp_path / "bert", tmp_path / "ours")
+        read_bert(tmp_path / "bert").save(tmp_path / "ours")
     (tmp_path / "bert" / "bert_config.json").write_text("{")
     assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 2
     assert "bert_config.json: not a JSON object" in capsys.readouterr().err

@@ -13,9 +13,9 @@ from tests.integration.checkpoints.test_bert_checkpoints import SENTENCES, minil
 from tests.support.published_models import published
 from unified import UnifiedLM
 from unified.cli import main
-from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.bert import export_bert, read_bert
 from unified.conversions.export import Source
-from unified.conversions.xlnet import import_xlnet
+from unified.conversions.xlnet import read_xlnet
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer, train_wordpiece
@@ -144,7 +144,7 @@ def test_special_symbols_beyond_the_vocabulary_keep_their_rows(tmp_path):
     model.resize_token_embeddings(len(tokenizer))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    import_bert(folder, tmp_path / "ours")
+    read_bert(folder).save(tmp_path / "ours")
     lm, table = UnifiedLM.from_pretrained(tmp_path / "ours"), model.bert.embeddings.word_embeddings.weight
     for symbol in ("<e1>", "</e1>"):
         row = lm.model.symbols.weight[lm.vocabulary.index(symbol)]
@@ -194,7 +194,7 @@ def test_tokenizers_of_other_kinds_are_refused_in_one_line(tmp_path, change, mes
     (folder / "vocab.txt").unlink()
     changed(folder / "tokenizer.json", change)
     with pytest.raises(UnifiedError, match=f"tokenizer.json: .*{message}") as caught:
-        import_bert(folder, tmp_path / "again")
+        read_bert(folder).save(tmp_path / "again")
     assert "\n" not in str(caught.value) and not (tmp_path / "again").exists()
 
 
@@ -203,15 +203,15 @@ def test_folders_without_a_tokenizer_that_is_read_say_what_is(tmp_path, capsys):
     folder = tmp_path / "bert" / "theirs"
     (folder / "vocab.txt").unlink()
     with pytest.raises(UnifiedError, match="theirs: holds neither tokenizer.json nor vocab.txt"):
-        import_bert(folder, tmp_path / "out")
+        read_bert(folder).save(tmp_path / "out")
     (folder / "tokenizer.json").write_text("[]")
     with pytest.raises(UnifiedError, match="tokenizer.json: not a JSON object"):
-        import_bert(folder, tmp_path / "out")
+        read_bert(folder).save(tmp_path / "out")
     published("xlnet", tmp_path / "xlnet")
     folder = tmp_path / "xlnet" / "theirs"
     (folder / "spiece.model").rename(folder / "pieces")
     with pytest.raises(UnifiedError, match="spiece.model: no such file"):
-        import_xlnet(folder, tmp_path / "out")
+        read_xlnet(folder).save(tmp_path / "out")
     (folder / "pieces").rename(folder / "spiece.model")
     assert main(["convert", "--from", "bert", str(folder), str(tmp_path / "out")]) == 2
     assert main(["convert", "--from", "roberta", str(folder), str(tmp_path / "out")]) == 2
@@ -220,7 +220,7 @@ def test_folders_without_a_tokenizer_that_is_read_say_what_is(tmp_path, capsys):
     (tmp_path / "bert" / "theirs" / "tokenizer.json").unlink()
     (tmp_path / "bert" / "theirs" / "vocab.txt").write_text("[UNK]\n")
     with pytest.raises(UnifiedError, match="model_type 'distilbert'; --from bert reads models of type 'bert'"):
-        import_bert(tmp_path / "bert" / "theirs", tmp_path / "out")
+        read_bert(tmp_path / "bert" / "theirs").save(tmp_path / "out")
 
 
 # How an imported model writes

@@ -18,7 +18,7 @@ from tests.support import tensorflow_files
 from tests.support.prepared_python import interpreter
 from unified import UnifiedLM, masks
 from unified.conversions.export import Source
-from unified.conversions.xlnet import export_xlnet, import_xlnet, xlnet_config
+from unified.conversions.xlnet import export_xlnet, read_xlnet, xlnet_config
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, single_spaced
 from unified.tokenization.xlnet import XLNetTokenizer, prepared, prepared_characters
@@ -85,7 +85,7 @@ def same_logits(lm: UnifiedLM, model: XLNetLMHeadModel, rows: list[str]) -> None
 @torch.no_grad()
 def test_imported_and_exported_again_bit_by_bit(folder, tmp_path):
     model, source = folder
-    done = import_xlnet(source, tmp_path / "ours")
+    done = read_xlnet(source).save(tmp_path / "ours")
     assert done.new == () and done.left_out == ()
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     assert lm.writes == "permutation"
@@ -116,7 +116,7 @@ def test_direction_and_clamped_distances_come_and_go(tmp_path, pieces, changes):
     model = hugging_face(pieces, ff_activation="gelu_new", bi_data=False, **changes)
     model.save_pretrained(tmp_path / "theirs")
     (tmp_path / "theirs" / "spiece.model").write_bytes(pieces)
-    import_xlnet(tmp_path / "theirs", tmp_path / "ours")
+    read_xlnet(tmp_path / "theirs").save(tmp_path / "ours")
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     assert {name: getattr(lm.model.config, name) for name in changes} == changes
     same_logits(lm, model, SENTENCES)
@@ -135,7 +135,7 @@ def test_direction_and_clamped_distances_come_and_go(tmp_path, pieces, changes):
 def test_masks_are_filled_by_queries_that_see_the_text_around_them(folder, tmp_path):
     """``transformers`` with the hidden tokens blocked for all and a target mapping; texts have no greatest length."""
     model, source = folder
-    import_xlnet(source, tmp_path / "ours")
+    read_xlnet(source).save(tmp_path / "ours")
     lm = UnifiedLM.from_pretrained(tmp_path / "ours")
     long = " ".join(SENTENCES * 5)
     for text in ("The café's <mask> owner<mask> sold", "<mask>", f"{long} <mask> owner"):
@@ -205,7 +205,7 @@ def test_tensorflows_names(tmp_path, pieces, tied):
                 "n_token": model.config.vocab_size, "untie_r": not tied}  # fmt: skip
     (source / "xlnet_config.json").write_text(json.dumps(settings))
     (source / "spiece.model").write_bytes(pieces)
-    done = import_xlnet(source, tmp_path / "ours")
+    done = read_xlnet(source).save(tmp_path / "ours")
     assert done.left_out == ("model/sequnece_summary/summary/kernel",)
     same_logits(UnifiedLM.from_pretrained(tmp_path / "ours"), model, SENTENCES)
 
@@ -249,7 +249,7 @@ def test_text_is_tokenized_as_published(pieces, tmp_path):
 
 def test_training_goes_on_and_writes(folder, tmp_path):
     _, source = folder
-    import_xlnet(source, tmp_path / "ours")
+    read_xlnet(source).save(tmp_path / "ours")
     text = tmp_path / "text"
     text.write_text("\n".join(f"{SENTENCES[i % 4]}\n" + "\n" * (i % 3 == 0) for i in range(120)))
     words = ["prepare", text, "--valid-share", "0.1", "--tokenizer", tmp_path / "ours", "--workers", 1]
@@ -327,13 +327,13 @@ def test_what_is_no_xlnet_is_refused(folder, tmp_path, pieces):
         settings = json.loads((copy / "config.json").read_text()) | change
         (copy / "config.json").write_text(json.dumps(settings))
         with pytest.raises(UnifiedError, match=says):
-            import_xlnet(copy, tmp_path / "out")
+            read_xlnet(copy).save(tmp_path / "out")
         assert not (tmp_path / "out").exists()
     with pytest.raises(UnifiedError, match="no d_model; is it an XLNet's"):
         xlnet_config({"n_head": 2, "vocab_size": 9, "n_layer": 1, "d_inner": 8})
     (source / "spiece.model").unlink()
     with pytest.raises(UnifiedError, match="spiece.model: no such file"):
-        import_xlnet(source, tmp_path / "out")
+        read_xlnet(source).save(tmp_path / "out")
     plain = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES * 20), model_writer=plain, vocab_size=80, hard_vocab_limit=False, minloglevel=3

@@ -15,7 +15,7 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import SCORED
 from unified.cli import main
-from unified.conversions.bert import export_bert, import_bert
+from unified.conversions.bert import export_bert, read_bert
 from unified.conversions.export import Source
 from unified.conversions.xlnet import export_xlnet
 from unified.data.markers import marker_ids, markers_of, with_markers
@@ -196,7 +196,7 @@ def test_a_bert_without_markers_learns_predicts_and_is_exported(tmp_path, capfd)
     states = lm.model.transformer(torch.from_numpy(example.tokens)[None], indices, indices * 0, seen)[0]
     torch.testing.assert_close(states, expected, atol=1e-4, rtol=1e-4)
     # What was exported comes in again, markers and all.
-    import_bert(tmp_path / "back", tmp_path / "again")
+    read_bert(tmp_path / "back").save(tmp_path / "again")
     again = load(tmp_path / "again")
     for symbol in markers_of(lm.vocabulary):
         one, two = (

@@ -10,7 +10,7 @@ import torch
 
 from tests.integration.checkpoints.test_bert_checkpoints import bert_folder
 from unified import load
-from unified.conversions.bert import import_bert
+from unified.conversions.bert import read_bert
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.span_heads import BEAMS, XlnetSpanHead, example_of_states, log_sum_exp
@@ -60,7 +60,7 @@ def test_bert_is_transformers_bert(tmp_path):
     import transformers
 
     bert_folder(tmp_path / "bert")
-    import_bert(tmp_path / "bert", tmp_path / "ours")
+    read_bert(tmp_path / "bert").save(tmp_path / "ours")
     lm = load(tmp_path / "ours")
     theirs = transformers.BertForQuestionAnswering.from_pretrained(tmp_path / "bert", attn_implementation="eager")
     task = SpanAnswers(("",), stride=3)
