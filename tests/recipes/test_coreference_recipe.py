@@ -48,7 +48,7 @@ def test_settings_are_the_published_ones(size):
     more = [] if size == "spanbert_base" else ["--system", size]
     words, *_ = finetune.commands("spanbert", "conll2012", Path("data"), "model", "out", False, [*more, "--seed", "7"])
     options = make_parser("finetune").parse_args(words[1:])
-    assert (options.task, options.data, options.model, options.output, options.seed) == (
+    assert (options.task, options.data, options.init, options.output, options.seed) == (
         "conll2012", "data", "model", "out", 7
     )  # fmt: skip
     task = task_named("conll2012")

@@ -51,7 +51,7 @@ def test_every_recipe_is_a_command_of_unified_finetune(system, group, debug):
             if name in TASK_GROUPS
             else [task_named(name)]
         )
-        assert (options.task, options.data, options.model, options.output) == (name, "data", "model", "out")
+        assert (options.task, options.data, options.init, options.output) == (name, "data", "model", "out")
         assert options.seed == 7 and debug == (options.epochs is not None)
         if options.system:
             assert options.system == system and all(system in task.systems for task in tasks)

@@ -1,5 +1,7 @@
 """Random texts, and `unified prepare` run on them inside the test's process."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -64,3 +66,30 @@ def expected_items(documents, tokenizer, vocabulary):
             result.append([2])
         result.extend([*vocabulary.encode(tokenizer.encode(line)).tolist(), 2] for line in document)
     return result
+
+
+def parquet(path, rows):
+    import pyarrow  # here: importing it starts threads
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    return str(path)
+
+
+def csv_text(rows, delimiter=","):
+    """Rows, which are dictionaries with equal keys, as the text of a table with a header."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def random_lines(count, seed):
+    """Lines of few words, rich in what the rules of cleaning look for."""
+    rng = np.random.default_rng(seed)
+    parts = 'a The x. end. end." (end.) end?! Dr. U.S. e.g. J. No. 5 vs. … … "So (so so, http://a.b/c. www.x.org) '
+    parts += "/usr/lib/x /a/ and/or ~/x C:\\d\\e <br> <b> </b> &amp; &lt;br&gt; [1] [[2]] () [ ] ---- ====="
+    parts += " a----b ...... \u200b"
+    parts = [*parts.split(" "), "\u2003", "\t", '<a href="x y">', "<!-- no -->", "(http://a.b)", "([1])"]
+    return [" ".join(rng.choice(parts, size=rng.integers(1, 14))) + " z" for _ in range(count)]

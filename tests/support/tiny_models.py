@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from unified import masks
+from unified.data.example import Example
+from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets
 from unified.data.vocabulary import SpecialTokens, Vocabulary
 from unified.generation import SCHEMES, CachedDecoder
 from unified.model import TransformerConfig, UnifiedModel
@@ -111,3 +114,14 @@ def eight_symbols(scheme: str = "cloze", seed: int = 0, **changes) -> CachedDeco
         TransformerConfig(vocabulary_size=8, **{**shape, **_of(scheme), **changes})
     ).eval()
     return CachedDecoder(built, EIGHT, SCHEMES[scheme])
+
+
+def example(objective: str, length: int, indices: list[int], is_next: int = -1) -> Example:
+    """An example that predicts at `indices` the token behind the true one, and the next sentence where asked."""
+    tokens = np.random.default_rng(length).integers(4, 16, length)
+    types, predicted = np.zeros(length, int), np.array(indices, dtype=int)
+    labels = (tokens[predicted] + 1) % 16
+    targets = {TOKEN: ExampleTargets.at(predicted, labels)}
+    if is_next >= 0:
+        targets[NEXT_SENTENCE] = ExampleTargets.at(np.zeros(1, dtype=int), np.array([is_next]))
+    return Example(objective, tokens, np.arange(length), types, masks.bidirectional(length), targets)

@@ -21,6 +21,7 @@ import google_crc32c
 import numpy as np
 
 from unified.errors import UnifiedError
+from unified.files.protobuf import message_fields, variable_integer
 
 #: Names that are no parameters: Adam's moments, its decay powers and the step counter.
 _OPTIMIZER = re.compile(r"(.*/)?(adam_[mv]|Adam(_1)?|beta[12]_power|global_step)")
@@ -87,7 +88,7 @@ def _read_index(path: Path) -> tuple[dict[str, _Entry], int]:
             raise UnifiedError(f"{path}: not the index of a TensorFlow checkpoint, or a truncated one")
         at = len(data) - _FOOTER
         for _ in range(2):  # the block of blocks about blocks, which is empty, and its offset and size come first
-            _, at = _varint(data, at)
+            _, at = variable_integer(data, at)
         values = {
             key: value
             for _, location in _block(data, *_location(data, at), path)
@@ -143,17 +144,17 @@ def _block(data: bytes, offset: int, size: int, path: Path) -> Iterator[tuple[by
     (restarts,) = struct.unpack_from("<I", block, size - 4)
     key, at, end = b"", 0, size - 4 - 4 * restarts
     while at < end:
-        shared, at = _varint(block, at)
-        added, at = _varint(block, at)
-        length, at = _varint(block, at)
+        shared, at = variable_integer(block, at)
+        added, at = variable_integer(block, at)
+        length, at = variable_integer(block, at)
         key = key[:shared] + block[at : at + added]
         at += added + length
         yield key, block[at - length : at]
 
 
 def _location(data: bytes, at: int) -> tuple[int, int]:
-    offset, at = _varint(data, at)
-    return offset, _varint(data, at)[0]
+    offset, at = variable_integer(data, at)
+    return offset, variable_integer(data, at)[0]
 
 
 def _entry(message: bytes) -> _Entry:
@@ -178,35 +179,11 @@ def _number(fields: dict[int, Any], number: int, default: int = 0) -> int:
 
 
 def _fields(message: bytes, repeated: int | None = None) -> dict[int, Any]:
-    """Field number -> value of a protocol buffer, int or bytes; the field ``repeated`` comes as a list."""
+    """Field number -> value of a message, int or bytes; the field ``repeated`` comes as a list."""
     fields: dict[int, Any] = {}
-    value: int | bytes
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            value, at = _varint(message, at)
-        elif wire == 2:
-            length, at = _varint(message, at)
-            value, at = message[at : at + length], at + length
-        else:
-            form = {1: "<Q", 5: "<I"}[wire]
-            (value,) = struct.unpack_from(form, message, at)
-            at += struct.calcsize(form)
+    for number, value in message_fields(message):
         if number == repeated:
             fields.setdefault(number, []).append(value)
         else:
             fields[number] = value
     return fields
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first, and where the next value stands."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if byte < 0x80:
-            return value, at

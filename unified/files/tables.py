@@ -94,7 +94,7 @@ def hub_entries(name: str) -> _Entries:
         ) from None
     try:
         rows: Any = datasets.load_dataset(data_set, configuration or None, split=split or "train")
-    except Exception as error:  # whatever is wrong with network, name, configuration or split
+    except Exception as error:  # datasets raises many classes, of its own and of other libraries, for a wrong name
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise UnifiedError(f"{name}: the hub does not give it ({reason}); download the files and name them") from None
     for number, fields in enumerate(rows, 1):

@@ -56,7 +56,7 @@ class JsonTokenizer:
         self._symbols = [self._symbol(entry) for entry in self.entries]
         try:
             self._tokenizer = Tokenizer.from_str(json.dumps(_plain(content, set(self.special))))
-        except Exception as error:  # the library raises no other class than Exception itself
+        except Exception as error:  # tokenizers raises Exception itself, no subclass
             raise UnifiedError(f"{name}: not a tokenizer that the library tokenizers reads ({error})") from None
         self._starts = _word_starts(content)
 

@@ -6,12 +6,13 @@ The fields of a model are those of ``sentencepiece_model.proto``, read here with
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from unified.errors import UnifiedError
+from unified.files.protobuf import message_fields
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 
 _SPACE = "\u2581"
@@ -72,32 +73,5 @@ def _merges(ids: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def _fields(message: bytes) -> dict[int, Any]:
-    """The last value of each field of a protobuf message: an integer, or bytes."""
-    return dict(_each_field(message))
-
-
-def _each_field(message: bytes) -> Iterator[tuple[int, Any]]:
-    at = 0
-    while at < len(message):
-        key, at = _integer(message, at)
-        number, kind = key >> 3, key & 7
-        if kind == 0:
-            value, at = _integer(message, at)
-            yield number, value
-        elif kind == 2:
-            size, at = _integer(message, at)
-            yield number, message[at : at + size]
-            at += size
-        else:
-            at += {1: 8, 5: 4}[kind]  # numbers with a point, which nothing here reads
-
-
-def _integer(message: bytes, at: int) -> tuple[int, int]:
-    """An integer of seven bits a byte, the lowest first, and the index behind it."""
-    value = shift = 0
-    while True:
-        byte = message[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
+    """The last value of each field of a message: an integer, or bytes."""
+    return dict(message_fields(message))

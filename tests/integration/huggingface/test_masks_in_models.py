@@ -53,7 +53,7 @@ def rows(kind: str) -> tuple[AttentionMask, torch.Tensor, torch.Tensor]:
 
 
 def logits_and_gradients(model, mask, inputs, seen, names):
-    """Of the rows that see something; the loss is a weighted sum of their logits."""
+    """Logits of the rows that see something, and gradients of a random weighted sum of them, by name."""
     logits = model(**inputs, **mask).logits[seen]
     weight = torch.randn(logits.shape, generator=torch.Generator().manual_seed(2)) / len(logits)
     gradients = torch.autograd.grad((logits * weight).sum(), list(model.parameters()), materialize_grads=True)

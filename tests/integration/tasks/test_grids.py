@@ -142,7 +142,7 @@ def args(tmp_path):
     (tmp_path / "data" / "train.tsv").write_text("a")
     (tmp_path / "model.pt").write_text("m")
     return Namespace(
-        task="rte", data=str(tmp_path / "data"), model=str(tmp_path / "model.pt"), output=str(tmp_path / "grid"),
+        task="rte", data=str(tmp_path / "data"), init=str(tmp_path / "model.pt"), output=str(tmp_path / "grid"),
         grid=["lr=1e-5,2e-5,3e-5"], seeds="1,3", seed=1, dry_run=False, run_name="ours", system=None,
         lr=None, batch_size=None, epochs=None, micro_batch=None, command="finetune",
         valid=None, test=None,

@@ -44,7 +44,7 @@ def test_a_table_is_learnt_and_the_command_that_is_printed_predicts(start, films
     found = [json.loads(line) for line in said(capsys, *shlex.split(command)[1:])]
     assert [one["id"] for one in found] == [str(i) for i in range(1, 41)]
     assert {one["label"] for one in found} <= {"negative", "positive"}
-    # The same rows in another format are the same predictions, and so are their scores.
+    # A JSON array of these films gets the predictions that the CSV file got, and their scores.
     rows = [{"sentence": f"w{i % 4} w{i % 2}, w5", "liked": i % 2} for i in range(40)]
     array = tmp_path / "films.json"
     array.write_text(json.dumps(rows))

@@ -1,7 +1,6 @@
-"""Annotated spans: characters to tokens, files, an interrupted run, and what a text brings along of them."""
+"""Annotated spans: files, an interrupted run, and what a text brings along of them."""
 
 import json
-import lzma
 import pickle
 
 import numpy as np
@@ -11,7 +10,7 @@ from tests.support.annotators import PATTERNS, Patterns, PatternSource, calls_in
 from tests.support.corpora import random_documents, raw_text, tree, write
 from tests.support.token_files import SPECIAL, Reads, equal, numbered_documents, random_sizes, write_documents
 from tests.support.token_files import write as write_items
-from unified.corpus.annotate import AnnotationSource, KeptAnnotator, token_spans
+from unified.corpus.annotate import AnnotationSource, KeptAnnotator
 from unified.corpus.prepare import Settings, prepare
 from unified.corpus.readers import DocumentCorpus, RowPairCorpus
 from unified.corpus.tokenizer_source import TokenizerSource
@@ -22,110 +21,8 @@ from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import RowLimits
-from unified.tokenization import load_tokenizer, single_spaced
+from unified.tokenization import load_tokenizer
 from unified.training.row_dataset import RowDataset
-
-TOKENIZERS = ["unigram", "bpe", "char", "wordpiece", "anna"]
-ODD = [
-    "",
-    "Ünder  the\tnaïve ﬁsh",
-    "½ of 漢字 e\u0301x",
-    "a\u00adb \u200b",
-    "\u200b",
-    "Ω…the ﷺ",
-    "x" * 120 + " the end",
-]
-
-
-def train(kind, **options):
-    texts = [line for document in random_documents(80) for line in document]
-    return TokenizerSource(kind, character_coverage=0.999, **options).train(texts + ["e x 1 2 of"] * 3)
-
-
-@pytest.fixture(scope="module")
-def tokenizers():
-    fallback = train("unigram", vocabulary_size=330, byte_fallback=True)
-    uncased = train("wordpiece", vocabulary_size=120, lowercase=True)
-    return {kind: train(kind) for kind in TOKENIZERS} | {"byte_fallback": fallback, "uncased": uncased}
-
-
-def texts_with(offsets, sizes):
-    return np.split(offsets, np.cumsum(sizes)[:-1])
-
-
-# ---------------------------------------------------------------- characters to tokens
-
-
-@pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
-def test_offsets_keep_their_promises(tokenizers, kind):
-    texts = ODD + [line for document in random_documents(40, seed=1) for line in document]
-    flat, sizes, offsets = tokenizers[kind].encode_offsets(texts)
-    expected = tokenizers[kind].encode_ids(texts)
-    assert np.array_equal(flat, expected[0]) and np.array_equal(sizes, expected[1])
-    assert offsets.dtype == np.int64 and offsets.shape == (len(flat), 2)
-    for text, own in zip(texts, texts_with(offsets, sizes), strict=True):
-        assert (own[:, 0] < own[:, 1]).all() and (np.diff(own, axis=0) >= 0).all()
-        assert own.size == 0 or (own.min() >= 0 and own.max() <= len(single_spaced(text)))
-
-
-@pytest.mark.parametrize("kind", TOKENIZERS)
-def test_offsets_cut_the_pieces_out_of_the_text(tokenizers, kind):
-    tokenizer = tokenizers[kind]
-    for text in [line for document in random_documents(40, seed=2) for line in document]:
-        _, _, offsets = tokenizer.encode_offsets([text])
-        cuts = [text[start:stop] for start, stop in offsets.tolist()]
-        pieces = tokenizer.encode(text)
-        if kind in ("wordpiece", "anna"):
-            cuts = ["<unk>" if piece == "<unk>" else cut for cut, piece in zip(cuts, pieces, strict=True)]
-            assert cuts == [piece.removeprefix("##") for piece in pieces]
-        elif pieces[0] == "\u2581":  # the space put before a text: no character is its own
-            assert [cut.replace(" ", "\u2581") for cut in cuts[1:]] == pieces[1:]
-        else:
-            assert cuts[0] == pieces[0][1:]
-            assert [cut.replace(" ", "\u2581") for cut in cuts[1:]] == pieces[1:]
-
-
-def assert_spans_are_the_definition(tokenizer, texts, spans):
-    _, sizes, offsets = tokenizer.encode_offsets(texts)
-    found = token_spans(spans, offsets, sizes)
-    assert found.tokens.dtype == np.int32 and len(found.sizes) == len(texts)
-    for i, own in enumerate(np.split(found.tokens, np.cumsum(found.sizes)[:-1])):
-        expected = tokens_of_spans(spans[spans[:, 0] == i, 1:].tolist(), texts_with(offsets, sizes)[i].tolist())
-        assert own.reshape(-1, 2).tolist() == [list(span) for span in expected], texts[i]
-
-
-@pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
-def test_a_token_belongs_to_a_span_where_a_character_does(tokenizers, kind):
-    rng = np.random.default_rng(3)
-    texts = [single_spaced(text) for text in ODD]
-    texts += [line for document in random_documents(20, seed=3) for line in document]
-    spans = []
-    for i, text in enumerate(texts):
-        bounds = np.unique(rng.integers(0, len(text) + 1, size=8)).tolist()
-        spans += [(i, start, stop) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-    assert_spans_are_the_definition(tokenizers[kind], texts, np.array(spans))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "anna"])
-def test_spans_of_real_text(unified_data, kind):
-    with lzma.open(unified_data / "pretrain_wiki" / "valid.jsonl.xz", "rt", encoding="utf-8") as stream:
-        lines = [line for _ in range(12) for line in json.loads(next(stream))["text"].split("\n")]
-    texts = [single_spaced(line)[:400] for line in lines if line.strip()][:150]
-    share = {"word_share": 0.2} if kind == "anna" else {}
-    tokenizer = TokenizerSource(kind, vocabulary_size=1500, **share).train(texts)
-    spans = Patterns.spans("entities", texts)
-    assert len(spans) > 300
-    assert_spans_are_the_definition(tokenizer, texts, spans)
-
-
-def test_no_span_and_no_token():
-    none = np.zeros((0, 3), dtype=np.int64)
-    found = token_spans(none, np.array([[0, 2], [2, 3]]), np.array([0, 2, 0]))
-    assert found.tokens.tolist() == [] and found.sizes.tolist() == [0, 0, 0]
-    found = token_spans(np.array([[0, 0, 1], [2, 0, 5]]), np.zeros((0, 2), dtype=np.int64), np.array([0, 0, 0]))
-    assert found.sizes.tolist() == [0, 0, 0]
-
 
 # ---------------------------------------------------------------- prepared folders
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import lzma
 import random
@@ -14,7 +12,7 @@ import types
 import pytest
 import zstandard
 
-from tests.support.corpora import run, tree, write
+from tests.support.corpora import csv_text, parquet, run, tree, write
 from unified.corpus.readers import DocumentCorpus, RowPairCorpus
 from unified.errors import UnifiedError
 from unified.files import json_array, text_files
@@ -34,32 +32,16 @@ def random_rows(seed, count=30):
     return [{"text": text(), "the label": text()} for _ in range(count)]
 
 
-def table(rows, delimiter=","):
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter)
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
-
-
-def parquet(path, rows):
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed (pip install '.[parquet]')")
-    from pyarrow import parquet
-
-    parquet.write_table(arrow.Table.from_pylist(rows), path)
-    return str(path)
-
-
 WRITTEN = {
-    "csv": table,
-    "tsv": lambda rows: table(rows, "\t"),
+    "csv": csv_text,
+    "tsv": lambda rows: csv_text(rows, "\t"),
     "jsonl": lambda rows: "".join(json.dumps(row) + "\n" for row in rows),
     "json": lambda rows: json.dumps(rows, ensure_ascii=False, indent=1),
 }
 
 
 def every_file(folder, rows):
-    """The same rows in every format, those of text compressed in every way too."""
+    """Yields files that hold equal rows: one of each format, and text formats compressed in each way too."""
     folder.mkdir(exist_ok=True)
     for ending, content in WRITTEN.items():
         data = content(rows).encode()
@@ -68,7 +50,7 @@ def every_file(folder, rows):
         for kind, compress in COMPRESSED.items():
             yield write(folder / f"rows.{ending}.{kind}", compress(data))
     yield write(folder / "one_line.json", json.dumps(rows).encode())
-    yield write(folder / "semicolons.csv", table(rows, ";"))
+    yield write(folder / "semicolons.csv", csv_text(rows, ";"))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -229,7 +211,7 @@ def test_prepared_folders_are_equal_in_every_format(tmp_path, capsys):
 
 
 def test_a_table_is_never_read_as_raw_text(tmp_path, capsys):
-    path = write(tmp_path / "films.csv", table([{"sentence": "a film", "label": 1}] * 20))
+    path = write(tmp_path / "films.csv", csv_text([{"sentence": "a film", "label": 1}] * 20))
     assert run(path, "--output", tmp_path / "data") == 2
     message = capsys.readouterr().err.splitlines()[-1]
     assert "films.csv, 20 lines (2, 3, 4, ...): no field 'text'; its fields: 'sentence', 'label'" in message
@@ -237,6 +219,6 @@ def test_a_table_is_never_read_as_raw_text(tmp_path, capsys):
     assert run(path, "--text-field", "sentence", "--output", tmp_path / "data", "--tokenizer", "char") == 0
     assert run(path, "--source-field", "sentence", "--target-field", "x", "--output", tmp_path / "pairs") == 2
     assert "no field 'x'; its fields: 'sentence', 'label'; --target-field names" in capsys.readouterr().err
-    path = write(tmp_path / "empty.csv", table([{"s": "a", "t": "b"}, {"s": "a", "t": ""}]))
+    path = write(tmp_path / "empty.csv", csv_text([{"s": "a", "t": "b"}, {"s": "a", "t": ""}]))
     assert run(path, "--source-field", "s", "--target-field", "t", "--output", tmp_path / "pairs") == 2
     assert "empty.csv, line 3, field 't': the target of a pair is empty" in capsys.readouterr().err

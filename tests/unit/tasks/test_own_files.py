@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.corpora import jsonl, write
+from tests.support.corpora import csv_text, jsonl, parquet, write
 from unified.errors import UnifiedError
 from unified.files.fields import FieldNames
 from unified.tasks.catalogue import task_named
@@ -18,29 +16,15 @@ from unified.tasks.heads.questions import Answer
 from unified.tasks.selection import with_valid_share
 
 
-def table(rows, delimiter):
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter)
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
-
-
 def files_of(folder, rows):
     """The rows in every format; lists are divided by blanks in cells."""
     cells = [{k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in row.items()} for row in rows]
-    yield write(folder / "rows.csv", table(cells, ","))
-    yield write(folder / "rows.csv.gz", gzip.compress(table(cells, ";").encode()))
-    yield write(folder / "rows.tsv", "\ufeff" + table(cells, "\t"))
+    yield write(folder / "rows.csv", csv_text(cells, ","))
+    yield write(folder / "rows.csv.gz", gzip.compress(csv_text(cells, ";").encode()))
+    yield write(folder / "rows.tsv", "\ufeff" + csv_text(cells, "\t"))
     yield jsonl(folder / "rows.jsonl", rows)
     yield write(folder / "rows.json", json.dumps(rows, indent=1))
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        return
-    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "rows.parquet")
-    yield str(folder / "rows.parquet")
+    yield parquet(folder / "rows.parquet", rows)
 
 
 def reader(task, labels=(), **given):
@@ -109,8 +93,8 @@ def test_values_of_items(tmp_path):
 
 def test_folders_of_own_files(tmp_path):
     rows = [{"text": "a", "label": "x"}, {"text": "b", "label": "y"}]
-    write(tmp_path / "train.csv", table(rows, ","))
-    write(tmp_path / "validation.tsv.gz", gzip.compress(table(rows, "\t").encode()))
+    write(tmp_path / "train.csv", csv_text(rows, ","))
+    write(tmp_path / "validation.tsv.gz", gzip.compress(csv_text(rows, "\t").encode()))
     jsonl(tmp_path / "test.jsonl", rows[:1])
     jsonl(tmp_path / "predictions.valid.jsonl", [{"id": 1}])
     for name in ("manifest.json", "results.json", "notes.txt", "more.csv"):
@@ -143,7 +127,7 @@ def test_folders_of_own_files(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_as_the_user_calls_it(tmp_path, name, given, labels, message):
-    path = write(tmp_path / "rows.csv", table([{"sentence": "x y", "n": 2 * (i % 2)} for i in range(20)], ","))
+    path = write(tmp_path / "rows.csv", csv_text([{"sentence": "x y", "n": 2 * (i % 2)} for i in range(20)], ","))
     with pytest.raises(UnifiedError) as refusal:
         reader(name, labels, **given)(Path(path))
     assert message in str(refusal.value)
