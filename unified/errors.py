@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -53,10 +54,11 @@ class MissingField(UnifiedError):
         return f"no {what} {name!r}"
 
     def __str__(self) -> str:
-        _, names, what, option = self.args
+        name, names, what, option = self.args
         more = ", ..." if len(names) > _FIELDS else ""
         advice = f"; {option} names the one to read" if option and names else ""
-        return f"{self.problem}; its {what}s: {', '.join(map(repr, names[:_FIELDS])) or 'none'}{more}{advice}"
+        there = ", ".join(map(repr, names[:_FIELDS])) or "none"
+        return f"{self.problem}{nearest(name, names)}; its {what}s: {there}{more}{advice}"
 
 
 def require_fields(record: Mapping[str, object], *names: str) -> None:
@@ -134,3 +136,9 @@ def first_few(problems: Sequence[str], shown: int = SHOWN) -> str:
     """The first ``shown`` of several problems in one line, and how many more there are."""
     more = f"; and {len(problems) - shown} more" if len(problems) > shown else ""
     return "; ".join(problems[:shown]) + more
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known name that ``name`` may stand for, or nothing."""
+    matches = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {matches[0]}?)" if matches else ""

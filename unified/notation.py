@@ -8,7 +8,6 @@ and folders, so that one type can be listed twice; an entry without a name is ca
 from __future__ import annotations
 
 import ast
-import difflib
 import importlib
 import math
 import re
@@ -16,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 
 ClassT = TypeVar("ClassT")
 
@@ -286,9 +285,3 @@ def named_class(
     if not isinstance(own, type) or not issubclass(own, base):
         raise refusal(f"{name.rpartition(':')[2]} is not a subclass of {base.__module__}.{base.__qualname__}")
     return own
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the known name that ``name`` may stand for, or nothing."""
-    matches = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {matches[0]}?)" if matches else ""

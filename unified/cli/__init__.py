@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 from unified.cli.configuration import config_first
-from unified.cli.parsing import make_parser
+from unified.cli.loudness import loudness
+from unified.cli.parsing import command_of, make_parser
 from unified.errors import UnifiedError
 from unified.runtime.processes import guarded_children
 
@@ -14,10 +16,12 @@ from unified.runtime.processes import guarded_children
 def main(arguments: list[str] | None = None) -> int:
     """Run one subcommand; returns its exit status (2 where the input cannot be used, 130 when interrupted)."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    name = arguments[0] if arguments else None
+    name = command_of(arguments)
+    verbose = False
     try:
         options = make_parser(name).parse_args(config_first(arguments))
-        with guarded_children():
+        verbose = options.verbose
+        with guarded_children(), loudness(options.quiet, options.verbose):
             return options.run(options) or 0
     except KeyboardInterrupt:
         return 130
@@ -26,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (UnifiedError, OSError) as error:  # of anything else, a bug, the traceback is shown
+        if verbose:
+            traceback.print_exception(error)
         message = " ".join(str(error).split())
         print(f"unified {name}: error: {message}", file=sys.stderr)
         return 2

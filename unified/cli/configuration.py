@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError
-from unified.notation import nearest
+from unified.errors import UnifiedError, nearest
 
 #: The file that a run writes beside its checkpoints.
 FILE_NAME = "run.yaml"
 _OPTION = "--config"
 #: Options that are no part of a run.
-_LEFT_OUT = frozenset(("help", "config", "dry-run"))
+_LEFT_OUT = frozenset(("help", "config", "dry-run", "quiet", "verbose"))
 
 
 def add_config_argument(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +35,8 @@ def config_first(arguments: Sequence[str]) -> list[str]:
     for i, word in enumerate(arguments):
         if word == _OPTION or word.startswith(f"{_OPTION}="):
             stop = i + (2 if word == _OPTION else 1)
-            return [*arguments[:1], *arguments[i:stop], *arguments[1:i], *arguments[stop:]]
+            behind = next(j for j, other in enumerate(arguments) if not other.startswith("-")) + 1
+            return [*arguments[:behind], *arguments[i:stop], *arguments[behind:i], *arguments[stop:]]
     return list(arguments)
 
 

@@ -5,13 +5,64 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
+from unified import __version__
 from unified.cli import commands
+from unified.errors import nearest
 
 
-def make_parser(name: str | None = None) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser whose refusals are one line and name the nearest option or choice; each command takes -q and -v."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        group = self.add_argument_group("what is printed")
+        group.add_argument(
+            "-q",
+            "--quiet",
+            action="store_true",
+            default=argparse.SUPPRESS,  # a subcommand's default would undo the option in front of it
+            help="print results and errors alone, no progress and no notes",
+        )
+        group.add_argument(
+            "-v",
+            "--verbose",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="print the library's log, and where in the code an error was found",
+        )
+
+    def parse_known_args(  # type: ignore[override]  # argparse overloads it by the type of the namespace
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse arguments; those that the parser does not know are refused here, where its options are at hand."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {', '.join(map(self._with_hint, unknown))}")
+        return parsed, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Print the refusal and the command that lists what there is, and exit with status 2."""
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+    def _with_hint(self, argument: str) -> str:
+        option = argument.partition("=")[0]
+        return option + nearest(option, self._option_string_actions) if option.startswith("-") else argument
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = list(map(str, action.choices))
+            hint = nearest(str(value), known)
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint} (choose from {', '.join(known)})")
+
+
+def make_parser(name: str | None = None) -> Parser:
     """Parser of ``name`` alone, so that a command imports only what it needs; of all commands for any other name."""
-    parser = argparse.ArgumentParser(prog="unified", description="Pre-train and fine-tune unified language models.")
+    parser = Parser(prog="unified", description="Pre-train and fine-tune unified language models.")
+    parser.add_argument("--version", action="version", version=f"unified {__version__}")
+    parser.set_defaults(quiet=False, verbose=False)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules = command_modules()
     for command in [name] if name in modules else modules:
@@ -20,6 +71,11 @@ def make_parser(name: str | None = None) -> argparse.ArgumentParser:
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return parser
+
+
+def command_of(arguments: Iterable[str]) -> str | None:
+    """The word that names the command: the first that is no option."""
+    return next((word for word in arguments if not word.startswith("-")), None)
 
 
 def command_modules() -> dict[str, str]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeVar
 
-from unified.errors import UnifiedError
-from unified.notation import nearest
+from unified.errors import UnifiedError, nearest
 
 #: Settings that a grid may vary, as :class:`unified.tasks.settings.Training` has them, and the type of each.
 VARIED: Mapping[str, Callable[[str], float]] = {

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from unified.errors import UnifiedError
-from unified.notation import nearest
+from unified.errors import UnifiedError, nearest
 from unified.tasks.grids import Grid
 from unified.tasks.heads.items import Splits
 

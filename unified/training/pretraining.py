@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from unified.data.prepared_folder import DataFolder
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.model import PRESETS, TransformerConfig
-from unified.notation import nearest
 from unified.objectives.mixture import Mixture
 from unified.training.fairseq_options import LOGGING, OPTIMIZERS, flags, schedule, words_of
 from unified.training.model_checks import require_a_row, require_served

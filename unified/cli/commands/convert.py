@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unified.checkpoints.vocabularies import SEED, change_vocabulary
-from unified.conversions.formats import READERS, format_of
-from unified.conversions.named_models import checkpoint_named, folder_named
 from unified.errors import UnifiedError
 from unified.generation.schemes import SCHEMES
-from unified.tokenization import tokenizer_files
 
+#: Names of :data:`unified.conversions.formats.READERS`, written out so that help does not wait for torch.
+FORMATS = ("bert", "roberta", "xlnet")
 HELP = "import a checkpoint from another library, or give one another dictionary"
 
 
@@ -21,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     direction.add_argument(
         "--from",
         dest="source_format",
-        choices=READERS,
+        choices=FORMATS,
         help="format to import: bert or xlnet (folders of transformers or TensorFlow), or roberta (of transformers or "
         "fairseq); default: as the folder's files say",
     )
@@ -36,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "types, permutation for XLNet, else nothing)",
     )
     parser.add_argument(
-        "--seed", type=int, help=(f"seed of the embeddings of new symbols, with --vocabulary (default: {SEED})")
+        "--seed", type=int, help="seed of the embeddings of new symbols, with --vocabulary (default: 1)"
     )
     parser.add_argument(
         "input",
@@ -49,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
+    from unified.tokenization import tokenizer_files
+
     if args.writes is not None and args.vocabulary:
         raise UnifiedError("--writes says how an imported model writes; with --vocabulary leave it out")
     if args.seed is not None and not args.vocabulary:
@@ -62,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _import(args: argparse.Namespace) -> None:
+    from unified.conversions.formats import READERS, format_of
+    from unified.conversions.named_models import folder_named
+
     folder = folder_named(args.input)
     if not folder.is_dir():
         raise UnifiedError(f"{args.input}: no such folder")
@@ -75,6 +78,9 @@ def _import(args: argparse.Namespace) -> None:
 
 
 def _change_vocabulary(args: argparse.Namespace) -> None:
+    from unified.checkpoints.vocabularies import SEED, change_vocabulary
+    from unified.conversions.named_models import checkpoint_named
+
     seed = SEED if args.seed is None else args.seed
     done = change_vocabulary(checkpoint_named(args.input), args.vocabulary, args.output, seed)
     print(f"symbols kept: {len(done.kept)}")

@@ -12,38 +12,39 @@ from __future__ import annotations
 import argparse
 import inspect
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
-from unified import masks
 from unified.errors import UnifiedError
 from unified.notation import imported
 
+if TYPE_CHECKING:
+    from unified.masks import AttentionMask
+
 HELP = "show or plot an attention mask"
 
-Builder = Callable[..., masks.AttentionMask]
+Builder: TypeAlias = "Callable[..., AttentionMask]"
 #: What an argument of a builder may be.
 Argument = int | list[int] | None
 
-BUILDERS: dict[str, Builder] = {
-    builder.__name__: builder
-    for builder in (
-        masks.bidirectional,
-        masks.left_to_right,
-        masks.right_to_left,
-        masks.seq2seq,
-        masks.permutation,
-        masks.sliding_window,
-        masks.block_causal,
-        masks.block_diffusion,
-        masks.pseudo_masked,
-        masks.tree,
-    )
+#: Functions of :mod:`unified.masks` and what they take, written out so that help does not wait for torch.
+BUILDERS = {
+    "bidirectional": "(length)",
+    "left_to_right": "(length)",
+    "right_to_left": "(length)",
+    "seq2seq": "(source_length, target_length)",
+    "permutation": "(steps)",
+    "sliding_window": "(length, left, right=0)",
+    "block_causal": "(length, size)",
+    "block_diffusion": "(length, size)",
+    "pseudo_masked": "(steps)",
+    "tree": "(parents)",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = "\n".join(f"  {name}{_signature(builder)}" for name, builder in BUILDERS.items())
+    listed = "\n".join(f"  {name}{parameters}" for name, parameters in BUILDERS.items())
     for verb, what in (
         ("show", "print a mask as text: a line per query, a column per key, steps at the margins"),
         ("plot", "write a picture of a mask to a file: .svg with labels, .png without"),
@@ -85,6 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the command with parsed options; returns the exit status."""
+    from unified import masks
+
     try:
         mask = _changed(_build(args.mask, args.arguments), args)
         if args.verb == "show":
@@ -96,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
         raise UnifiedError(str(error)) from error
 
 
-def _changed(mask: masks.AttentionMask, args: argparse.Namespace) -> masks.AttentionMask:
+def _changed(mask: AttentionMask, args: argparse.Namespace) -> AttentionMask:
     """The mask with what the options add to it."""
     if args.query_stream is not None:
         mask = mask.query_stream(_integers("--query-stream", args.query_stream))
@@ -107,7 +110,9 @@ def _changed(mask: masks.AttentionMask, args: argparse.Namespace) -> masks.Atten
     return mask.without_self() if args.without_self else mask
 
 
-def _build(name: str, arguments: list[str]) -> masks.AttentionMask:
+def _build(name: str, arguments: list[str]) -> AttentionMask:
+    from unified import masks
+
     if name != "pack":
         return _call(name, _builder(name), arguments)
     if not arguments:
@@ -116,15 +121,17 @@ def _build(name: str, arguments: list[str]) -> masks.AttentionMask:
     return masks.pack([_document(document) for document in documents], _whole("the length of the row", length))
 
 
-def _document(text: str) -> masks.AttentionMask:
+def _document(text: str) -> AttentionMask:
     """``seq2seq:4,3`` or ``left_to_right:5``."""
     name, _, arguments = text.partition(":")
     return _call(name, _builder(name), arguments.split(","))
 
 
 def _builder(name: str) -> Builder:
+    from unified import masks
+
     if name in BUILDERS:
-        return BUILDERS[name]
+        return vars(masks)[name]
 
     def refusal(problem: str) -> UnifiedError:
         return UnifiedError(f"mask {name!r}: {problem}")
@@ -135,7 +142,9 @@ def _builder(name: str) -> Builder:
     return builder
 
 
-def _call(name: str, builder: Builder, arguments: list[str]) -> masks.AttentionMask:
+def _call(name: str, builder: Builder, arguments: list[str]) -> AttentionMask:
+    from unified.masks import AttentionMask
+
     positional: list[Argument] = []
     names: dict[str, Argument] = {}
     for argument in arguments:
@@ -149,7 +158,7 @@ def _call(name: str, builder: Builder, arguments: list[str]) -> masks.AttentionM
     except TypeError as error:
         raise UnifiedError(f"{name}: {error}; it takes {_signature(builder)}") from None
     mask = builder(*bound.args, **bound.kwargs)
-    if not isinstance(mask, masks.AttentionMask):
+    if not isinstance(mask, AttentionMask):
         raise UnifiedError(f"{name} must return an AttentionMask of unified.masks, got {type(mask).__name__}")
     return mask
 

@@ -5,16 +5,25 @@ from __future__ import annotations
 import argparse
 
 from unified.errors import UnifiedError
-from unified.tasks.datasets.summaries.formats import FORMATS
-from unified.tasks.datasets.summaries.oracles import DEFAULT_ORACLE, ORACLES
+
+#: Data sets of :data:`unified.tasks.datasets.summaries.formats.FORMATS` with their forms in words, and the searches of
+#: :data:`unified.tasks.datasets.summaries.oracles.ORACLES`, written out so that help does not wait for numpy.
+DATA_SETS = {
+    "cnn_dailymail": "JSON lines (*.jsonl) or folders of *.story files",
+    "gigaword": "JSON lines (*.jsonl) or two text files (sources, summaries)",
+    "xsum": "JSON lines (*.jsonl) or folders of *.summary files",
+    "reuters": "JSON lines (*.jsonl)",
+    "scitldr": "JSON lines (*.jsonl)",
+}
+ORACLES = ("combinations", "greedy")
 
 HELP = "turn a data set of summaries, as it is distributed, into JSON lines for `unified prepare`"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    forms = "; ".join(f"{name}: {form.known}" for name, form in FORMATS.items())
-    parser.add_argument("data_set", choices=tuple(FORMATS), metavar="DATASET", help=f"data set to read: {forms}")
+    forms = "; ".join(f"{name}: {known}" for name, known in DATA_SETS.items())
+    parser.add_argument("data_set", choices=tuple(DATA_SETS), metavar="DATASET", help=f"data set to read: {forms}")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders of one split, such as train")
     parser.add_argument("--output", required=True, metavar="FILE", help="file to write (*.jsonl)")
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
@@ -32,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--oracle",
         nargs="?",
-        const=DEFAULT_ORACLE,
-        choices=tuple(ORACLES),
+        const=ORACLES[0],
+        choices=ORACLES,
         help="store where sentences begin and which of them an extractive summary takes, for `unified prepare`: "
         "combinations finds the best combination by ROUGE-2, greedy searches greedily by ROUGE-1 and ROUGE-2 "
         "(default: none; without a value: combinations)",

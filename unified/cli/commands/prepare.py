@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from unified.data.annotations import ORACLE, SENTENCES
 from unified.errors import UnifiedError
 from unified.files.text_files import CHUNK_BYTES
 
@@ -249,6 +248,8 @@ def _corpus(
 
 
 def _summary(manifest: dict[str, Any]) -> list[str]:
+    from unified.data.annotations import ORACLE, SENTENCES
+
     lines = []
     for name, own in manifest["splits"].items():
         if manifest["content"] == "documents":

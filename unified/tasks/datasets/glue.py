@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.files.ids import name_text
 from unified.files.json_files import Entries
 from unified.files.rows import read_rows
-from unified.notation import nearest
 from unified.tasks.datasets.glue_tables import GLUE, GlueTask, glue_splits
 from unified.tasks.grids import SPANBERT_GRID, Grid
 from unified.tasks.settings import Task, Training
