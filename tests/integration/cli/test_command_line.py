@@ -1,6 +1,5 @@
 """The command line itself."""
 
-import argparse
 import json
 import logging
 import subprocess
@@ -10,15 +9,10 @@ from pathlib import Path
 import pytest
 
 import unified
-from unified.checkpoints.vocabularies import SEED
+from tests.support.commands import leaving
 from unified.cli import main
-from unified.cli.commands import convert, pairs
-from unified.cli.commands import masks as masks_command
 from unified.cli.parsing import command_modules
-from unified.conversions.formats import READERS
 from unified.errors import UnifiedError
-from unified.tasks.datasets.summaries.formats import FORMATS
-from unified.tasks.datasets.summaries.oracles import ORACLES
 
 #: What takes long to import.
 HEAVY = ("torch", "numpy", "transformers", "fairseq", "sentencepiece", "tokenizers", "sacrebleu", "scipy", "tqdm")
@@ -30,52 +24,10 @@ def test_plugin_dir_is_a_package_that_fairseq_can_load(capsys):
     assert folder.is_dir() and folder.name == "fairseq_plugins"
 
 
-def left(capsys, *arguments: str) -> tuple[int, str, str]:
-    """Status, standard output and standard error of a command that ends before it runs."""
-    with pytest.raises(SystemExit) as leaving:
-        main(list(arguments))
-    return leaving.value.code, *capsys.readouterr()
-
-
 def test_help_and_version(capsys):
-    status, out, _ = left(capsys, "--help")
+    status, out, _ = leaving(capsys, "--help")
     assert status == 0 and all(f"    {name} " in out or f"    {name}\n" in out for name in command_modules())
-    assert left(capsys, "--version") == (0, f"unified {unified.__version__}\n", "")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["finetun"],
-            "unified: error: argument COMMAND: invalid choice: 'finetun' (did you mean finetune?) (",
-        ),
-        (["xyz"], "unified: error: argument COMMAND: invalid choice: 'xyz' (choose from augment, "),
-        (
-            ["results", "runs", "--diferences", "--measure=f1"],
-            "unified results: error: unrecognized arguments: --diferences (did you mean --differences?); see unified "
-            "results --help",
-        ),
-        (["results", "runs", "-x"], "unified results: error: unrecognized arguments: -x; see "),
-        (["plugin-dir", "here"], "unified plugin-dir: error: unrecognized arguments: here; see "),
-        (
-            ["score", "squad", "a", "b", "--rule=1.1", "--na-probs", "c"],
-            "unified score squad: error: unrecognized arguments: --na-probs (did you mean --na-prob?), c; see unified "
-            "score squad --help",
-        ),
-        (
-            ["score", "sqad"],
-            "unified score: error: argument TYPE: invalid choice: 'sqad' (did you mean squad?) (",
-        ),
-        (
-            ["convert", "a", "b", "--from", "brt"],
-            "unified convert: error: argument --from: invalid choice: 'brt' (did you mean bert?) (choose from bert, ",
-        ),
-    ],
-)
-def test_a_misspelt_word_is_refused_in_one_line_with_the_nearest_one(capsys, arguments, message):
-    status, out, err = left(capsys, *arguments)
-    assert status == 2 and not out and err.startswith(message) and err.count("\n") == 1
+    assert leaving(capsys, "--version") == (0, f"unified {unified.__version__}\n", "")
 
 
 def test_help_imports_nothing_that_takes_long():
@@ -97,20 +49,6 @@ print(json.dumps([count, sorted(sys.modules.keys() & set({HEAVY!r})), len(sys.mo
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     count, heavy, modules = json.loads(printed)
     assert heavy == [] and count > 25 and modules < 400
-
-
-def help_of(command):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return " ".join(parser.format_help().split())
-
-
-def test_what_help_writes_out_is_what_the_library_has():
-    assert tuple(READERS) == convert.FORMATS
-    assert f"seed of the embeddings of new symbols, with --vocabulary (default: {SEED})" in help_of(convert)
-    assert {name: form.known for name, form in FORMATS.items()} == pairs.DATA_SETS and tuple(ORACLES) == pairs.ORACLES
-    builders = {name: vars(unified.masks)[name] for name in masks_command.BUILDERS}
-    assert {name: masks_command._signature(builder) for name, builder in builders.items()} == masks_command.BUILDERS
 
 
 @pytest.mark.parametrize("error", [UnifiedError("no such plug-in"), FileNotFoundError(2, "No such file", "here.txt")])
