@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.corpus.test_annotations import ODD, TOKENIZERS, tokenizers  # noqa: F401
+from tests.support.trained_tokenizers import ODD, TOKENIZERS, trained_tokenizers
 from unified.data.vocabulary import Vocabulary
 from unified.inference.sequences import Codec
 from unified.tasks.datasets.squad_json import read_squad_file
@@ -58,9 +58,9 @@ def test_characters_of_the_original_text():
 
 
 @pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
-def test_tokens_stand_at_their_characters(tokenizers, kind):  # noqa: F811
+def test_tokens_stand_at_their_characters(kind):
     rng = np.random.default_rng(1)
-    codec = codec_of(tokenizers[kind])
+    codec = codec_of(trained_tokenizers()[kind])
     texts = [*ODD, *(f"  {text}\t\n" for text in ODD if text), *(spaced(rng) for _ in range(20))]
     found = codec.encode_offsets(texts)
     for text, ids, (tokens, offsets) in zip(texts, codec.encode(texts), found, strict=True):
@@ -95,10 +95,10 @@ def test_answers_as_tokens(words, context, answer, expected):
 
 
 @pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
-def test_answers_are_recovered_or_have_a_reason(tokenizers, kind):  # noqa: F811
+def test_answers_are_recovered_or_have_a_reason(kind):
     """Against all tokens that touch the answer: these are it if the official rules call both texts equal."""
     rng = np.random.default_rng(2)
-    codec, seen = codec_of(tokenizers[kind]), Counter()
+    codec, seen = codec_of(trained_tokenizers()[kind]), Counter()
     contexts = [context for context in (*ODD, *(spaced(rng, 12) for _ in range(8))) if context.strip()]
     for context, (_, offsets) in zip(contexts, codec.encode_offsets(contexts), strict=True):
         indices = offsets.tolist()

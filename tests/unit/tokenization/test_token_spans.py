@@ -8,32 +8,10 @@ import pytest
 
 from tests.support.annotators import Patterns, tokens_of_spans
 from tests.support.corpora import random_documents
+from tests.support.trained_tokenizers import ODD, TOKENIZERS, trained_tokenizers
 from unified.corpus.annotate import token_spans
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.tokenization import single_spaced
-
-TOKENIZERS = ["unigram", "bpe", "char", "wordpiece", "anna"]
-ODD = [
-    "",
-    "Ünder  the\tnaïve ﬁsh",
-    "½ of 漢字 e\u0301x",
-    "a\u00adb \u200b",
-    "\u200b",
-    "Ω…the ﷺ",
-    "x" * 120 + " the end",
-]
-
-
-def train(kind, **options):
-    texts = [line for document in random_documents(80) for line in document]
-    return TokenizerSource(kind, character_coverage=0.999, **options).train(texts + ["e x 1 2 of"] * 3)
-
-
-@pytest.fixture(scope="module")
-def tokenizers():
-    fallback = train("unigram", vocabulary_size=330, byte_fallback=True)
-    uncased = train("wordpiece", vocabulary_size=120, lowercase=True)
-    return {kind: train(kind) for kind in TOKENIZERS} | {"byte_fallback": fallback, "uncased": uncased}
 
 
 def texts_with(offsets, sizes):
@@ -41,10 +19,10 @@ def texts_with(offsets, sizes):
 
 
 @pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
-def test_offsets_keep_their_promises(tokenizers, kind):
+def test_offsets_keep_their_promises(kind):
     texts = ODD + [line for document in random_documents(40, seed=1) for line in document]
-    flat, sizes, offsets = tokenizers[kind].encode_offsets(texts)
-    expected = tokenizers[kind].encode_ids(texts)
+    flat, sizes, offsets = trained_tokenizers()[kind].encode_offsets(texts)
+    expected = trained_tokenizers()[kind].encode_ids(texts)
     assert np.array_equal(flat, expected[0]) and np.array_equal(sizes, expected[1])
     assert offsets.dtype == np.int64 and offsets.shape == (len(flat), 2)
     for text, own in zip(texts, texts_with(offsets, sizes), strict=True):
@@ -53,8 +31,8 @@ def test_offsets_keep_their_promises(tokenizers, kind):
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
-def test_offsets_cut_the_pieces_out_of_the_text(tokenizers, kind):
-    tokenizer = tokenizers[kind]
+def test_offsets_cut_the_pieces_out_of_the_text(kind):
+    tokenizer = trained_tokenizers()[kind]
     for text in [line for document in random_documents(40, seed=2) for line in document]:
         _, _, offsets = tokenizer.encode_offsets([text])
         cuts = [text[start:stop] for start, stop in offsets.tolist()]
@@ -79,7 +57,7 @@ def assert_spans_are_the_definition(tokenizer, texts, spans):
 
 
 @pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
-def test_a_token_belongs_to_a_span_where_a_character_does(tokenizers, kind):
+def test_a_token_belongs_to_a_span_where_a_character_does(kind):
     rng = np.random.default_rng(3)
     texts = [single_spaced(text) for text in ODD]
     texts += [line for document in random_documents(20, seed=3) for line in document]
@@ -87,7 +65,7 @@ def test_a_token_belongs_to_a_span_where_a_character_does(tokenizers, kind):
     for i, text in enumerate(texts):
         bounds = np.unique(rng.integers(0, len(text) + 1, size=8)).tolist()
         spans += [(i, start, stop) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-    assert_spans_are_the_definition(tokenizers[kind], texts, np.array(spans))
+    assert_spans_are_the_definition(trained_tokenizers()[kind], texts, np.array(spans))
 
 
 @pytest.mark.slow
