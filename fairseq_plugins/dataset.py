@@ -14,6 +14,7 @@ from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
+from unified.training.batches import batches_by_size
 from unified.training.row_dataset import RowDataset
 from unified.training.stream_dataset import StreamDataset
 
@@ -77,6 +78,17 @@ class RowFairseqDataset(Planned):
 
     def size(self, index: int) -> int:
         return self.rows.row_length if self.rows.packed else self.rows.row_tokens(index)
+
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        required_batch_size_multiple: int = 1,
+    ) -> list[np.ndarray]:
+        """Batches of all rows, as :func:`unified.training.batches.batches_by_size` makes them."""
+        with refusing():
+            return batches_by_size(indices, self.rows.batch_lengths[indices], max_tokens, max_sentences)
 
     def ordered_indices(self) -> np.ndarray:
         """Training: the epoch's own order. Validation: as they lie in the file."""

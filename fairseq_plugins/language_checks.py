@@ -7,10 +7,10 @@ from fairseq_plugins.evaluation import METRICS
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.writing_validation import task_of_writing
 from unified.errors import UnifiedError
-from unified.generation import SCHEMES
 from unified.model import TransformerConfig
 from unified.objectives.mixture import Mixture
-from unified.training.model_checks import require_a_row, require_content, require_served
+from unified.training.model_checks import adapted, require_content, scheme_of
+from unified.training.settings import require_a_row
 
 
 def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> None:
@@ -71,33 +71,10 @@ def settle_model(cfg: Settings, mixture: Mixture, memory: int, vocabulary_size: 
             f"--memory {memory} needs a model with relative positions, not {cfg.positions!r}; "
             "pass --positions relative, or an --arch xlnet_*"
         )
-    if cfg.token_head == "none":
-        raise UnifiedError(
-            "--token-head none: language modelling predicts tokens; leave it out, and the head that the checkpoint "
-            "lacks is new"
-        )
     config = restore(TransformerConfig, cfg, vocabulary_size=vocabulary_size)
-    require_served(config, mixture)
-    mask = mixture.mask
-    if config.mask not in (mask, TransformerConfig.mask):
-        raise UnifiedError(
-            f"--mask {config.mask}: the objectives {mixture} decide who sees whom; the option is for tasks of "
-            "understanding"
-        )
+    new = adapted(config, mixture)
     with open_dict(cfg):
         if cfg.writes == "auto":
-            cfg.writes = _writes(config, mixture)
-        cfg.mask = mask
-        # Heads that the objectives need; asked for by hand, one may reach further than they do.
-        reach = max(objective.boundary_offsets for objective in mixture.objectives)
-        cfg.boundary_offsets = max(cfg.boundary_offsets, reach)
-        cfg.sentence_head = cfg.sentence_head or any(
-            "extractive" in objective.heads for objective in mixture.objectives
-        )
-
-
-def _writes(config: TransformerConfig, mixture: Mixture) -> str:
-    writes = mixture.objectives[0].writes
-    if writes == "nothing" or config.reads_entities:
-        return "nothing"
-    return writes if SCHEMES[writes].token_types <= config.token_types else "nothing"
+            cfg.writes = scheme_of(config, mixture)
+        for name in ("mask", "boundary_offsets", "sentence_head"):
+            cfg[name] = getattr(new, name)

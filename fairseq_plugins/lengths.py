@@ -12,6 +12,7 @@ import numpy as np
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths, fit_pairs, positions_left
+from unified.training.splits import text_lengths
 
 
 class TaskLengths:
@@ -39,7 +40,7 @@ class TaskLengths:
             files: sources and targets of each data folder.
             max_length: tokens of source and target together that a row holds.
         """
-        sources, targets = (np.concatenate([_tokens(pair[side]) for pair in files]) for side in (0, 1))
+        sources, targets = (np.concatenate([text_lengths(pair[side]) for pair in files]) for side in (0, 1))
         self._chosen = fit_pairs(sources, targets, max_length, self.max_source, self.max_target)
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -84,7 +85,7 @@ class TaskLengths:
         trained = self.trained
         if trained.max_source or trained.max_target:
             return trained
-        sources, targets = map(_tokens, files)
+        sources, targets = map(text_lengths, files)
         return fit_pairs(sources, targets, max_length, self.max_source, self.max_target)
 
     def source_limit(self) -> int | None:
@@ -127,8 +128,3 @@ class TaskLengths:
         if {"source": self.max_source, "target": self.max_target}[side]:
             return f"--max-{side}"
         return "as in training" if self._loaded else f"so that pairs fit into rows of {row_length} tokens"
-
-
-def _tokens(file: TokenFile) -> np.ndarray:
-    """Tokens of each item without the separator at its end, int64 (n,)."""
-    return file.sizes.astype(np.int64) - 1

@@ -14,8 +14,8 @@ from fairseq_plugins.dictionary import fairseq_dictionary
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.trust import check_criterion, check_model
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
 from unified.kernels.cpu import keep_freed_memory
+from unified.training.model_checks import require_positions
 
 
 class DictionaryTask(FairseqTask):
@@ -73,7 +73,4 @@ class DictionaryTask(FairseqTask):
 
     def require_positions(self, model: Settings) -> None:
         """Refuse rows longer than the position table of a model's settings."""
-        if model.positions == "learned" and model.max_positions < self.cfg.tokens_per_sample:
-            raise UnifiedError(
-                f"--tokens-per-sample {self.cfg.tokens_per_sample} exceeds --max-positions {model.max_positions}"
-            )
+        require_positions(model, self.cfg.tokens_per_sample)

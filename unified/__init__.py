@@ -7,19 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
-__all__ = ["TaskModel", "UnifiedLM", "load", "masks"]
+__all__ = ["TaskModel", "UnifiedLM", "load", "masks", "train"]
 
 if TYPE_CHECKING:
     from unified import masks
     from unified.inference.language_model import UnifiedLM
     from unified.tasks.loading import load
     from unified.tasks.task_model import TaskModel
+    from unified.training.loop import train
 
 #: The module of each public name.
 _HOMES = {
     "TaskModel": "unified.tasks.task_model",
     "UnifiedLM": "unified.inference.language_model",
     "load": "unified.tasks.loading",
+    "train": "unified.training.loop",
 }
 
 

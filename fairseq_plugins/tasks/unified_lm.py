@@ -30,7 +30,6 @@ from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.writing_validation import OfficialScores
-from unified.data.annotations import Annotations
 from unified.data.prepared_folder import DataFolder
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
@@ -39,9 +38,9 @@ from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
-from unified.planning.documents import DocumentTexts
-from unified.planning.pairs import PairTexts, cut_note
+from unified.planning.pairs import cut_note
 from unified.training.row_dataset import RowDataset, longest_text
+from unified.training.splits import document_texts, open_split, pair_texts
 from unified.training.stream_dataset import RunningText, StreamDataset
 from unified.training.target_symbols import target_symbols
 
@@ -100,21 +99,15 @@ class UnifiedLMTask(DictionaryTask):
         fairseq-generate gets pairs without losses: it does not say how the model was trained.
         """
         folder = self.folders[(epoch - 1) % len(self.folders)] if split == "train" else self.folder
-        files = [TokenFile(prefix) for prefix in folder.prefixes(split)]
+        files = open_split(folder, split, self.vocabulary)
         self.token_files |= set(folder.prefixes(split))
-        if any(len(file) == 0 for file in files):
-            raise UnifiedError(f"{folder.path}: split {split!r} is empty")
-        for file in files:
-            file.check_ids(self.vocabulary.listed)
         # Training and validation draw different masks even where they hold the same text.
         seed = self.cfg.seed if split == "train" else self.cfg.seed + 1
         if self.cfg.memory and split == "train":
             self.datasets[split] = self._streams(files[0], seed)
             return
-        annotations = Annotations(files[0])
-        annotations.check()
         if not folder.paired:
-            documents = DocumentTexts(files[0], self.special, self._word_starts(), annotations)
+            documents = document_texts(files[0], self.vocabulary, self._word_starts())
             rows = RowDataset(documents, self.mixture, self.cfg.tokens_per_sample, seed, packed=not self.cfg.padded)
             self.datasets[split] = RowFairseqDataset(rows, self.special, shuffle=split == "train")
             return
@@ -122,9 +115,7 @@ class UnifiedLMTask(DictionaryTask):
             self.datasets[split] = self._to_generate(split, files[0], files[1])
             return
         lengths = self.lengths.of_split(files, self._max_pair_length())
-        limits = lengths.max_source, lengths.max_target
-        source, target = files
-        texts = PairTexts(source, target, self.special, *limits, self._word_starts(), annotations)
+        texts = pair_texts(files, self.vocabulary, self._word_starts(), lengths)
         for side, note in texts.cut().items():
             logger.info(f"{split}: {note} ({self.lengths.why(side, self.cfg.tokens_per_sample)})")
         packed = split == "train" and not self.cfg.padded

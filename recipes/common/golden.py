@@ -17,10 +17,9 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-RECIPES = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(RECIPES / "quickstart"))
-from training_log import read_training_log  # noqa: E402
+from unified.reports.training_log import read_training_log
 
+RECIPES = Path(__file__).resolve().parent.parent
 PRETRAIN = RECIPES / "pretrain.py"
 SYSTEMS = ("bert", "spanbert", "xlnet", "anna", "t5")
 #: Relative, for each loss. Sums in another order change the last digits of a float32, and training adds up what they

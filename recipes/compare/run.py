@@ -26,10 +26,10 @@ from plan import CLOZE, MODELS, SIZES, Comparison, Size, comparisons  # noqa: E4
 from rows import row_facts  # noqa: E402
 from steps import Run, Step  # noqa: E402
 from tables import tables  # noqa: E402
-from training_log import read_training_log, seconds_per_update  # noqa: E402
 
 from unified.corpus.readers import DocumentCorpus  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
+from unified.reports.training_log import read_training_log, seconds_per_update  # noqa: E402
 from unified.runtime.processes import module_command  # noqa: E402
 from unified.tasks.metrics import folder_unigram_entropy  # noqa: E402
 

@@ -24,11 +24,11 @@ sys.path.append(str(HERE.parent / "quickstart"))  # steps and logs
 
 from pairs import SIZES, Pair, Size  # noqa: E402
 from steps import Run, Step  # noqa: E402
-from training_log import read_training_log, seconds_per_update  # noqa: E402
 
 from unified.errors import UnifiedError  # noqa: E402
 from unified.reports.result_tables import tables  # noqa: E402
 from unified.reports.results import FILE_NAME, read_results  # noqa: E402
+from unified.reports.training_log import read_training_log, seconds_per_update  # noqa: E402
 from unified.runtime.processes import module_command  # noqa: E402
 
 OURS, PEER = "ours", "transformers"

@@ -20,11 +20,11 @@ from pathlib import Path
 import torch
 from report import METRICS, SHOWN_SAMPLES, Metric, Sample, Task, environment_facts, make_report, score_table
 from steps import ROOT, Run, Step
-from training_log import loss_curves, next_sentence_note, read_training_log
 
 from unified import masks
 from unified.masks.pictures import svg
 from unified.reports.charts import Chart
+from unified.reports.training_log import loss_curves, next_sentence_note, read_training_log
 from unified.tasks.metrics import folder_unigram_entropy
 from unified.tasks.metrics.outputs import read_generate_output, read_lines
 

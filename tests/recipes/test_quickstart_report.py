@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import report
-import training_log
 
 from tests.recipes.test_recipes import load
 from tests.support.browser import chromium, open_on_phone
 from unified import masks
+from unified.reports import training_log
 from unified.reports.charts import Chart
 
 # --------------------------------------------------------------------- log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,9 +48,11 @@ class UnifiedLM(TrainedModel):
     Attributes:
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         lengths: of the pairs that it was fine-tuned on, the defaults of generation.
+        history: figures of each update where :func:`unified.train` has made it, else none.
     """
 
     others: tuple[UnifiedLM, ...]
+    history: Sequence[Mapping[str, float]] = ()
 
     def __init__(
         self,

@@ -52,9 +52,14 @@ class CheckpointFiles:
         path = checkpoint_named(path)
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
-        if tokenizer_files(folder):
-            return cls(path, content, folder, load_tokenizer(folder))
-        return cls(path, content, folder, SymbolTokenizer(Vocabulary.load(dictionary_file(folder)).symbols))
+        return cls(path, content, folder, tokenizer_of(folder))
+
+
+def tokenizer_of(folder: Path) -> Tokenizer:
+    """The tokenizer of a data folder; where it has none, texts are symbols of its dictionary between white space."""
+    if tokenizer_files(folder):
+        return load_tokenizer(folder)
+    return SymbolTokenizer(Vocabulary.load(dictionary_file(folder)).symbols)
 
 
 class TrainedModel:
@@ -178,10 +183,13 @@ class TrainedModel:
             UnifiedError: ``transformers`` has no class for such a model or no such tokenizer, or this is an ensemble.
         """
         self._require_one_model("save_pretrained")
-        known = {name: value for name, value in self.model.state_dict().items() if name not in self.untrained}
-        parameters = {name: value.detach().cpu() for name, value in known.items()}
         tokenizer = None if isinstance(self.tokenizer, SymbolTokenizer) else self.tokenizer
-        export(Source("this model", self._trained(parameters), tokenizer), Path(folder))
+        export(Source("this model", self.as_trained(), tokenizer), Path(folder))
+
+    def as_trained(self) -> Trained:
+        """The model as its checkpoint says it, parameters on the CPU."""
+        known = {name: value for name, value in self.model.state_dict().items() if name not in self.untrained}
+        return self._trained({name: value.detach().cpu() for name, value in known.items()})
 
     def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
         """The model as a checkpoint says it."""

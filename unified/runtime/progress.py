@@ -1,10 +1,12 @@
-"""Progress of a job: tqdm's line that renews itself in a terminal, plain lines, at most one a second, in a log."""
+"""Progress of a job: tqdm's line that renews itself in a terminal, plain lines, some seconds apart, in a log."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TextIO
+from datetime import timedelta
+from types import TracebackType
+from typing import Self, TextIO
 
 
 class Progress:
@@ -57,3 +59,71 @@ class Progress:
         megabytes = self._bytes / 1e6
         line = f"{self._what}: {items}, {megabytes:,.1f} MB, {megabytes / seconds:,.1f} MB/s"
         print(line, file=self._stream, flush=True)
+
+
+class StepProgress:
+    """Says how far a job of a known number of steps is, and the time left; a context manager.
+
+    Args:
+        what: name of the job.
+        total: steps of the whole job.
+        unit: what the steps are, in the plural.
+        done: steps that were done before.
+        stream: where to say it; stderr by default.
+        interval: seconds between two lines of a log; the first step has one in any case, and so has the last.
+    """
+
+    def __init__(
+        self, what: str, total: int, unit: str, done: int = 0, stream: TextIO | None = None, interval: float = 10.0
+    ):
+        self._what, self._total, self._unit = what, total, unit
+        self._stream = sys.stderr if stream is None else stream
+        self._interval = interval
+        self._first, self._done, self._note = done, done, ""
+        self._start, self._last = time.monotonic(), -interval
+        self._bar = None
+        if self._stream.isatty() or "ipykernel" in sys.modules:  # a notebook shows tqdm's line, too
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                desc=what, total=total, initial=done, unit=f" {unit}", file=self._stream, dynamic_ncols=True
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def advance(self, note: str = "", steps: int = 1) -> None:
+        """So many more steps are done; ``note`` says what came out of them, such as a loss."""
+        self._done += steps
+        if self._bar is not None:
+            self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(steps)
+            return
+        self._note = note
+        now = time.monotonic()
+        if now - self._last >= self._interval or self._done >= self._total:
+            self._last = now
+            self._print(now - self._start)
+
+    def say(self, text: str) -> None:
+        """One line above the bar, or in the log."""
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def _print(self, seconds: float) -> None:
+        left = seconds / (self._done - self._first) * (self._total - self._done)
+        parts = [f"{self._done:,} of {self._total:,} {self._unit}", self._note, f"{_clock(left)} left"]
+        print(f"{self._what}: {', '.join(filter(None, parts))}", file=self._stream, flush=True)
+
+
+def _clock(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    return str(timedelta(seconds=round(seconds)))

@@ -1,8 +1,11 @@
-"""Refuses objectives that do not go with the data or the model, before anything is trained."""
+"""Refuses objectives that do not go with data or model before anything is trained; adapts a new model to them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unified.errors import UnifiedError
+from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig
 from unified.objectives.mixture import Mixture
 
@@ -23,17 +26,14 @@ def require_content(mixture: Mixture, objectives: str | None, data: str, paired:
         raise UnifiedError(f"--objectives {objectives!r} does not fit {data}, which holds {content}")
 
 
-def require_a_row(max_tokens: int, tokens_per_sample: int) -> None:
-    """Refuse batches that are too small for one packed row.
+def require_positions(config: TransformerConfig, tokens_per_sample: int) -> None:
+    """Refuse rows longer than the position table of a model.
 
     Raises:
         UnifiedError: names both options.
     """
-    if max_tokens < tokens_per_sample:
-        raise UnifiedError(
-            f"--max-tokens {max_tokens} is less than one row of --tokens-per-sample {tokens_per_sample}; "
-            "raise the first or lower the second"
-        )
+    if config.positions == "learned" and config.max_positions < tokens_per_sample:
+        raise UnifiedError(f"--tokens-per-sample {tokens_per_sample} exceeds --max-positions {config.max_positions}")
 
 
 def require_served(config: TransformerConfig, mixture: Mixture) -> None:
@@ -66,3 +66,40 @@ def require_served(config: TransformerConfig, mixture: Mixture) -> None:
                 f"objective {name} takes {wanted} token types, the model has {config.token_types}; "
                 f"pass --token-types {wanted}"
             )
+
+
+def adapted(config: TransformerConfig, mixture: Mixture) -> TransformerConfig:
+    """A model with what objectives decide: its mask outside training, and the heads that they need.
+
+    Heads that ``config`` asks for stay, and one may reach further than the objectives do.
+
+    Raises:
+        UnifiedError: the model lacks what an objective needs, or has another mask; names the option.
+    """
+    if config.token_head == "none":
+        raise UnifiedError(
+            "--token-head none: language modelling predicts tokens; leave it out, and the head that the checkpoint "
+            "lacks is new"
+        )
+    require_served(config, mixture)
+    if config.mask not in (mixture.mask, TransformerConfig.mask):
+        raise UnifiedError(
+            f"--mask {config.mask}: the objectives {mixture} decide who sees whom; the option is for tasks of "
+            "understanding"
+        )
+    reach = max(objective.boundary_offsets for objective in mixture.objectives)
+    extractive = any("extractive" in objective.heads for objective in mixture.objectives)
+    return replace(
+        config,
+        mask=mixture.mask,
+        boundary_offsets=max(config.boundary_offsets, reach),
+        sentence_head=config.sentence_head or extractive,
+    )
+
+
+def scheme_of(config: TransformerConfig, mixture: Mixture) -> str:
+    """The decoding scheme of a model that learns these objectives, a name of :data:`SCHEMES` or "nothing"."""
+    scheme = mixture.objectives[0].writes
+    if scheme == "nothing" or config.reads_entities:
+        return "nothing"
+    return scheme if SCHEMES[scheme].token_types <= config.token_types else "nothing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from unified.data.prepared_folder import DataFolder
@@ -11,7 +11,8 @@ from unified.errors import UnifiedError, nearest
 from unified.model import PRESETS, TransformerConfig
 from unified.objectives.mixture import Mixture
 from unified.training.fairseq_options import LOGGING, OPTIMIZERS, flags, schedule, words_of
-from unified.training.model_checks import require_a_row, require_served
+from unified.training.model_checks import require_served
+from unified.training.settings import TrainingSettings
 
 #: What sizes are sizes of, where no system is named.
 _FAMILY = "unified_lm_"
@@ -19,8 +20,11 @@ _FAMILY = "unified_lm_"
 _SAVES = 20
 
 
-def preset_named(name: str) -> str:
+def preset_named(name: str, called: str = "--model") -> str:
     """The architecture of a size such as ``small``, or of a whole name such as ``bert_base``.
+
+    Args:
+        called: the option or argument that names it.
 
     Raises:
         UnifiedError: there is none; names the nearest.
@@ -29,63 +33,42 @@ def preset_named(name: str) -> str:
     preset = _FAMILY + name if name in sizes else name
     if preset not in PRESETS:
         known = [*sizes, *(other for other in PRESETS if not other.startswith(_FAMILY))]
-        raise UnifiedError(f"--model {name}: no such model{nearest(name, known)}; they are {', '.join(known)}")
+        raise UnifiedError(f"{called} {name}: no such model{nearest(name, known)}; they are {', '.join(known)}")
     return preset
+
+
+def sized(preset: str, vocabulary_size: int, tokens_per_sample: int, mixture: Mixture) -> TransformerConfig:
+    """A preset with the positions and token types that its rows and objectives need."""
+    plain = PRESETS[preset](vocabulary_size=vocabulary_size)
+    return replace(
+        plain,
+        max_positions=max(plain.max_positions, tokens_per_sample),
+        token_types=max(plain.token_types, *(objective.token_types for objective in mixture.objectives)),
+    )
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """One pre-training. The learning rate rises linearly, and falls linearly to 0.
+    """One pre-training.
 
     Attributes:
         data: the prepared folder.
         model: an architecture, see :data:`unified.model.PRESETS`.
         mixture: what it learns.
         folder: for its checkpoints.
-        tokens_per_sample: tokens of a row, special symbols included.
-        max_tokens: tokens that one GPU reads at once.
-        update_freq: batches of an update.
-        max_update: updates.
-        warmup_updates: updates in which the rate rises.
-        lr: at its peak.
-        seed: of the initial weights, the dropout and the data.
-
-    Raises:
-        UnifiedError: a number is out of range, or a batch does not hold a row; names the option.
+        settings: its numbers, checked.
     """
 
     data: DataFolder
     model: str
     mixture: Mixture
     folder: Path
-    tokens_per_sample: int
-    max_tokens: int
-    update_freq: int
-    max_update: int
-    warmup_updates: int
-    lr: float
-    seed: int
-
-    def __post_init__(self) -> None:
-        for name in ("tokens_per_sample", "max_tokens", "update_freq", "max_update", "lr"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")
-        if not 0 <= self.warmup_updates < self.max_update:
-            raise UnifiedError(
-                f"--warmup-updates must be from 0 to below --max-update {self.max_update}, got {self.warmup_updates}"
-            )
-        require_a_row(self.max_tokens, self.tokens_per_sample)
+    settings: TrainingSettings
 
     @property
     def config(self) -> TransformerConfig:
         """The model, with the positions and token types that its rows and objectives need."""
-        plain = PRESETS[self.model](vocabulary_size=1)
-        return PRESETS[self.model](
-            vocabulary_size=len(self.data.vocabulary()),
-            max_positions=max(plain.max_positions, self.tokens_per_sample),
-            token_types=max(plain.token_types, *(objective.token_types for objective in self.mixture.objectives)),
-        )
+        return sized(self.model, len(self.data.vocabulary()), self.settings.tokens_per_sample, self.mixture)
 
     def check(self, given: set[str]) -> None:
         """Refuse objectives that the model cannot learn; where ``given`` options change it, fairseq-train does.
@@ -106,22 +89,22 @@ class Pretraining:
         Args:
             cards: GPUs, each with a process; 0 trains on the CPU.
         """
-        config, plain = self.config, PRESETS[self.model](vocabulary_size=1)
+        config, plain, own = self.config, PRESETS[self.model](vocabulary_size=1), self.settings
         options: dict[str, object] = {
             "--task": "unified_lm",
             "--criterion": "unified_lm",
             "--arch": self.model,
             "--objectives": self.mixture,
-            "--tokens-per-sample": self.tokens_per_sample,
-            "--max-tokens": self.max_tokens,
-            "--update-freq": self.update_freq,
-            "--weight-decay": 0.01,
-            "--clip-norm": 1.0,
-            **schedule(self.lr, self.warmup_updates, self.max_update),
+            "--tokens-per-sample": own.tokens_per_sample,
+            "--max-tokens": own.max_tokens,
+            "--update-freq": own.update_freq,
+            "--weight-decay": own.weight_decay,
+            "--clip-norm": own.clip_norm,
+            **schedule(own.lr, own.warmup_updates or 0, own.max_update),
             **LOGGING,
-            "--save-interval-updates": math.ceil(self.max_update / _SAVES),
+            "--save-interval-updates": math.ceil(own.max_update / _SAVES),
             "--keep-interval-updates": 1,
-            "--seed": self.seed,
+            "--seed": own.seed,
             "--save-dir": self.folder,
         }
         for name in ("max_positions", "token_types"):

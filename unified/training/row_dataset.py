@@ -225,6 +225,11 @@ class RowDataset:
         """Tokens of one row, an entry of :attr:`lengths`."""
         return int(self._lengths[self._members_of(row)].sum())
 
+    @property
+    def batch_lengths(self) -> np.ndarray:
+        """Tokens that each row has in a batch of rows of its length, int64 (rows,): packed rows are filled up."""
+        return np.full(len(self), self.row_length) if self.packed else self.lengths
+
     def padding_share(self) -> float:
         """Share of ``row_length`` tokens in each row that are padding."""
         return 1 - int(self.lengths.sum()) / (len(self) * self.row_length)

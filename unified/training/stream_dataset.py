@@ -209,6 +209,11 @@ class StreamDataset:
         """Tokens of each row, int64 (rows,): streams have no padding."""
         return np.full(len(self), self.row_length)
 
+    @property
+    def batch_lengths(self) -> np.ndarray:
+        """:attr:`lengths`."""
+        return self.lengths
+
     def row_tokens(self, row: int) -> int:
         """Tokens of a row: all rows are of one length."""
         return self.row_length

@@ -6,12 +6,14 @@ import argparse
 import json
 import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
 from unified.errors import UnifiedError
+from unified.training.settings import TrainingSettings, as_option
 
 if TYPE_CHECKING:
     from unified.data.prepared_folder import DataFolder
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 HELP = "pre-train a new model with fairseq-train on a folder of unified prepare"
 #: What to do with a folder of another pre-training.
 _ANOTHER = "give another --output, or remove the folder"
+#: Settings of a run that are numbers.
+_NUMBERS = tuple(field.name for field in fields(TrainingSettings))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,27 +44,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what it learns, with weights, such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; `unified objectives` "
         "lists all (default: UniLM's mixture on documents, sequence-to-sequence on pairs)",
     )
-    for option, kind, default, metavar, sentence in (
-        ("--tokens-per-sample", int, 512, "N", "tokens of a row, special symbols included"),
-        ("--max-tokens", int, 16384, "N", "tokens that one GPU reads at once, as many as its memory holds"),
-        ("--update-freq", int, 1, "N", "batches of an update, on each GPU"),
-        ("--max-update", int, 20000, "N", "updates"),
-        ("--lr", float, 3e-4, "R", "learning rate at its peak"),
+    for name, kind, metavar, sentence in (
+        ("tokens_per_sample", int, "N", "tokens of a row, special symbols included"),
+        ("max_tokens", int, "N", "tokens that one GPU reads at once, as many as its memory holds"),
+        ("update_freq", int, "N", "batches of an update, on each GPU"),
+        ("max_update", int, "N", "updates"),
+        ("lr", float, "R", "learning rate at its peak"),
+        ("seed", int, "N", "seed of the initial weights, the dropout and the data"),
     ):
+        default = vars(TrainingSettings())[name]
         shown = f"{sentence} (default: {default})"
-        parser.add_argument(option, type=kind, default=default, metavar=metavar, help=shown)
+        parser.add_argument(as_option(name), type=kind, default=default, metavar=metavar, help=shown)
     parser.add_argument(
         "--warmup-updates",
         type=int,
         metavar="N",
         help="updates in which the learning rate rises (default: a twentieth of --max-update)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=1,
-        metavar="N",
-        help="seed of the initial weights, the dropout and the data (default: 1)",
     )
     add_fairseq_arguments(parser, "")
     add_config_argument(parser)
@@ -108,13 +107,7 @@ def _pretraining(args: argparse.Namespace) -> Pretraining:
         model=preset_named(args.model),
         mixture=mixture,
         folder=Path(args.output),
-        tokens_per_sample=args.tokens_per_sample,
-        max_tokens=args.max_tokens,
-        update_freq=args.update_freq,
-        max_update=args.max_update,
-        warmup_updates=args.max_update // 20 if args.warmup_updates is None else args.warmup_updates,
-        lr=args.lr,
-        seed=args.seed,
+        settings=TrainingSettings(**{name: vars(args)[name] for name in _NUMBERS}).checked(),
     )
 
 
@@ -144,8 +137,7 @@ def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:
     from unified.files.destination import MANIFEST
     from unified.training.fairseq_options import decisive_options
 
-    numbers = ("tokens_per_sample", "max_tokens", "update_freq", "max_update", "warmup_updates", "lr", "seed")
-    settings = {f"--{name.replace('_', '-')}": vars(pretraining)[name] for name in numbers}
+    settings = {as_option(name): vars(pretraining.settings)[name] for name in _NUMBERS}
     settings |= {"--model": pretraining.model, "--objectives": str(pretraining.mixture)}
     settings |= {"--fairseq": decisive_options(args.fairseq)}
     folder = pretraining.data.path
