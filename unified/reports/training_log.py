@@ -7,6 +7,7 @@ import math
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from unified.reports.charts import HELD_OUT, Point
 
@@ -28,7 +29,7 @@ def read_training_log(path: str | Path) -> dict[str, list[Point]]:
     """
     found: dict[str, dict[int, float]] = {}
     with open(path, encoding="utf-8", errors="replace") as lines:
-        for logged in filter(None, map(_logged, lines)):
+        for logged in filter(None, map(statistics_of, lines)):
             counter = next((key for key in logged if key.endswith(_UPDATES)), None)
             if counter is None:
                 continue
@@ -85,7 +86,8 @@ def seconds_per_update(log: dict[str, list[Point]]) -> float | None:
     return 1 / statistics.median(speeds) if speeds else None
 
 
-def _logged(line: str) -> dict | None:
+def statistics_of(line: str) -> dict[str, Any] | None:
+    """The statistics in a line of a log by name, as fairseq writes them; None where it holds none."""
     start = line.find("{")
     if start < 0:
         return None
@@ -96,7 +98,7 @@ def _logged(line: str) -> dict | None:
     return value if isinstance(value, dict) else None
 
 
-def _number(value: object) -> float | None:
+def _number(value: Any) -> float | None:
     try:
         number = float(value)  # fairseq writes numbers as strings
     except (TypeError, ValueError):
