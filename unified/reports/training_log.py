@@ -21,8 +21,8 @@ def read_training_log(path: str | Path) -> dict[str, list[Point]]:
     """Statistic -> (update, value) pairs in the order of updates.
 
     The statistics of ``train_inner`` keep their names (``bidirectional_loss``), those of a validation or a whole
-    epoch the prefix fairseq gives them (``valid_bidirectional_loss``, ``train_loss``). A line may be JSON alone (a
-    ``--log-file``, in which fairseq repeats lines) or follow a logger's prefix. Other lines are passed over.
+    epoch the prefix fairseq gives them (``valid_bidirectional_loss``, ``train_loss``). A line may be JSON alone (in
+    fairseq's log file, where lines are repeated) or follow a logger's prefix. Other lines are passed over.
 
     Raises:
         ValueError: the file holds no statistics.
