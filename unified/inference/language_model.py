@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from unified.arguments import by_length, require_integer, require_list, require_text, require_texts
-from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore
+from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore, write
 from unified.data.example import Batch
 from unified.data.targets import BOUNDARY, TOKEN
 from unified.data.vocabulary import Vocabulary
@@ -27,6 +27,7 @@ from unified.inference.trained_model import CheckpointFiles, TrainedModel, requi
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, parts_of
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 
 def require_no_heads(heads: Collection[str]) -> None:
@@ -125,6 +126,21 @@ class UnifiedLM(TrainedModel):
         first, *others = models
         own = first.vocabulary, first.tokenizer, first.writes, first.folder, first.lengths
         return cls(first.model, *own, others) if others else first
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model as ``fairseq-train`` would, with its dictionary and tokenizer; :func:`unified.load` reads it.
+
+        A checkpoint that is there is replaced: a kill at any moment leaves the old one or the new one.
+
+        Raises:
+            UnifiedError: this is an ensemble.
+        """
+        self._require_one_model("save")
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        if not isinstance(self.tokenizer, SymbolTokenizer):
+            self.tokenizer.save(path)
+        write(self._as_trained(), path, path)
 
     def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
         return replace(super()._trained(parameters), writes=self.writes, lengths=self.lengths)

@@ -184,10 +184,9 @@ class TrainedModel:
         """
         self._require_one_model("save_pretrained")
         tokenizer = None if isinstance(self.tokenizer, SymbolTokenizer) else self.tokenizer
-        export(Source("this model", self.as_trained(), tokenizer), Path(folder))
+        export(Source("this model", self._as_trained(), tokenizer), Path(folder))
 
-    def as_trained(self) -> Trained:
-        """The model as its checkpoint says it, parameters on the CPU."""
+    def _as_trained(self) -> Trained:
         known = {name: value for name, value in self.model.state_dict().items() if name not in self.untrained}
         return self._trained({name: value.detach().cpu() for name, value in known.items()})
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 
-from unified.checkpoints.trained import write
 from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.prepared_folder import DataFolder
@@ -91,7 +90,7 @@ def train(
                 progress.advance(f"loss {figures['loss']:.3f}")
                 done = len(history)
                 if output is not None and (done == updates or save_every and done % save_every == 0):
-                    _save(lm, Path(output))
+                    lm.save(output)
     lm.history = history
     return lm.eval()
 
@@ -138,10 +137,3 @@ def _optimizer(model: UnifiedModel, settings: TrainingSettings) -> torch.optim.O
     others = [parameter for name, parameter in model.named_parameters() if name in exempt]
     groups = [{"params": decaying, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
-
-
-def _save(lm: UnifiedLM, folder: Path) -> None:
-    """Write the model with its dictionary and tokenizer; a kill leaves the checkpoint before, or this one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lm.tokenizer.save(folder)
-    write(lm.as_trained(), folder, folder)
