@@ -20,8 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     verbose = False
     try:
         options = make_parser(name).parse_args(config_first(arguments))
-        verbose = options.verbose
-        with guarded_children(), loudness(options.quiet, options.verbose):
+        # Taken out, as they are no settings of what the command does.
+        quiet, verbose = vars(options).pop("quiet"), vars(options).pop("verbose")
+        with guarded_children(), loudness(quiet, verbose):
             return options.run(options) or 0
     except KeyboardInterrupt:
         return 130

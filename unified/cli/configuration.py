@@ -16,7 +16,7 @@ from unified.errors import UnifiedError, nearest
 FILE_NAME = "run.yaml"
 _OPTION = "--config"
 #: Options that are no part of a run.
-_LEFT_OUT = frozenset(("help", "config", "dry-run", "quiet", "verbose"))
+_LEFT_OUT = frozenset(("help", "config", "dry-run", "json", "quiet", "verbose"))
 
 
 def add_config_argument(parser: argparse.ArgumentParser) -> None:

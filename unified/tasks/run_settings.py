@@ -34,6 +34,7 @@ NOT_SETTINGS = frozenset(
         "seeds",
         "micro_batch",
         "dry_run",
+        "json",
         "overwrite",
         "valid",
         "test",

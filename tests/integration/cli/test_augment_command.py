@@ -177,6 +177,12 @@ def test_the_file_is_squads_with_every_question_and_no_answer_out_of_place(work)
     assert counts == dict(expected)
 
 
+def test_counts_as_json_alone(work, capfd):
+    assert run(work, "out", "--json") == 0
+    counts = json.loads((work / "out" / "counts.json").read_text())
+    assert json.loads(capfd.readouterr().out) == {"output": str(work / "out"), "counts": counts, "commands": {}}
+
+
 @pytest.mark.parametrize("stage", range(5))
 def test_an_interrupted_run_ends_with_the_same_bytes(work, stage):
     """Killed within a stage, wherever its file was cut, with nothing of later stages."""

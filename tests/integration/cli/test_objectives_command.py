@@ -30,7 +30,7 @@ def test_command_lists_every_objective_with_paper_needs_and_settings(capsys):
 
 
 def test_command_lists_for_programs(capsys):
-    listed = {entry["name"]: entry for entry in json.loads(printed(capsys, "--json"))}
+    listed = {entry["name"]: entry for entry in json.loads(printed(capsys, "--json"))["objectives"]}
     assert list(listed) == list(OBJECTIVES)
     assert listed["bidirectional"]["needs"] == ["several documents"]
     assert listed["target_next"]["needs"] == ["source/target pairs"]

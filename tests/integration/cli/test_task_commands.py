@@ -120,6 +120,11 @@ def test_a_finished_folder_is_not_trained_anew(finetuned, tmp_path, capsys):
     words = (*finetuning(folder, folder / "run"), "--micro-batch", 3)
     assert main(list(map(str, words))) == 0
     assert "run: trained with these settings before; nothing is changed" in capsys.readouterr().err
+    assert main([*map(str, words), "--json", "-q"]) == 0
+    results = [json.loads((folder / "run" / "results.json").read_text())]
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"output": str(folder / "run"), "results": results} and not err
+    assert not {"json", "quiet", "verbose"} & results[0]["settings"].keys()
     (tmp_path / "data").mkdir()
     for split in ("train", "valid", "test"):
         shutil.copy(folder / "data" / f"{split}.jsonl", tmp_path / "data")

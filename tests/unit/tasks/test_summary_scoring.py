@@ -232,6 +232,8 @@ def test_tune_lengths_prints_the_options(tmp_path, capsys):
     assert out[-1] == "fairseq-generate: --length-penalty unilm --lenpen 2 --min-len 0 --max-len-b 4"
     tried = json.loads((tmp_path / "tried.json").read_text())["tried"]
     assert [one["lenpen"] for one in tried] == [2, 0] and tried[1]["rouge1"] == pytest.approx(200 / 3)
+    assert main([*arguments[:5], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tried"] == tried
     assert main([*arguments[:2], "--lenpens", "0", "--min-lengths", "0", "3", "--max-lengths", "2", "9"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("--lenpen 0 --min-len 3 --max-len-b 9")
 

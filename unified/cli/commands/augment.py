@@ -7,9 +7,10 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.annotating.pipeline import require_pipeline
+from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -160,10 +161,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTIONS",
         help="further options of `unified finetune` for the second stage, in one string",
     )
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
+    if args.json:
+        with standard_output_for_json():
+            made = _run(args)
+        print_json(made)
+    else:
+        _run(args)
+    return 0
+
+
+def _run(args: argparse.Namespace) -> dict[str, Any]:
+    """Make the questions and fine-tune, as far as the options say; returns what was made."""
     # Imported here, so that --help does not wait for torch.
     import torch
 
@@ -183,18 +196,23 @@ def run(args: argparse.Namespace) -> int:
     claim = _claim(args)
     models = None if Stages(output, args.chunk).path(KEPT).exists() else _models(args)
     with claimed_folder(output, claim, "name another folder"):
-        _run_stages(args, output, models)
+        counts = _run_stages(args, output, models)
         if then is not None:
             then.prepare()
             if args.finetune:
                 then.run()
             else:
                 print("\n".join(map(shlex.join, then.commands().values())))
-    return 0
+    commands = {} if then is None else then.commands()
+    return {
+        "output": output,
+        "counts": counts,
+        "commands": {name: shlex.join(words) for name, words in commands.items()},
+    }
 
 
-def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -> None:
-    """Makes questions of passages and prints what was made.
+def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -> dict[str, Any]:
+    """Makes questions of passages, and prints and returns how many.
 
     Raises:
         UnifiedError: nothing can be made of the corpus, or no question was kept.
@@ -221,6 +239,7 @@ def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -
             "questions.jsonl: do --answer-model, --question-model and --reader-model suit the corpus?"
         )
     print(f"written to {output / GENERATED}", file=sys.stderr, flush=True)
+    return counts
 
 
 def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from unified.cli.output import add_json_argument, print_json
 from unified.errors import UnifiedError
 from unified.generation.schemes import SCHEMES
+
+if TYPE_CHECKING:
+    from unified.checkpoints.conversion import Conversion
+    from unified.checkpoints.vocabularies import VocabularyChange
 
 #: Names of :data:`unified.conversions.formats.READERS`, written out so that help does not wait for torch.
 FORMATS = ("bert", "roberta", "xlnet")
@@ -43,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder to import, or a name of the Hugging Face hub; with --vocabulary the model to change",
     )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,15 +61,17 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError("--writes says how an imported model writes; with --vocabulary leave it out")
     if args.seed is not None and not args.vocabulary:
         raise UnifiedError("--seed is that of --vocabulary's new rows; leave it out")
-    if args.vocabulary:
-        _change_vocabulary(args)
+    done, lines = _change_vocabulary(args) if args.vocabulary else _import(args)
+    has_tokenizer = bool(tokenizer_files(args.output))
+    if args.json:
+        print_json({"output": args.output, "tokenizer": has_tokenizer, **asdict(done)})
     else:
-        _import(args)
-    print(f"wrote {args.output}" + ("" if tokenizer_files(args.output) else ", without a tokenizer"))
+        print("\n".join([*lines, f"wrote {args.output}" + ("" if has_tokenizer else ", without a tokenizer")]))
     return 0
 
 
-def _import(args: argparse.Namespace) -> None:
+def _import(args: argparse.Namespace) -> tuple[Conversion, list[str]]:
+    """What became of the checkpoint of another library, and that in words."""
     from unified.conversions.formats import READERS, format_of
     from unified.conversions.named_models import folder_named
 
@@ -69,25 +79,25 @@ def _import(args: argparse.Namespace) -> None:
     if not folder.is_dir():
         raise UnifiedError(f"{args.input}: no such folder")
     done = READERS[args.source_format or format_of(folder)](folder, args.writes).save(args.output)
-    if done.new:
-        print(f"not in {args.input}, drawn at random when loaded: {', '.join(done.new)}")
-    for remark in done.remarks:
-        print(f"{args.input}: {remark}")
-    if done.left_out:
-        print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
+    lines = [f"not in {args.input}, drawn at random when loaded: {', '.join(done.new)}"] if done.new else []
+    lines += [f"{args.input}: {remark}" for remark in done.remarks]
+    lines += [f"left out, no place in {args.output}: {', '.join(done.left_out)}"] if done.left_out else []
+    return done, lines
 
 
-def _change_vocabulary(args: argparse.Namespace) -> None:
+def _change_vocabulary(args: argparse.Namespace) -> tuple[VocabularyChange, list[str]]:
+    """What became of the symbols, and that in words."""
     from unified.checkpoints.vocabularies import SEED, change_vocabulary
     from unified.conversions.named_models import checkpoint_named
 
     seed = SEED if args.seed is None else args.seed
     done = change_vocabulary(checkpoint_named(args.input), args.vocabulary, args.output, seed)
-    print(f"symbols kept: {len(done.kept)}")
+    lines = [f"symbols kept: {len(done.kept)}"]
     fates = {
         f"new, drawn at random with seed {seed} and written only once training has them as targets": done.new,
         "left out": done.left_out,
     }
     for fate, symbols in fates.items():
         examples = f" ({' '.join(symbols[:8])}{' ...' if len(symbols) > 8 else ''})" if symbols else ""
-        print(f"symbols {fate}: {len(symbols)}{examples}")
+        lines.append(f"symbols {fate}: {len(symbols)}{examples}")
+    return done, lines

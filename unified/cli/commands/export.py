@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from unified.cli.output import add_json_argument, print_json
+
 HELP = "write a model as a folder for transformers"
 
 
@@ -16,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="checkpoint file, or a folder with one, of fairseq-train, unified finetune or unified convert",
     )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,6 +28,9 @@ def run(args: argparse.Namespace) -> int:
     from unified.conversions.named_models import checkpoint_named
 
     done = export(Source.read(checkpoint_named(args.model)), args.output)
+    if args.json:
+        print_json({"output": args.output, "left_out": done.left_out})
+        return 0
     if done.left_out:
         print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
     print(f"wrote {args.output}")

@@ -15,6 +15,7 @@ from unified.cli.commands.finetuning.own_data import add_data_arguments, next_co
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
 from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
+from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -150,10 +151,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_fairseq_arguments(parser, "prepare the data, ")
     add_config_argument(parser)
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
+    if not args.json:
+        return _run(args)
+    from unified.reports.results import read_results
+
+    if args.dry_run:
+        raise UnifiedError("--json prints results, of which --dry-run makes none; leave one of them out")
+    with standard_output_for_json():
+        _run(args)
+    print_json({"output": args.output, "results": read_results([args.output])})
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
     from unified.cli.commands.finetuning.grid import finetune_grid
     from unified.cli.commands.finetuning.task_groups import finetune_each
     from unified.tasks.catalogue import TASK_GROUPS

@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from unified.cli.output import add_json_argument, print_json
 from unified.errors import UnifiedError
 from unified.notation import imported
 
@@ -78,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         own.add_argument(
             "--memory", type=int, default=0, metavar="N", help="number of memory slots in front of the row (default: 0)"
         )
+        add_json_argument(own)
         own.add_argument("--without-self", action="store_true", help="hide every token from itself")
         if verb == "plot":
             own.add_argument("--output", required=True, metavar="FILE", help="picture to write, .svg or .png")
@@ -87,14 +89,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run the command with parsed options; returns the exit status."""
     from unified import masks
+    from unified.cli.commands.showing.vectors import vectors_of
 
     try:
         mask = _changed(_build(args.mask, args.arguments), args)
-        if args.verb == "show":
-            print(mask)
-        else:
+        if args.verb == "plot":
             masks.plot(mask, args.output, None if args.tokens is None else args.tokens.split())
-            print(f"wrote {args.output}")
+            if not args.json:
+                print(f"wrote {args.output}")
+        elif not args.json:
+            print(mask)
+        if args.json:
+            print_json(({"output": args.output} if args.verb == "plot" else {}) | vectors_of(mask))
     except ValueError as error:  # what masks raise of arguments that make no mask or no picture
         raise UnifiedError(str(error)) from error
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
+
+from unified.cli.output import add_json_argument, print_json
 
 HELP = "list the training objectives, or show one example of an objective"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    add_json_argument(parser)
     actions = parser.add_subparsers(dest="action", metavar="show")
     show = actions.add_parser("show", help="print one example of an objective with its mask")
     show.add_argument(
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument(
         "--second", metavar="TEXT", help="second segment or target of the example (default: the second half of --text)"
     )
+    add_json_argument(show)
     show.add_argument("--seed", type=int, default=1, help="seed of the random choices (default: 1)")
 
 
@@ -35,9 +37,13 @@ def run(args: argparse.Namespace) -> int:
     from unified.cli.commands.showing import objectives
 
     if args.action == "show":
-        print(objectives.shown(args.objective, args.text, args.second, args.seed))
+        example = objectives.example_of(args.objective, args.text, args.second, args.seed)
+        if args.json:
+            print_json(example.described())
+        else:
+            print(example)
     elif args.json:
-        print(json.dumps(objectives.described(), indent=2))
+        print_json({"objectives": objectives.described()})
     else:
         print("\n".join(objectives.listed()))
     return 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
+from unified.cli.output import add_json_argument, print_json
 from unified.errors import UnifiedError
 
 #: Data sets of :data:`unified.tasks.datasets.summaries.formats.FORMATS` with their forms in words, and the searches of
@@ -51,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes that work in parallel (default: one per core)"
     )
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -65,6 +68,9 @@ def run(args: argparse.Namespace) -> None:
     inputs = Inputs(args.data_set, tuple(args.inputs), args.list)
     converter = PairConverter(inputs, args.separator, args.oracle, args.skip_empty)
     counts = write_pairs(converter, args.output, workers, args.overwrite)
+    if args.json:
+        print_json({"output": args.output, **asdict(counts)})
+        return
     print(f"{counts.pairs:,} pairs")
     notes = {
         f"left out, a side is empty: {counts.empty:,}": counts.empty,

@@ -6,18 +6,23 @@ import argparse
 import importlib.util
 from pathlib import Path
 
+from unified.cli.output import add_json_argument, print_json
 from unified.errors import UnifiedError
 
 HELP = "print the folder of the fairseq plug-ins: fairseq-train --user-dir $(unified plugin-dir) …"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """This command takes no arguments."""
+    """Declare the command's options."""
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    print(folder())
+    if args.json:
+        print_json({"folder": folder()})
+    else:
+        print(folder())
     return 0
 
 

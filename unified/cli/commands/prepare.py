@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from unified.cli.output import add_json_argument, print_json
 from unified.errors import UnifiedError
 from unified.files.text_files import CHUNK_BYTES
 
@@ -153,6 +154,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=1, help="seed of the choice of validation documents and of the sample (default: 1)"
     )
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -190,6 +192,9 @@ def run(args: argparse.Namespace) -> None:
     )
     workers = available_cores() if args.workers is None else args.workers
     manifest = prepare(settings, args.output, workers=workers, overwrite=args.overwrite)
+    if args.json:
+        print_json({"output": args.output, **manifest})
+        return
     for line in _summary(manifest):
         print(line)
     print(f"wrote {args.output}")

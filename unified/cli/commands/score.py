@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from unified.cli.commands.scoring import answers, coreference, labels, texts
+from unified.cli.output import add_json_argument, print_json
 
 HELP = "score generated text or predictions by the rules of the published programs"
 
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         family.add_parsers(scores)
     parser.set_defaults(show=None)
     for score_parser in scores.choices.values():
+        add_json_argument(score_parser)
         score_parser.add_argument(
             "--output", metavar="FILE", help="file to write the scores to as JSON, besides printing them"
         )
@@ -26,8 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
     scores = args.score(args)
-    document = json.dumps(scores, indent=2)
     if args.output:
-        Path(args.output).write_text(document + "\n", encoding="utf-8")
-    print(document if args.show is None else args.show(scores))
+        Path(args.output).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    if args.json or args.show is None:
+        print_json(scores)
+    else:
+        print(args.show(scores))
     return 0

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from unified.cli.commands.scoring.texts import add_clean_up, add_inputs, cleaned, read_inputs
+from unified.cli.output import add_json_argument, print_json
 from unified.errors import UnifiedError
 
 HELP = "choose length penalty and length limits on a development set, from one decoding with several hypotheses"
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_clean_up(parser)
     parser.add_argument("--output", metavar="FILE", help="file to write all settings and their scores to, as JSON")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,9 +78,12 @@ def run(args: argparse.Namespace) -> int:
     found = tuned(nbest, args.length_penalty, args.lenpens, *limits, args.metric)
     if not found:
         raise UnifiedError("every one of --min-lengths is above every one of --max-lengths; nothing to try")
+    document = {"length_penalty": args.length_penalty, "metric": args.metric, "tried": [asdict(f) for f in found]}
     if args.output:
-        document = {"length_penalty": args.length_penalty, "metric": args.metric, "tried": [asdict(f) for f in found]}
         Path(args.output).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if args.json:
+        print_json(document)
+        return 0
     print(f"{len(texts):,} hypotheses of {len(written):,} sentences; {len(found)} settings tried, best first:")
     print("lenpen  min  max  ROUGE-1  ROUGE-2  ROUGE-L  outside")
     for one in found[:_SHOWN]:

@@ -62,9 +62,7 @@ def add_parsers(scores: ScoreParsers) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
-    parser.add_argument(
-        "--json", dest="show", action="store_const", const=None, default=table, help="print JSON instead of a table"
-    )
+    parser.set_defaults(show=table)
 
 
 def add_clean_up(parser: argparse.ArgumentParser) -> None:

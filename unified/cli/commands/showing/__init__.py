@@ -1,1 +1,1 @@
-"""What `unified objectives` prints; it is imported when the command runs, so that its help waits for nothing."""
+"""What `unified objectives` and `unified masks` print; imported when they run, so that help waits for nothing."""

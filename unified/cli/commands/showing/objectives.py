@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from unified.cli.commands.showing.vectors import vectors_of
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import Example
 from unified.data.targets import NEXT_SENTENCE, PREDICTION_HEADS, TOKEN
 from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
-from unified.masks import GIVEN
+from unified.masks import GIVEN, AttentionMask
 from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
 
 
@@ -32,8 +33,50 @@ def described() -> list[dict[str, Any]]:
     return [_described(objective) for objective in OBJECTIVES.values()]
 
 
-def shown(objective: str, first: str, second: str | None, seed: int) -> str:
-    """One example of an objective: a table of its tokens, and its mask.
+@dataclass(frozen=True)
+class ShownExample:
+    """One example of an objective; as a text, a table of its tokens and its mask.
+
+    Attributes:
+        objective: with its settings, as it was written.
+        example: that it made of a text.
+        vocabulary: the words of the text.
+    """
+
+    objective: str
+    example: Example
+    vocabulary: Vocabulary
+
+    def masks(self) -> dict[str, AttentionMask]:
+        """The mask of the tokens, and that of the queries that predict where the objective has a query stream."""
+        mask = self.example.mask
+        if not self.example.query_stream:
+            return {"mask": mask}
+        return {
+            "mask": mask,
+            "query_stream": mask.query_stream(self.example.targets[TOKEN].output_indices[:, 0]),
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Tokens, token types and predictions of each token, and the three vectors of each mask."""
+        predicted = _predicted(self.example, self.vocabulary)
+        tokens = self.example.tokens.tolist()
+        return {
+            "objective": self.objective,
+            "tokens": [self.vocabulary.symbols[token] for token in tokens],
+            "token_types": self.example.token_types.tolist(),
+            "predictions": [predicted.get(index, []) for index in range(len(tokens))],
+            **{name: vectors_of(mask) for name, mask in self.masks().items()},
+        }
+
+    def __str__(self) -> str:
+        pictures = list(map(str, self.masks().values()))
+        stream = ["", "query stream, a row for each prediction:", *pictures[1:]] if pictures[1:] else []
+        return "\n".join([*_table(self.example, self.vocabulary), "", pictures[0], *stream])
+
+
+def example_of(objective: str, first: str, second: str | None, seed: int) -> ShownExample:
+    """One example of an objective.
 
     Args:
         objective: with its settings, in the notation of objectives.
@@ -50,13 +93,7 @@ def shown(objective: str, first: str, second: str | None, seed: int) -> str:
     if seed < 0:
         raise UnifiedError(f"--seed must be at least 0, got {seed}")
     text, vocabulary = _text(objectives[0], first, second)
-    example = objectives[0](text, np.random.default_rng(seed))
-    mask = example.mask
-    pictures = [str(mask)]
-    if example.query_stream:
-        stream = mask.query_stream(example.targets[TOKEN].output_indices[:, 0])
-        pictures += ["", "query stream, a row for each prediction:", str(stream)]
-    return "\n".join([*_table(example, vocabulary), "", *pictures])
+    return ShownExample(objective, objectives[0](text, np.random.default_rng(seed)), vocabulary)
 
 
 def _described(objective: type[Objective]) -> dict[str, Any]:
