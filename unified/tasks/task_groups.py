@@ -53,12 +53,14 @@ class TaskGroup:
         same for all members are listed by member.
 
         Raises:
-            UnifiedError: the results are of different runs or seeds.
+            UnifiedError: the results are of different runs, seeds or models.
         """
         first, *others = results.values()
         for name in ("run", "seed"):
             if any(one[name] != first[name] for one in others):
                 raise UnifiedError(f"{self.name}: the results of its data sets differ in their {name}; make them anew")
+        if any(one["model"]["sha256"] != first["model"]["sha256"] for one in others):
+            raise UnifiedError(f"{self.name}: the results of its data sets are of different models; make them anew")
         scores, data = ({name: one[field] for name, one in results.items()} for field in ("scores", "data"))
         return {
             "task": self.name,

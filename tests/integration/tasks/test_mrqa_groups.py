@@ -210,6 +210,16 @@ def test_results_of_other_seeds_have_no_average(folder):
         finetune_each(arguments_of(folder, folder / "run"), MRQA, finetune)
 
 
+def test_results_of_other_models_have_no_average(folder):
+    def finetune(args: Namespace) -> int:
+        return finetuned(args, **({"model": {"name": "m", "sha256": "b" * 64}} if args.task == "hotpotqa" else {}))
+
+    with pytest.raises(
+        UnifiedError, match="mrqa: the results of its data sets are of different models; make them anew"
+    ):
+        finetune_each(arguments_of(folder, folder / "run"), MRQA, finetune)
+
+
 def test_published_averages_are_those_of_the_figures():
     """To the rounding of the table; the first line's is 77.3 there, of figures whose mean is 77.24."""
     for figures in MRQA.published["test"].values():

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.task_folders import WORDS, language_model
 from unified.cli.commands.finetune import add_arguments
-from unified.reports.result_tables import runs_of
+from unified.reports.result_runs import runs_of
 from unified.reports.results import read_results, write_result
 from unified.tasks.catalogue import task_named, with_changes, with_head
 from unified.tasks.finetuning import Start

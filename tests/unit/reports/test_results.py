@@ -6,12 +6,14 @@ import statistics
 from pathlib import Path
 
 import pytest
+import scipy.stats
 
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.reports.differences import Digest, described, differing, flat, short_paths
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results, write_result
+from unified.reports.seeds import SeedScores
 
 MODEL = {"name": "models/bert", "sha256": "a" * 64, "layers": 12}
 FAIRSEQ = {"--dropout": ["0.1"]}
@@ -152,6 +154,64 @@ def test_lines_are_the_groups_of_equal_runs(tmp_path):
         assert [(row[0], row[-1]) for row in cells] == expected
         # Lines can be told apart.
         assert len({tuple(row[:-2]) for row in cells}) == len(cells)
+
+
+#: Two models that something might take for one.
+OTHER_MODELS = {
+    "equal beginnings of hashes": ({"sha256": "a" * 64}, {"sha256": "a" * 63 + "b"}),
+    "no hash, other names": ({"sha256": None}, {"sha256": None, "name": "other/bert"}),
+    "no hash, other sizes": ({"sha256": None}, {"sha256": None, "layers": 24}),
+    "one without a hash": ({"sha256": None}, {"sha256": "b" * 64}),
+    "a name that looks like a hash": ({"name": "m (bbbbbb)", "sha256": "a" * 64}, {"name": "m", "sha256": "b" * 64}),
+}
+
+
+@pytest.mark.parametrize("models", OTHER_MODELS)
+@pytest.mark.parametrize("every_difference", [False, True])
+def test_two_models_are_never_one_line(tmp_path, models, every_difference):
+    paths = []
+    for name, changes, accuracy in zip("ab", OTHER_MODELS[models], (80.0, 90.0), strict=True):
+        paths += [written(tmp_path / f"{name}{seed}", seed, accuracy, model=MODEL | changes) for seed in (1, 2)]
+    found = rows(*paths, every_difference=every_difference)
+    assert [row[3] for row in found] == ["80.00 ± 0.00", "90.00 ± 0.00"] and found[0][1] != found[1][1]
+
+
+def test_intervals_of_means_are_those_of_students_t_and_one_seed_has_none(tmp_path):
+    """Against scipy's distribution; and of 2,000 samples of four seeds, 95 % of the intervals hold the true mean."""
+    seeds = [written(tmp_path / str(seed), seed, value) for seed, value in enumerate((90.0, 92.0, 91.5, 88.0))]
+    values = [90.0, 92.0, 91.5, 88.0]
+    low, high = scipy.stats.t.interval(0.95, 3, statistics.mean(values), scipy.stats.sem(values))
+    assert rows(*seeds, intervals=True)[0][2] == f"90.38 ± 1.80 [{low:.2f}, {high:.2f}; n = 4]"
+    assert "Student's t over n seeds" in tables(read_results(seeds), intervals=True)
+    alone = tables(read_results(seeds[:1]), ["accuracy"], intervals=True)
+    assert "| ours | 0 | 90.00 |" in alone and "Student" not in alone
+    rng, held = random.Random(1), 0
+    for _ in range(2000):
+        low, high = SeedScores(tuple(rng.gauss(80, 3) for _ in range(4))).interval
+        held += low <= 80 <= high
+    assert 0.935 < held / 2000 < 0.965
+
+
+def test_tables_as_json(tmp_path, capsys):
+    for seed, accuracy in ((1, 90.0), (2, 92.0)):
+        written(tmp_path / f"run{seed}", seed, accuracy)
+    written(tmp_path / "peer", 1, run="peer", scores={"valid": {"accuracy": 89.125, "total": 10}})
+    assert main(["results", str(tmp_path), "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    assert (table["task"], table["split"], table["published"]) == ("sst2", "valid", PUBLISHED["valid"])
+    peer, own = table["runs"]
+    one = {"mean": 89.125, "deviation": None, "interval": None, "n": 1}
+    assert peer == {"run": "peer", "differs_in": "", "model": "bert", "seeds": [1], "scores": {"accuracy": one}}
+    accuracy = own["scores"]["accuracy"]
+    assert own["seeds"] == [1, 2] and (accuracy["mean"], accuracy["n"]) == (91.0, 2)
+    assert accuracy["interval"] == pytest.approx(scipy.stats.t.interval(0.95, 1, 91, 1))
+
+
+def test_a_measure_that_no_result_has_is_refused(tmp_path, capsys):
+    written(tmp_path / "run")
+    assert main(["results", str(tmp_path), "--measures", "acuracy"]) == 2
+    expected = "no measure 'acuracy' (did you mean accuracy?); the results have accuracy, matthews, total\n"
+    assert capsys.readouterr().err.endswith(expected)
 
 
 @pytest.mark.parametrize(("again", "mean"), [(90.0, 90.0), (95.0, 92.5)])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from unified.cli.output import add_json_argument, print_json
 from unified.errors import UnifiedError
 from unified.reports.measurement_page import page
 from unified.reports.measurements import measurement_files, read_measurements, table
-from unified.reports.result_tables import tables
+from unified.reports.result_tables import result_tables, tables
 from unified.reports.results import read_results
 
 HELP = "print tables of results.json files, one line for each run over its seeds, or of what `make bench` measured"
@@ -32,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="list in what settings all runs of a table differ, not only runs of the same name",
     )
     parser.add_argument(
+        "--intervals",
+        action="store_true",
+        help="print the 95 %% interval of each mean over seeds, by Student's t; one seed has none",
+    )
+    add_json_argument(parser)
+    parser.add_argument(
         "--output", metavar="FILE.html", help="page of charts and tables to write, of files of `make bench`"
     )
 
@@ -42,10 +49,18 @@ def run(args: argparse.Namespace) -> int:
     if not files:
         if args.output:
             raise UnifiedError(f"--output is for files of `make bench`; {', '.join(args.paths)} holds none")
-        print(tables(read_results(args.paths), args.measures, args.differences))
+        results = read_results(args.paths)
+        if args.json:
+            found = result_tables(results, args.measures, args.differences)
+            print_json({"tables": [table.described() for table in found]})
+        else:
+            print(tables(results, args.measures, args.differences, args.intervals))
         return 0
     lines = read_measurements(files)
     if args.output:
         Path(args.output).write_text(page(lines), encoding="utf-8")
-    print(table(lines))
+    if args.json:
+        print_json({"measurements": lines})
+    else:
+        print(table(lines))
     return 0

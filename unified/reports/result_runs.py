@@ -1,0 +1,106 @@
+"""Which results are of one run: those that differ in the seed alone.
+
+Two models are never one, whatever they are called: a model is its contents, by their hash, or where it has none, all
+that its results say of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unified.reports.differences import Digest, canonical, flat, short_paths
+
+Result = Mapping[str, Any]
+#: Splits that decide which model is scored, on whatever split: what it learns from, and what chooses a checkpoint.
+_DECIDING = ("train", "valid")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Results that differ in the seed alone.
+
+    Attributes:
+        name: given by the user.
+        identity: what they have in common, as flat names and values.
+        results: one for each seed, or several.
+    """
+
+    name: str
+    identity: Mapping[str, Any]
+    results: list[Result]
+
+    def scores(self, split: str, measure: str) -> list[float]:
+        """The score of each seed that has one; the mean where there are several results of it."""
+        found: dict[Any, list[float]] = {}
+        for result in self.results:
+            value = result["scores"][split].get(measure)
+            if value is not None:
+                found.setdefault(result["seed"], []).append(float(value))
+        return [statistics.mean(values) for values in found.values()]
+
+    @property
+    def seeds(self) -> Counter[Any]:
+        """How many results each seed has."""
+        return Counter(result["seed"] for result in self.results)
+
+
+def runs_of(results: Sequence[Result], split: str) -> list[Run]:
+    """The runs that results of one task are of, in the order of the first result of each.
+
+    Args:
+        split: which is scored; what further splits hold decides nothing.
+    """
+    models = _model_names(results)
+    runs: dict[tuple[str, str, str], Run] = {}
+    for result in results:
+        model = _model_key(result)
+        identity = _identity(result, split, models[model])
+        run = runs.setdefault((result["run"], model, canonical(identity)), Run(result["run"], identity, []))
+        run.results.append(result)
+    return list(runs.values())
+
+
+def _identity(result: Result, split: str, model: str) -> dict[str, Any]:
+    """What all results of a run have in common.
+
+    The texts among its scores are signatures, which say how it was scored.
+    """
+    files = [file_of(name) for name in dict.fromkeys((*_DECIDING, split))]
+    return {
+        "model": model,
+        **flat(result["settings"]),
+        **{name: Digest(result["data"][name]) for name in files if name in result["data"]},
+        **{name: value for name, value in result["scores"][split].items() if isinstance(value, str)},
+        **flat(result["versions"]),
+    }
+
+
+def file_of(split: str) -> str:
+    """The file with the items of a split."""
+    return f"{split}.jsonl"
+
+
+def _model_key(result: Result) -> str:
+    """The contents of a model; where they have no hash, all that is said of it."""
+    return result["model"]["sha256"] or canonical(result["model"])
+
+
+def _model_names(results: Sequence[Result]) -> dict[str, str]:
+    """A name for each model, which no other one has: the end of its path, with the beginning of its key if need be."""
+    models = {_model_key(result): result["model"] for result in reversed(results)}
+    ends = short_paths(dict.fromkeys(model["name"] for model in models.values()))
+    names = {key: ends[model["name"]] for key, model in models.items()}
+    count = Counter(names.values())
+    return {key: name if count[name] == 1 else f"{name} ({_short(key, models)})" for key, name in names.items()}
+
+
+def _short(key: str, others: Iterable[str]) -> str:
+    """The beginning of a hash, as long as it takes to tell it from the others."""
+    size = len(Digest(key).short)
+    while any(other.startswith(key[:size]) for other in others if other != key) and size < len(key):
+        size += 1
+    return key[:size]
