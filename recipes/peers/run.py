@@ -102,7 +102,7 @@ class Work:
 
     def ours(self, pair: Pair, output: Path) -> list:
         words = [*module_command("unified.cli"), "finetune", pair.task, "--data", self.files(pair)]
-        return [*words, "--model", self.start, "--output", output, *pair.options]
+        return [*words, "--init", self.start, "--output", output, *pair.options]
 
     def costs(self, pairs: tuple[Pair, ...], seeds: tuple[int, ...]) -> str:
         """Markdown: seconds of an update, ours as fairseq logged it."""
