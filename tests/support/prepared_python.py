@@ -213,10 +213,13 @@ def prepare() -> None:
 
 
 def main(listener: socket.socket) -> None:
+    gc.disable()
     prepare()
     if len(os.listdir("/proc/self/task")) != 1:
         sys.exit("the imports have started threads: a process that has threads must not be forked")
     gc.freeze()  # a collection in a fork would copy every page
+    gc.set_threshold(50_000, 20, 100)  # as in conftest.py
+    gc.enable()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that watch
     request = serve(listener)
     if request is None:
