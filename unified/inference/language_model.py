@@ -23,6 +23,7 @@ from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.inference.filling import around_runs, masked_batch
+from unified.inference.source_windows import ShortSources, Source, shortened
 from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
@@ -154,7 +155,7 @@ class UnifiedLM(TrainedModel):
             "numbers of positions": self.model.config.position_limit,
         }
 
-    def encode_source(self, source: str | Sequence[str]) -> list[int]:
+    def encode_source(self, source: Source) -> list[int]:
         """Ids of a source; of a list of parts with the separator between them, as `unified prepare` has it.
 
         Raises:
@@ -225,11 +226,12 @@ class UnifiedLM(TrainedModel):
 
     def generate(
         self,
-        texts: Sequence[str | Sequence[str]],
+        texts: Sequence[Source],
         *,
         prompt: bool | None = None,
         batch_size: int = 32,
         max_source: int | None = None,
+        windows: bool = False,
         **options: Any,
     ) -> list[str] | list[list[str]]:
         """Write a target for each source, or continue each prompt (the prompt is then part of what is returned).
@@ -242,6 +244,8 @@ class UnifiedLM(TrainedModel):
                 fine-tuning on pairs, True after pre-training alone).
             max_source: first tokens of each text that are read; 0: all. Default: of sources as many as in fine-tuning,
                 or as the positions leave beside ``max_length``; of prompts all.
+            windows: divide longer sources into windows of so many tokens, write from each, and then from these texts
+                together, see :meth:`shortened`.
             options: fields of :class:`GenerationConfig`; ``no_repeat_ngram_ignore`` may hold symbols instead of ids.
                 ``max_length`` is by default the length of the longest target of fine-tuning. For prompts, and for
                 models that have learned no pairs, it is 128, or less where the longest text leaves fewer positions;
@@ -251,8 +255,8 @@ class UnifiedLM(TrainedModel):
             One text per input; with ``nbest`` above 1 a list of them per input, best first.
 
         Raises:
-            UnifiedError: an option is unknown or out of range, the model does not write, or a text does not fit into
-                the position table.
+            UnifiedError: an option is unknown or out of range, the model does not write, a text does not fit into
+                the position table, or ``windows`` are asked for of prompts.
         """
         ids = [self.encode_source(text) for text in require_list("texts", texts)]
         is_prompt = SCHEMES[self.scheme(prompt)].prompt
@@ -262,6 +266,10 @@ class UnifiedLM(TrainedModel):
         if "max_length" not in options:
             options["max_length"] = self._default_length(ids, is_prompt, max_source, options.get("min_length"))
         config = GenerationConfig.of_options(self.vocabulary, **options)
+        if windows:
+            fitting = self.shortened(texts, config, prompt=prompt, batch_size=batch_size, max_source=max_source)
+            ids, max_source = fitting.ids, 0
+            _warn_of_long_windows(fitting)
         given = ids if is_prompt else [[]] * len(ids)
         found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size, max_source=max_source)
         written = [
@@ -306,9 +314,48 @@ class UnifiedLM(TrainedModel):
                 found[i] = hypotheses
         return found
 
+    def shortened(
+        self,
+        sources: Sequence[Source],
+        config: GenerationConfig,
+        *,
+        prompt: bool | None = None,
+        batch_size: int = 32,
+        indices: Sequence[int] | None = None,
+        max_source: int | None = None,
+        separator: str | None = None,
+    ) -> ShortSources:
+        """Sources that fit: what is written from windows of a longer one stands in place of its text.
+
+        Windows end at sentence ends where that is possible, and like windows of all sources share a batch. If what is
+        written is too long together, it is divided in its turn (:func:`unified.inference.source_windows.shortened`).
+
+        Args:
+            config: settings of the search; the best hypothesis of each window is taken.
+            prompt, batch_size, max_source: as for :meth:`generate`; 0 takes what the positions leave.
+            indices: as for :meth:`hypotheses`; windows of a source draw the random numbers of their source.
+            separator: a mark that is left out of what is written, because sources do not have it.
+
+        Raises:
+            UnifiedError: the texts are prompts, or a window has no room for one character.
+        """
+        if SCHEMES[self.scheme(prompt)].prompt:
+            raise UnifiedError("windows divide sources, but the model continues prompts, which are read whole")
+        numbers = range(len(sources)) if indices is None else indices
+        best = replace(config, nbest=1)
+        limit = self.source_limit(config.max_length, max_source) or self.tokens_left(config.max_length)
+
+        def write(windows: Sequence[list[int]], owners: Sequence[int]) -> list[str]:
+            own = [numbers[i] for i in owners]
+            found = self.hypotheses(windows, best, prompt=prompt, batch_size=batch_size, indices=own, max_source=0)
+            texts = [self.decode(hypotheses[0].tokens.tolist()) for hypotheses in found]
+            return texts if separator is None else [text.replace(separator, "") for text in texts]
+
+        return shortened(sources, limit, self.encode_source, write)
+
     def score(
         self,
-        sources: Sequence[str | Sequence[str]],
+        sources: Sequence[Source],
         targets: Sequence[str],
         *,
         prompt: bool | None = None,
@@ -411,3 +458,13 @@ class UnifiedLM(TrainedModel):
                     f"positions leave room for {left} beside the {config.max_length} that may be written; shorten the "
                     "text or what is written"
                 )
+
+
+def _warn_of_long_windows(fitting: ShortSources) -> None:
+    """Say how many sources are cut although they were divided into windows."""
+    cut = sum(map(bool, fitting.cut))
+    if cut:
+        warnings.warn(
+            f"{cut} of {len(fitting.ids)} texts get no shorter in windows; what is too long is not read",
+            stacklevel=3,  # the caller of generate()
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from unified.data.token_files import TokenFile
@@ -35,6 +36,12 @@ class FolderSentences:
         ids = self.sources[i].tolist()
         return ids[:-1] if ids[-1:] == [lm.special.separator] else ids
 
+    def parts(self, lm: UnifiedLM, i: int) -> list[str]:
+        """Texts of the parts of a source, between which the separator stands."""
+        ids = self.source(lm, i)
+        bounds = [-1, *(at for at, token in enumerate(ids) if token == lm.special.separator), len(ids)]
+        return [lm.decode(ids[start + 1 : end]) for start, end in pairwise(bounds)]
+
     def texts(self, lm: UnifiedLM, i: int) -> tuple[str, str | None]:
         """Source and reference as text."""
         return lm.decode(self.sources[i]), lm.decode(self.targets[i])
@@ -53,6 +60,10 @@ class FileSentences:
     def source(self, lm: UnifiedLM, i: int) -> list[int]:
         """Ids of a source without special symbols."""
         return lm.encode(self.lines[i])
+
+    def parts(self, lm: UnifiedLM, i: int) -> list[str]:
+        """A source as text, which is one part."""
+        return [self.lines[i]]
 
     def texts(self, lm: UnifiedLM, i: int) -> tuple[str, str | None]:
         """Source as text, and no reference."""

@@ -8,7 +8,8 @@ again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class ChunkWriter:
         config: settings of the search.
         prompt: continue the sentences instead of answering them; None as the model was trained.
         max_source: tokens kept from the front of each source, 0 keeps all.
+        windows: divide longer sources into windows instead, see :meth:`UnifiedLM.shortened`.
         chunk: sentences per chunk.
         batch_size: sentences that are generated together.
         threads: of each process.
@@ -47,19 +49,23 @@ class ChunkWriter:
     config: GenerationConfig
     prompt: bool | None
     max_source: int
+    windows: bool
     chunk: int
     batch_size: int
     threads: int
     device: str
     folder: Path
 
-    def __call__(self, number: int) -> tuple[int, int]:
-        """Write chunk ``number``; returns how many sentences it holds, and how many of them were cut."""
+    def __call__(self, number: int) -> tuple[int, int, int]:
+        """Write chunk ``number``.
+
+        Returns:
+            How many sentences it holds, how many of them were cut, and how many were divided into windows.
+        """
         lm = _loaded(self)
         indices = range(number * self.chunk, min((number + 1) * self.chunk, len(self.sentences)))
         sources = [self.sentences.source(lm, i) for i in indices]
-        cut = sum(len(source) > self.max_source for source in sources) if self.max_source else 0
-        sources = [source[: self.max_source or None] for source in sources]
+        sources, cut, divided = self._fitting(lm, sources, indices)
         found = lm.hypotheses(
             sources,
             self.config,
@@ -74,7 +80,26 @@ class ChunkWriter:
             for i, source, hypotheses in zip(indices, sources, found, strict=True)
         )
         write_atomically(self.path(number), [text.encode("utf-8")])
-        return len(indices), cut
+        return len(indices), cut, divided
+
+    def _fitting(
+        self, lm: UnifiedLM, sources: list[list[int]], indices: Sequence[int]
+    ) -> tuple[list[list[int]], int, int]:
+        """Sources that are short enough, how many were cut, and how many were divided into windows."""
+        limit = self.max_source or (lm.tokens_left(self.config.max_length) if self.windows else sys.maxsize)
+        long = [at for at, source in enumerate(sources) if len(source) > limit]
+        if not self.windows:
+            return [source[:limit] for source in sources], len(long), 0
+        found = lm.shortened(
+            [self.sentences.parts(lm, indices[at]) for at in long],
+            self.config,
+            prompt=self.prompt,
+            batch_size=self.batch_size,
+            indices=[indices[at] for at in long],
+            max_source=limit,
+        )
+        short = {**dict(enumerate(sources)), **dict(zip(long, found.ids, strict=True))}
+        return list(short.values()), sum(map(bool, found.cut)), sum(map(bool, found.windows))
 
     def path(self, number: int) -> Path:
         """File of a chunk."""
@@ -89,7 +114,7 @@ class ChunkWriter:
     def claim(self) -> Claim:
         """All that decides what a chunk holds."""
         config = {**asdict(self.config), "no_repeat_ngram_ignore": sorted(self.config.no_repeat_ngram_ignore)}
-        config |= {"prompt": self.prompt, "max_source": self.max_source, "chunk": self.chunk}
+        config |= {"prompt": self.prompt, "max_source": self.max_source, "windows": self.windows, "chunk": self.chunk}
         vocabulary = sorted(file for name in ("dict*.txt", *FILES) for file in self.data.glob(name))
         return Claim(
             {f"--{name.replace('_', '-')}": value for name, value in config.items()},
@@ -135,10 +160,12 @@ def _write_chunks(job: ChunkWriter, processes: int, say: Callable[[str], None]) 
     missing = [number for number in range(job.chunks) if not job.path(number).exists()]
     if len(missing) < job.chunks:
         say(f"{job.folder}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
-    done = cut = 0
-    for count, shortened in ordered_map(job, missing, min(processes, max(len(missing), 1))):
-        done, cut = done + count, cut + shortened
+    done = cut = divided = 0
+    for count, *long in ordered_map(job, missing, min(processes, max(len(missing), 1))):
+        done, cut, divided = done + count, cut + long[0], divided + long[1]
         say(f"{done:,} of {len(job.sentences):,} sentences written")
+    if divided:
+        say(f"{divided:,} of these {done:,} sources were divided into windows")
     if cut:
         say(f"{cut:,} of these {done:,} sources were cut to their first {job.max_source} tokens")
 

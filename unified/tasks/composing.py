@@ -64,12 +64,12 @@ def ask(
 
 
 def summarize(
-    model: UnifiedLM, texts: Sequence[str], *, max_source: int | None = None, **options: Any
+    model: UnifiedLM, texts: Sequence[str], *, max_source: int | None = None, windows: bool = False, **options: Any
 ) -> list[str] | list[list[str]]:
     """A summary of each text, by a model that was fine-tuned on texts with summaries.
 
     Args:
-        max_source: as for :meth:`.UnifiedLM.generate`.
+        max_source, windows: as for :meth:`.UnifiedLM.generate`.
         options: as for :meth:`.UnifiedLM.generate`; by default ``beam`` is 5 and no trigram is written twice.
 
     Returns:
@@ -79,4 +79,4 @@ def summarize(
         UnifiedError: as :meth:`.UnifiedLM.generate`.
     """
     options = {"beam": 5, "no_repeat_ngram_size": 3} | options
-    return model.generate(texts, prompt=False, max_source=max_source, **options)
+    return model.generate(texts, prompt=False, max_source=max_source, windows=windows, **options)

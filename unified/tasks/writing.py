@@ -12,6 +12,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
 from unified.inference.language_model import UnifiedLM
+from unified.inference.source_windows import ShortSources, Source
 from unified.tasks.grids import Grid
 from unified.tasks.settings import Published, Training
 from unified.tasks.windows import TokenCounter
@@ -148,12 +149,14 @@ class Writer:
         task: says how sources are made and texts are searched for.
         ahead: items that are read before the first of them is written; like lengths among them share a batch.
         batch_size: texts that are written together.
+        windows: divide a source that is too long into windows instead of cutting it, see :meth:`UnifiedLM.shortened`.
     """
 
     handle: UnifiedLM
     task: WritingTask
     ahead: int = 512
     batch_size: int = 32
+    windows: bool = False
 
     def item(self, fields: dict[str, Any], number: int) -> WritingItem:
         """Reads one object of a user's file; without an ``id`` the item is called by its number.
@@ -164,7 +167,11 @@ class Writer:
         return self.task.item(fields, number, self._budget)
 
     def predict(self, items: Iterable[WritingItem]) -> Iterator[dict[str, Any]]:
-        """``id`` and ``text`` of each; ``cut``, how many tokens of its source were not read, where some were not."""
+        """``id`` and ``text`` of each.
+
+        ``cut`` is how many tokens of its source were not read, where some were not, and ``windows`` how many windows
+        its source was divided into, if it was.
+        """
         remaining = iter(items)
         while some := list(islice(remaining, self.ahead)):
             yield from self._predict(some)
@@ -208,14 +215,27 @@ class Writer:
         return self.task.official(items, predictions) if self.task.official else {}
 
     def _predict(self, items: list[WritingItem]) -> list[dict[str, Any]]:
-        sources = [self.handle.encode_source(item.source) for item in items]
-        limit = self.max_source_tokens
+        fitting = self._fitting([item.source for item in items])
+        handle, batch_size = self.handle, self.batch_size
+        written = handle.hypotheses(fitting.ids, self.config, prompt=False, batch_size=batch_size, max_source=0)
         found: list[dict[str, Any]] = []
-        kept = [ids[:limit] for ids in sources]
-        written = self.handle.hypotheses(kept, self.config, batch_size=self.batch_size, max_source=0)
-        for item, ids, (best, *_) in zip(items, sources, written, strict=True):
-            found.append({"id": item.id, "text": self.handle.decode(best.tokens.tolist())})
-            cut = (item.unread or 0) + max(0, len(ids) - limit)
-            if cut:
-                found[-1]["cut"] = cut
+        for item, (best, *_), windows, unread in zip(items, written, fitting.windows, fitting.cut, strict=True):
+            cut = (item.unread or 0) + unread
+            found.append({"id": item.id, "text": handle.decode(best.tokens.tolist())})
+            found[-1] |= {name: count for name, count in (("windows", windows), ("cut", cut)) if count}
         return found
+
+    def _fitting(self, sources: Sequence[Source]) -> ShortSources:
+        """Sources of as many tokens as are read."""
+        handle, limit = self.handle, self.max_source_tokens
+        if self.windows:
+            return handle.shortened(
+                sources,
+                self.config,
+                prompt=False,
+                batch_size=self.batch_size,
+                max_source=limit,
+                separator=self.task.separator,
+            )
+        ids = [handle.encode_source(source) for source in sources]
+        return ShortSources([row[:limit] for row in ids], [0] * len(ids), [max(0, len(row) - limit) for row in ids])

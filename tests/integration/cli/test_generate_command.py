@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.checkpoint_samples import TEXT, checkpoint, data_folder
 from unified import UnifiedLM
+from unified.checkpoints import load_checkpoint, save
 from unified.cli import main
 from unified.files.claims import Claim, claimed_folder
 from unified.generation import GenerationConfig
@@ -80,6 +81,38 @@ def test_sources_may_be_cut_and_prompts_continued(samples, tmp_path, capsys):
     assert plain(samples, tmp_path / "prompt", "--prompt") == 0
     continued = read_generate_output([tmp_path / "prompt"], need_references=False)[0]
     assert continued[:3] == lm.generate([t.lower() for t in TEXT], prompt=True, beam=3, max_length=8)
+
+
+@pytest.fixture(scope="module")
+def writer(samples) -> Path:
+    """The model, which writes characters alone: the names of other symbols are long texts, in windows and elsewhere."""
+    content = load_checkpoint(samples / "model.pt")
+    lm = UnifiedLM.from_pretrained(samples / "model.pt")
+    content["model"]["core.transformer.embeddings.tokens.scored"][lm.special.ordinary_stop :] = 0
+    save(content, samples / "writer.pt")
+    return samples / "writer.pt"
+
+
+@pytest.mark.parametrize("extra", [[], ["--sampling", "--seed", "3"]], ids=["beam", "sampling"])
+def test_windows_are_those_of_python_in_any_chunks(samples, writer, tmp_path, capsys, extra):
+    lm = UnifiedLM.from_pretrained(writer)
+    lines = [line.lower() for line in TEXT]
+    lines = [*lines, " ".join(lines), "the cat."]
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    options = ["--windows", "--max-source", "30", "--model", str(writer), *extra]
+    for name, more in (("one", []), ("chunks", ["--chunk", "2", "--batch-size", "3"])):
+        assert plain(samples, tmp_path / name, "--input", str(tmp_path / "in.txt"), *options, *more) == 0
+        long = sum(len(lm.encode(line)) > 30 for line in lines)
+        assert 2 < long < 5 and f"{long} of these 5 sources were divided into windows\n" in capsys.readouterr().err
+    one, chunks = (read_generate_output([tmp_path / name], need_references=False)[0] for name in ("one", "chunks"))
+    settings = {"beam": 3, "max_length": 8, "sampling": bool(extra), "seed": 3 if extra else 0}
+    assert one == chunks == lm.generate(lines, windows=True, max_source=30, **settings)
+    assert plain(samples, tmp_path / "cut", "--input", str(tmp_path / "in.txt"), *options[1:]) == 0
+    cut = read_generate_output([tmp_path / "cut"], need_references=False)[0]
+    assert cut[4] == one[4] and cut[3] != one[3]
+    # The sources of a prepared folder are divided as the texts that they stand for.
+    assert generate(samples, tmp_path / "folder", str(samples / "pairs"), *options) == 0
+    assert read_generate_output([tmp_path / "folder"])[0] == one[:3]
 
 
 def test_line_ends_in_a_text_do_not_break_lines(samples):
@@ -198,6 +231,10 @@ def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes
         (["--input", "{samples}/nowhere.txt"], "nowhere.txt: no such file"),
         (["--input", "{samples}/model.pt"], "model.pt: not raw text but a zip archive"),
         (["--input", "{samples}/input.txt", "--max-source", "-1"], "--max-source must be 0 or a number of tokens"),
+        (
+            ["--input", "{samples}/input.txt", "--prompt", "--windows"],
+            "--windows divides sources, but the model continues",
+        ),
         (["--input", "{samples}/input.txt", "--top-k", "3"], "top_k 3 and top_p 1.0 need sampling=True"),
         (
             ["--input", "{samples}/input.txt", "--no-repeat-ngram-ignore", "xyz"],

@@ -153,6 +153,34 @@ def test_what_is_not_read_is_said(asker, capsys):
     assert "cut" not in json.loads(capsys.readouterr().out)
 
 
+def test_windows_of_a_task(asker, capsys, tmp_path):
+    """`unified predict --windows` writes what Python does, says how many windows, and keeps other settings apart."""
+    folder, _ = asker
+    lm = UnifiedLM.from_pretrained(folder / "run")
+    sources = ["w1 is w9 . w2 is w8 . " * 14, "w1 is w9 .", ["w1 | w2 ?", "w3 is w8 . " * 20]]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"source": source}) + "\n" for source in sources))
+    words = ["predict", "texts", str(tmp_path / "in.jsonl"), "--model", str(folder / "run"), "--windows"]
+    assert main(words) == 0
+    printed = capsys.readouterr()
+    found = [json.loads(line) for line in printed.out.splitlines()]
+    counts = [one.get("windows", 0) for one in found]
+    assert counts[0] >= 3 and counts[1] == 0 and counts[2] == 2 and not any("cut" in one for one in found)
+    assert printed.err.endswith("predict: 2 of 3 texts were divided into windows\n")
+    config = Writer(lm, task_named("texts")).config
+    short = lm.shortened(sources, config, max_source=45)
+    assert [lm.decode(some[0].tokens) for some in lm.hypotheses(short.ids, config, max_source=0)] == [
+        one["text"] for one in found
+    ]
+    assert short.windows == counts
+    with_marks = lm.shortened(sources, config, max_source=45, separator="w1")
+    assert set(with_marks.ids[0]) == set(short.ids[0]) - set(lm.encode("w1")) != set(short.ids[0])
+    assert summarize(lm, sources[:2], windows=True, max_source=45) == lm.generate(
+        sources[:2], windows=True, max_source=45, beam=5, no_repeat_ngram_size=3
+    )
+    error = refused(capsys, "predict", "rte", tmp_path / "in.jsonl", "--model", folder / "run", "--windows")
+    assert error.endswith("--windows: rte is no task that generates text; leave the option out\n")
+
+
 def refused(capsys, *words) -> str:
     capsys.readouterr()
     assert main([str(word) for word in words]) == 2

@@ -67,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "positions leave)",
     )
     parser.add_argument(
+        "--windows",
+        action="store_true",
+        help="divide a source with more tokens than that at sentence ends, write from each window, and then from what "
+        "was written, instead of cutting the source",
+    )
+    parser.add_argument(
         "--prompt",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -137,6 +143,7 @@ def run(args: argparse.Namespace) -> int:
             config=config,
             prompt=args.prompt,
             max_source=max_source,
+            windows=args.windows,
             chunk=args.chunk,
             batch_size=args.batch_size,
             threads=args.threads,
@@ -166,6 +173,8 @@ def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, in
     positions, max_length, max_source = trained.config.position_limit, args.max_length, args.max_source
     continues = trained.writes in SCHEMES and SCHEMES[trained.writes].prompt
     if continues if args.prompt is None else args.prompt:
+        if args.windows:
+            raise UnifiedError("--windows divides sources, but the model continues prompts, which are read whole")
         lengths, max_source = PairLengths(), max_source or 0
     if max_length is None:
         max_length = max(lengths.default_length(positions, max_source), args.min_length)

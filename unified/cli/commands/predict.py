@@ -74,6 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most tokens of a batch (default: 4096); tasks that generate text have none",
     )
+    parser.add_argument(
+        "--windows",
+        action="store_true",
+        help="of tasks that generate text: divide a source that is too long at sentence ends, write from each window, "
+        "and then from what was written, instead of cutting the source",
+    )
     add_field_arguments(parser, "text", "second", "source")
     add_pipeline_arguments(parser)
     parser.add_argument(
@@ -114,12 +120,14 @@ def run(args: argparse.Namespace) -> int:
     names = _names(args, task)
     if args.input != "-" and not _is_object(args.input) and not Path(args.input).is_fifo():
         _check(args.input, predictor, names)
-    count = cut = 0
+    count = cut = divided = 0
     items = _items(args.input, predictor, names)
     with _destination(args, handle, predictor, items) as stream:
         for prediction in predictor.predict(items):
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
-            count, cut = count + 1, cut + ("cut" in prediction)
+            count, cut, divided = count + 1, cut + ("cut" in prediction), divided + ("windows" in prediction)
+    if divided:
+        print(f"predict: {divided:,} of {count:,} texts were divided into windows", file=sys.stderr, flush=True)
     note = cut_note(cut, count, predictor.reads)
     if note:
         print(f"predict: {note}", file=sys.stderr, flush=True)
@@ -146,7 +154,9 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
             )
         writing = require_language_model(handle)
         writing.decoder(prompt=False)  # refuses models that do not write, before anything is read
-        return Writer(writing, task)
+        return Writer(writing, task, windows=args.windows)
+    if args.windows:
+        raise UnifiedError(f"--windows: {args.task} is no task that generates text; leave the option out")
     own = head_name(task.name)  # of a model of several tasks
     model = require_task_model(handle)
     head = args.head or (own if own in model.predictors else None)
@@ -309,6 +319,7 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
         "the task": args.task,
         "--head": args.head,
         "--max-tokens": args.max_tokens,
+        "--windows": args.windows,
         "--threshold": predictor.task.threshold if abstains(predictor.task) else None,
         "--spacy": args.spacy,
         "--spacy-code": args.spacy_code,

@@ -16,12 +16,15 @@ _ABBREVIATIONS = frozenset(
 _BEFORE_NUMBERS = frozenset("no nos vol vols fig figs p pp ch art sec eq op bd".split())
 
 
-def split_sentences(line: str) -> list[str]:
+def split_sentences(line: str, any_case: bool = False) -> list[str]:
     """The sentences of ``line``, every run of white space in them one space.
 
     A sentence ends at ``. ! ? …`` and the closing quotes and brackets behind it, where white space and then anything
     but a lower-case letter follow. A single full stop does not end one behind an initial (J. Smith), a word with a full
     stop inside (U.S., e.g.) or a common abbreviation (Dr.), nor behind "No." and its like where a digit follows.
+
+    Args:
+        any_case: a lower-case letter may begin a sentence, for texts without capitals.
     """
     sentences, start = [], 0
     line = " ".join(line.split())
@@ -29,7 +32,8 @@ def split_sentences(line: str) -> list[str]:
         first = _FIRST.match(line, end.end())
         assert first is not None  # it matches the empty text, too
         following = first[1]
-        if following.islower() or (end[0] == ". " and _is_abbreviated(line, start, end.start(), following)):
+        goes_on = following.islower() and not any_case
+        if goes_on or (end[0] == ". " and _is_abbreviated(line, start, end.start(), following)):
             continue
         sentences.append(line[start : end.end() - 1])
         start = end.end()
