@@ -39,6 +39,7 @@ from unified.corpus.readers import (
 from unified.corpus.split_writers import SOURCE, TARGET, DocumentSplitWriter, PairSplitWriter
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.annotations import SOURCE_KINDS
+from unified.data.markers import markers_of, with_markers
 from unified.data.sampling import TextSample
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -67,6 +68,8 @@ class Settings:
         annotation: who annotates the documents; None leaves them as they are.
         skip_empty: leave pairs with an empty side out instead of refusing them.
         oracle: take along where the sentences of the sources are and which of them the oracle takes.
+        reserve: fewest symbols ``[unused1]``, ``[unused2]``, ... of the dictionary, which no text contains and later
+            tasks take as markers (:mod:`unified.data.markers`).
         seed: of the validation share and of the sample the tokenizer is trained on.
     """
 
@@ -79,11 +82,14 @@ class Settings:
     annotation: AnnotationSource | None = None
     skip_empty: bool = False
     oracle: bool = False
+    reserve: int = 0
     seed: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.valid_share < 1:
             raise UnifiedError(f"--valid-share is at least 0 and below 1, got {self.valid_share}")
+        if self.reserve < 0:
+            raise UnifiedError(f"--reserve must be at least 0, got {self.reserve}")
         if self.valid_share and self.valid:
             raise UnifiedError("--valid and --valid-share both say what the validation split is; give one of them")
         if self.cleaning and self.is_pairs:
@@ -146,6 +152,9 @@ def prepare(
         if dictionary is None:
             stop = vocabulary.special.ordinary_stop
             vocabulary = Vocabulary(vocabulary.symbols[4:stop], writers["train"].counts[4:stop].tolist())
+        reserved = with_markers(vocabulary, settings.reserve)
+        if reserved is not vocabulary:
+            vocabulary, dictionary = reserved, None
         _write_dictionaries(folder, settings.is_pairs, vocabulary, dictionary)
         tokenizer.save(folder)
         np.save(folder / "word_starts.npy", word_starts(tokenizer, vocabulary))
@@ -267,6 +276,7 @@ def _manifest(
     return {
         "content": "pairs" if settings.is_pairs else "documents",
         "symbols": len(vocabulary),
+        "reserved": len(markers_of(vocabulary)),
         "splits": {name: writer.statistics for name, writer in writers.items()},
         **({"tokenizer": tokenizer.statistics} if isinstance(tokenizer, AnnaTokenizer) else {}),
         "annotations": annotator.description if annotator else None,

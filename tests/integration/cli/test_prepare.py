@@ -42,6 +42,32 @@ def test_documents_are_what_the_layout_says(tmp_path, kind):
     }
 
 
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece"])
+def test_symbols_are_reserved_behind_all_others(tmp_path, kind, capsys):
+    """The folder is that without the option but for the dictionary, and no text becomes a reserved symbol."""
+    documents = [*random_documents(30), *[["a [unused1] cat", "[unused2]cat [unused5]"]] * 3]
+    text = write(tmp_path / "train.txt", raw_text(documents))
+    train = (text, "--tokenizer", kind, "--vocabulary-size", 80)
+    assert run(*train, "--output", tmp_path / "plain") == 0
+    assert run(*train, "--output", tmp_path / "reserved", "--reserve", 5) == 0
+    plain, reserved = (Vocabulary.load(tmp_path / name / "dict.txt") for name in ("plain", "reserved"))
+    names = [f"[unused{i}]" for i in range(1, 6)]
+    assert reserved.symbols == [*plain.symbols, *names] and reserved.special == plain.special
+    assert f"vocabulary: {len(reserved)} symbols, 5 of them reserved\n" in capsys.readouterr().out
+    assert len(np.load(tmp_path / "reserved" / "word_starts.npy")) == len(reserved)
+    same = set(tree(tmp_path / "plain")) - {"dict.txt", "word_starts.npy", "manifest.json"}
+    for name in same:
+        assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "reserved" / name).read_bytes()
+    # Another text with this dictionary takes it over; only what it lacks is added.
+    for count, more in ((3, []), (7, ["[unused6]", "[unused7]"])):
+        again = tmp_path / f"again{count}"
+        assert run(text, "--tokenizer", tmp_path / "reserved", "--reserve", count, "--output", again) == 0
+        assert Vocabulary.load(again / "dict.txt").symbols == [*reserved.symbols, *more]
+        assert Vocabulary.load(again / "dict.txt").counts == [*reserved.counts, *[1] * len(more)]
+    assert run(text, "--reserve", -1, "--output", tmp_path / "none") == 2
+    assert "--reserve must be at least 0, got -1" in capsys.readouterr().err
+
+
 def test_documents_are_byte_for_byte_those_of_fairseq_preprocess(tmp_path):
     binarizer = pytest.importorskip("fairseq.binarizer")
     from fairseq.data import Dictionary, data_utils

@@ -1,6 +1,7 @@
 """Relation tasks with any tokenizer: markers that a model lacks are added, learnt, predicted with and exported."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from unified.tasks.heads.items import write_items
 from unified.tasks.heads.relation import RelationItem
 from unified.tasks.jobs import job_of
 from unified.tasks.prediction import Predictor
-from unified.tokenization import load_tokenizer, ordinary_symbols
+from unified.tokenization import Tokenizer, load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import train_anna
 from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
 from unified.tokenization.wordpiece import train_wordpiece
@@ -75,18 +76,17 @@ def model_folder(kind: str, folder):
     if kind in ("xlnet", "bert"):
         return published(kind, folder / "published").lm.folder
     tokenizer = TOKENIZERS[kind]()
-    vocabulary = Vocabulary(ordinary_symbols(tokenizer))
+    return new_model(tokenizer, Vocabulary(ordinary_symbols(tokenizer)), folder / "model")
+
+
+def new_model(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) -> Path:
     torch.manual_seed(0)
     shape = {"layers": 1, "width": 16, "heads": 2, "max_positions": 80, "token_types": 2, "initializer_range": 0.1}
     config = TransformerConfig(vocabulary_size=len(vocabulary), **shape)
-    (folder / "model").mkdir()
-    tokenizer.save(folder / "model")
-    write(
-        Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary),
-        folder / "model",
-        folder / "model",
-    )
-    return folder / "model"
+    folder.mkdir()
+    tokenizer.save(folder)
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder, folder)
+    return folder
 
 
 class Task:
@@ -131,6 +131,42 @@ def test_every_tokenizer_gets_the_markers_it_lacks(tmp_path, kind, head):
     assert [one["id"] for one in found] == [item.id for item in splits["valid"]]
     # Its folder serves as the start of another task, which finds what it needs.
     assert with_markers(made, len(added)) is made
+
+
+@pytest.mark.parametrize("reserve", [6, 4, 3])
+@torch.no_grad()
+def test_reserved_symbols_are_taken_before_any_is_added(tmp_path, caplog, reserve):
+    """A model made with `prepare --reserve` keeps its size, or grows by what it lacks; exports have all."""
+    data, text = data_of(tmp_path / "items", np.random.default_rng(0)), tmp_path / "text.txt"
+    text.write_text("\n".join(TEXT))
+    words = ["prepare", str(text), "--tokenizer", "wordpiece", "--vocabulary-size", "60", "--reserve", str(reserve)]
+    assert main([*words, "--workers", "1", "--output", str(tmp_path / "data")]) == 0
+    vocabulary, tokenizer = Vocabulary.load(tmp_path / "data" / "dict.txt"), load_tokenizer(tmp_path / "data")
+    folder = new_model(tokenizer, vocabulary, tmp_path / "model")
+    task, start = task_named("relation"), Start.of(folder)
+    job = job_of(task, with_changes(task.training, max_length=40), start, tmp_path / "out")
+    splits = job.read(data)
+    job.command(splits, 1, 0)
+    made = Vocabulary.load(tmp_path / "out" / "data" / "dict.txt")
+    assert made.symbols == [*vocabulary.symbols, *(f"[unused{i}]" for i in range(reserve + 1, 5))]
+    head, saved = job.understandings(splits)[0], load_checkpoint(start.checkpoint)["model"]
+    config = start.config.with_vocabulary(len(made))
+    core = UnifiedModel.for_tasks(config, {"relation": head.head(config)})
+    with caplog.at_level("INFO"):
+        UnifiedLMModel(core, Task(made), "nothing").load_state_dict(saved)
+    assert ("symbols that the checkpoint lacks, with new rows: 1 ([unused4])" in caplog.text) == (reserve == 3)
+    assert ("with new rows" in caplog.text) == (reserve == 3)
+    old = saved["core.transformer.embeddings.tokens.weight"]
+    assert torch.equal(core.transformer.embeddings.tokens.weight[: len(old)], old)
+    # The language model with its reserved symbols goes to transformers and comes back.
+    lm = load(folder)
+    lm.save_pretrained(tmp_path / "back")
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "back").convert_tokens_to_ids("[unused1]") > 4
+    again = load(tmp_path / "back")
+    assert markers_of(again.vocabulary) == markers_of(lm.vocabulary) and len(markers_of(lm.vocabulary)) == reserve
+    for symbol in markers_of(lm.vocabulary):
+        rows = (one.model.symbols.weight[one.vocabulary.index(symbol)] for one in (lm, again))
+        assert torch.equal(*rows)
 
 
 def test_new_markers_do_not_change_the_meaning_of_those_there():

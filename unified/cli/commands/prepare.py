@@ -116,6 +116,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of anna's vocabulary that are whole words, from 0 to 1 (default: 0.7)",
     )
     tokenizer.add_argument(
+        "--reserve",
+        type=int,
+        default=0,
+        metavar="N",
+        help="have at least N symbols [unused1], [unused2], ... in the dictionary, which no text contains: a later "
+        "fine-tuning takes them as its markers (default: 0)",
+    )
+    tokenizer.add_argument(
         "--sample-megabytes",
         type=int,
         default=20,
@@ -188,6 +196,7 @@ def run(args: argparse.Namespace) -> None:
         annotation=_annotation(args),
         skip_empty=args.skip_empty,
         oracle=args.oracle,
+        reserve=args.reserve,
         seed=args.seed,
     )
     workers = available_cores() if args.workers is None else args.workers
@@ -267,7 +276,8 @@ def _summary(manifest: dict[str, Any]) -> list[str]:
             if "spans" in own:
                 spans = own["spans"]
                 lines.append(f"{name}: {spans[SENTENCES]:,} sentences, of which the oracle takes {spans[ORACLE]:,}")
-    return [*_cleaning(manifest), *lines, f"vocabulary: {manifest['symbols']:,} symbols"]
+    reserved = f", {manifest['reserved']:,} of them reserved" if manifest["reserved"] else ""
+    return [*_cleaning(manifest), *lines, f"vocabulary: {manifest['symbols']:,} symbols{reserved}"]
 
 
 def _cleaning(manifest: dict[str, Any]) -> list[str]:
