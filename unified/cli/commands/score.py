@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import answers, coreference, labels, texts
 from unified.cli.output import add_json_argument, print_json
+from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.tasks.metrics.bootstrap import Examples
 
 HELP = "score generated text or predictions by the rules of the published programs"
 
@@ -19,15 +24,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         family.add_parsers(scores)
     parser.set_defaults(show=None)
     for score_parser in scores.choices.values():
+        _add_intervals(score_parser)
         add_json_argument(score_parser)
         score_parser.add_argument(
             "--output", metavar="FILE", help="file to write the scores to as JSON, besides printing them"
         )
 
 
+def _add_intervals(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("intervals", "How far the scores would move if other examples had been drawn.")
+    group.add_argument(
+        "--intervals", action="store_true", help="add the 95 %% bootstrap interval of every measure over the examples"
+    )
+    group.add_argument(
+        "--samples", type=int, default=1000, metavar="N", help="samples of the bootstrap (default: 1000)"
+    )
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the samples (default: 1)")
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    scores = args.score(args)
+    if args.samples < 2 or args.seed < 0:
+        raise UnifiedError(
+            f"--samples must be at least 2 and --seed at least 0, got --samples {args.samples} --seed {args.seed}"
+        )
+    examples: Examples = args.score(args)
+    scores = examples.scores()
+    if args.intervals:
+        from unified.tasks.metrics.bootstrap import bootstrap_intervals
+
+        scores["intervals"] = bootstrap_intervals(examples, args.samples, args.seed)
     if args.output:
         Path(args.output).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     if args.json or args.show is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,28 +27,99 @@ def score_classification(gold: Labels, predicted: Labels, *, positive: str | int
     Raises:
         UnifiedError: nothing to score, unequal lengths, or no label is ``positive``.
     """
-    classes, matrix = confusion(gold, predicted)
-    correct, wanted, found = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
-    precision, recall = ratio(correct, found), ratio(correct, wanted)
-    f1 = ratio(2 * correct, found + wanted)
-    total = matrix.sum()
-    covariance = correct.sum() * total - wanted @ found
-    spread = np.sqrt(total**2 - found @ found) * np.sqrt(total**2 - wanted @ wanted)
-    scores = {
-        "accuracy": 100 * correct.sum() / total,
-        "macro_precision": 100 * precision.mean(),
-        "macro_recall": 100 * recall.mean(),
-        "macro_f1": 100 * f1.mean(),
-        "matthews": 100 * ratio(covariance, spread),
-    }
-    if positive is not None:
-        chosen = np.flatnonzero(classes == positive)
-        if not len(chosen):
-            known = ", ".join(map(str, classes[:20]))
-            raise UnifiedError(f"positive class {positive!r}: no label is; there are {known}")
-        (k,) = chosen
-        scores |= {"precision": 100 * precision[k], "recall": 100 * recall[k], "f1": 100 * f1[k]}
-    return {name: float(value) for name, value in scores.items()} | {"total": int(total)}
+    return Classification(Confusion.of(gold, predicted), positive).scores()
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Gold and predicted labels of N examples.
+
+    Attributes:
+        classes: those that occur on either side, sorted (C,).
+        gold, predicted: indices into them, (N,).
+    """
+
+    classes: np.ndarray
+    gold: np.ndarray
+    predicted: np.ndarray
+
+    @staticmethod
+    def of(gold: Labels, predicted: Labels) -> Confusion:
+        """The labels that pair one to one.
+
+        Raises:
+            UnifiedError: nothing to score, unequal lengths, or labels of two kinds.
+        """
+        gold, predicted = np.asarray(gold), np.asarray(predicted)
+        check_pairs(gold, predicted)
+        if (gold.dtype.kind in "US") != (predicted.dtype.kind in "US"):
+            raise UnifiedError(f"labels of one kind are needed on both sides, got {gold.dtype} and {predicted.dtype}")
+        classes, codes = np.unique(np.concatenate([gold, predicted]), return_inverse=True)
+        return Confusion(classes, codes[: len(gold)], codes[len(gold) :])
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return len(self.gold)
+
+    def matrix(self, counts: np.ndarray | None = None) -> np.ndarray:
+        """How often class i was taken for class j in a sample: (C, C), float64.
+
+        Args:
+            counts: how often each example is in the sample, (N,); None: once.
+        """
+        count = len(self.classes)
+        found = np.bincount(self.gold * count + self.predicted, counts, minlength=count**2)
+        return found.reshape(count, count).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Labels that are scored as :func:`score_classification` says."""
+
+    confusion: Confusion
+    positive: str | int | None = None
+
+    def __post_init__(self) -> None:
+        if self.positive is not None and self.positive not in self.confusion.classes.tolist():
+            known = ", ".join(map(str, self.confusion.classes[:20]))
+            raise UnifiedError(f"positive class {self.positive!r}: no label is; there are {known}")
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return self.confusion.size
+
+    def scores(self) -> dict[str, float]:
+        """The measures and ``total``."""
+        return self.measures() | {"total": self.size}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        matrix = self.confusion.matrix(counts)
+        occurring = matrix.any(axis=0) | matrix.any(axis=1)
+        classes, matrix = self.confusion.classes[occurring], matrix[occurring][:, occurring]
+        correct, wanted, found = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+        precision, recall = ratio(correct, found), ratio(correct, wanted)
+        f1 = ratio(2 * correct, found + wanted)
+        total = matrix.sum()
+        covariance = correct.sum() * total - wanted @ found
+        spread = np.sqrt(total**2 - found @ found) * np.sqrt(total**2 - wanted @ wanted)
+        scores = {
+            "accuracy": 100 * correct.sum() / total,
+            "macro_precision": 100 * precision.mean(),
+            "macro_recall": 100 * recall.mean(),
+            "macro_f1": 100 * f1.mean(),
+            "matthews": 100 * ratio(covariance, spread),
+        }
+        if self.positive is not None:
+            chosen = classes == self.positive  # none in a sample without it
+            scores |= {
+                "precision": 100 * precision[chosen].sum(),
+                "recall": 100 * recall[chosen].sum(),
+                "f1": 100 * f1[chosen].sum(),
+            }
+        return {name: float(value) for name, value in scores.items()}
 
 
 def score_regression(gold: Sequence[float] | np.ndarray, predicted: Sequence[float] | np.ndarray) -> dict[str, float]:
@@ -58,31 +130,40 @@ def score_regression(gold: Sequence[float] | np.ndarray, predicted: Sequence[flo
     Raises:
         UnifiedError: nothing to score, unequal lengths, or a number is not finite.
     """
-    gold, predicted = np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    check_pairs(gold, predicted)
-    for name, values in (("gold", gold), ("predicted", predicted)):
-        if not np.isfinite(values).all():
-            raise UnifiedError(f"{name}: number {int(np.flatnonzero(~np.isfinite(values))[0])} is not finite")
-    return {
-        "pearson": 100 * _correlation(gold, predicted),
-        "spearman": 100 * _correlation(_ranks(gold), _ranks(predicted)),
-        "total": len(gold),
-    }
+    return Regression(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64)).scores()
 
 
-def confusion(gold: Labels, predicted: Labels) -> tuple[np.ndarray, np.ndarray]:
-    """The C classes that occur, sorted, and how often class i was taken for class j: (C, C), float64.
+@dataclass(frozen=True)
+class Regression:
+    """Numbers, float64 (N,), that are scored as :func:`score_regression` says."""
 
-    Raises:
-        UnifiedError: nothing to score, or unequal lengths.
-    """
-    gold, predicted = np.asarray(gold), np.asarray(predicted)
-    check_pairs(gold, predicted)
-    if (gold.dtype.kind in "US") != (predicted.dtype.kind in "US"):
-        raise UnifiedError(f"labels of one kind are needed on both sides, got {gold.dtype} and {predicted.dtype}")
-    classes, codes = np.unique(np.concatenate([gold, predicted]), return_inverse=True)
-    pairs = codes[: len(gold)] * len(classes) + codes[len(gold) :]
-    return classes, np.bincount(pairs, minlength=len(classes) ** 2).reshape(len(classes), -1).astype(np.float64)
+    gold: np.ndarray
+    predicted: np.ndarray
+
+    def __post_init__(self) -> None:
+        check_pairs(self.gold, self.predicted)
+        for name, values in (("gold", self.gold), ("predicted", self.predicted)):
+            if not np.isfinite(values).all():
+                raise UnifiedError(f"{name}: number {int(np.flatnonzero(~np.isfinite(values))[0])} is not finite")
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return len(self.gold)
+
+    def scores(self) -> dict[str, float]:
+        """The measures and ``total``."""
+        return self.measures() | {"total": self.size}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """Both correlations of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        gold, predicted = self.gold, self.predicted
+        if counts is not None:
+            gold, predicted = (np.repeat(side, counts.astype(np.int64)) for side in (gold, predicted))
+        return {
+            "pearson": 100 * _correlation(gold, predicted),
+            "spearman": 100 * _correlation(_ranks(gold), _ranks(predicted)),
+        }
 
 
 def ratio(numerator: np.ndarray | float, denominator: np.ndarray | float) -> np.ndarray:

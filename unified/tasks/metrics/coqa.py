@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from unified.errors import UnifiedError
+from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.squad import exact_match, word_f1
 
 #: How these scores are computed, as results files say it.
@@ -30,17 +33,7 @@ def score_coqa(answers: Sequence[Sequence[str]], predictions: Sequence[str | Non
     Raises:
         UnifiedError: unequal numbers of both, or a turn without an answer.
     """
-    if len(answers) != len(predictions):
-        raise UnifiedError(f"{len(predictions)} predictions for {len(answers)} turns; they must pair one to one")
-    exact = f1 = 0.0
-    for i, (references, prediction) in enumerate(zip(answers, predictions, strict=True)):
-        if not references:
-            raise UnifiedError(f"answers[{i}]: empty; every turn needs at least one answer")
-        if prediction is not None:
-            exact += _leave_one_out([float(exact_match(prediction, answer)) for answer in references])
-            f1 += _leave_one_out([word_f1(prediction, answer) for answer in references])
-    turns = max(1, len(answers))
-    return {"em": 100 * exact / turns, "f1": 100 * f1 / turns, "turns": len(answers)}
+    return CoqaTurns(answers, predictions).scores()
 
 
 def score_coqa_domains(
@@ -56,19 +49,66 @@ def score_coqa_domains(
     Raises:
         UnifiedError: as :func:`score_coqa`, or a source is unknown.
     """
-    domains = IN_DOMAIN | OUT_OF_DOMAIN
-    for source in sources:
-        if source not in domains:
-            raise UnifiedError(f"source {source!r}: expected one of {', '.join(domains)}")
-    if len(sources) != len(answers):
-        raise UnifiedError(f"{len(sources)} sources for {len(answers)} turns; they must pair one to one")
-    domain_groups = {name: {source} for source, name in domains.items()}
-    domain_groups |= {"in_domain": set(IN_DOMAIN), "out_domain": set(OUT_OF_DOMAIN), "overall": set(domains)}
-    scores = {}
-    for name, members in domain_groups.items():
-        chosen = [i for i, source in enumerate(sources) if source in members]
-        scores[name] = score_coqa([answers[i] for i in chosen], [predictions[i] for i in chosen])
-    return scores
+    return CoqaDomains(answers, predictions, sources).scores()
+
+
+class CoqaTurns:
+    """Turns that are scored as :func:`score_coqa` says."""
+
+    def __init__(self, answers: Sequence[Sequence[str]], predictions: Sequence[str | None]):
+        if len(answers) != len(predictions):
+            raise UnifiedError(f"{len(predictions)} predictions for {len(answers)} turns; they must pair one to one")
+        self.size = len(answers)
+        #: Exact match and F1 of each turn, (N, 2).
+        self.values = np.zeros((len(answers), 2))
+        for i, (references, prediction) in enumerate(zip(answers, predictions, strict=True)):
+            if not references:
+                raise UnifiedError(f"answers[{i}]: empty; every turn needs at least one answer")
+            if prediction is not None:
+                self.values[i] = (
+                    _leave_one_out([float(exact_match(prediction, answer)) for answer in references]),
+                    _leave_one_out([word_f1(prediction, answer) for answer in references]),
+                )
+
+    def scores(self) -> dict[str, float]:
+        """The measures and ``turns``."""
+        return self.measures() | {"turns": self.size}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """Both measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`); of no turn they are 0."""
+        turns = self.size if counts is None else counts.sum()
+        em, f1 = (100 * summed(self.values, counts) / max(1, turns)).tolist()
+        return {"em": em, "f1": f1}
+
+
+class CoqaDomains:
+    """Turns that are scored as :func:`score_coqa_domains` says."""
+
+    def __init__(self, answers: Sequence[Sequence[str]], predictions: Sequence[str | None], sources: Sequence[str]):
+        domains = IN_DOMAIN | OUT_OF_DOMAIN
+        for source in sources:
+            if source not in domains:
+                raise UnifiedError(f"source {source!r}: expected one of {', '.join(domains)}")
+        if len(sources) != len(answers):
+            raise UnifiedError(f"{len(sources)} sources for {len(answers)} turns; they must pair one to one")
+        self._turns = CoqaTurns(answers, predictions)
+        self.size = self._turns.size
+        groups = {name: {source} for source, name in domains.items()}
+        groups |= {"in_domain": set(IN_DOMAIN), "out_domain": set(OUT_OF_DOMAIN), "overall": set(domains)}
+        self._members = {
+            name: np.array([source in own for source in sources], dtype=np.float64) for name, own in groups.items()
+        }
+
+    def scores(self) -> dict[str, dict[str, float]]:
+        """The measures and ``turns`` of each domain."""
+        measures = self.measures()
+        return {name: measures[name] | {"turns": int(own.sum())} for name, own in self._members.items()}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, dict[str, float]]:
+        """Both measures of each domain in a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        return {
+            name: self._turns.measures(own if counts is None else own * counts) for name, own in self._members.items()
+        }
 
 
 def _leave_one_out(scores: list[float]) -> float:

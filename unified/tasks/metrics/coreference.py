@@ -15,6 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from unified.errors import UnifiedError
+from unified.tasks.metrics.bootstrap import summed
 
 Chains = Sequence[Sequence[Hashable]]
 
@@ -37,35 +38,49 @@ def score_coreference(key: Sequence[Chains], response: Sequence[Chains]) -> dict
     Raises:
         UnifiedError: no documents, unequal numbers, or more than :data:`MOST_REPEATED_MENTIONS` repeated mentions.
     """
-    if len(key) != len(response):
-        raise UnifiedError(f"{len(response)} documents in the response but {len(key)} in the key")
-    if not key:
-        raise UnifiedError("nothing to score: no documents")
-    # Rows: what was found and what there was to find, for recall; the same for precision.
-    sums = {metric: np.zeros(4) for metric in _METRICS}
-    links, no_links = np.zeros(4), np.zeros(4)
-    repeated = 0
-    for key_chains, response_chains in zip(key, response, strict=True):
-        document = _Document(key_chains, response_chains)
-        repeated += document.repeated
-        if repeated > MOST_REPEATED_MENTIONS:
-            raise UnifiedError(
-                f"more than {MOST_REPEATED_MENTIONS} repeated mentions in the response; like the official scorer, "
-                "this refuses: put every mention into one chain, once"
-            )
-        for metric in _METRICS:
-            sums[metric] += getattr(document, metric)()
-        coreferent, other = document.blanc()
-        links += coreferent
-        no_links += other
-    scores: dict[str, Iterable[float]] = {metric: _recall_precision_f1(*sums[metric]) for metric in _METRICS}
-    scores["blanc"] = _blanc(links, no_links)
-    named = {
-        f"{metric}_{name}": 100 * float(value)
-        for metric, values in scores.items()
-        for name, value in zip(("recall", "precision", "f1"), values, strict=True)
-    }
-    return named | {"average_f1": (named["muc_f1"] + named["bcub_f1"] + named["ceafe_f1"]) / 3}
+    return CoreferenceDocuments(key, response).scores()
+
+
+class CoreferenceDocuments:
+    """Documents that are scored as :func:`score_coreference` says."""
+
+    def __init__(self, key: Sequence[Chains], response: Sequence[Chains]):
+        if len(key) != len(response):
+            raise UnifiedError(f"{len(response)} documents in the response but {len(key)} in the key")
+        if not key:
+            raise UnifiedError("nothing to score: no documents")
+        self.size = len(key)
+        found, repeated = [], 0
+        for key_chains, response_chains in zip(key, response, strict=True):
+            document = _Document(key_chains, response_chains)
+            repeated += document.repeated
+            if repeated > MOST_REPEATED_MENTIONS:
+                raise UnifiedError(
+                    f"more than {MOST_REPEATED_MENTIONS} repeated mentions in the response; like the official scorer, "
+                    "this refuses: put every mention into one chain, once"
+                )
+            found.append([*(getattr(document, metric)() for metric in _METRICS), *document.blanc()])
+        #: What was found and what there was to find, for recall; the same for precision: (documents, metrics x 4),
+        #: BLANC's two kinds of links last.
+        self._counts = np.array(found, dtype=np.float64).reshape(len(key), -1)
+
+    def scores(self) -> dict[str, float]:
+        """The measures."""
+        return self.measures()
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample of documents (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        *sums, links, no_links = summed(self._counts, counts).reshape(-1, 4)
+        scores: dict[str, Iterable[float]] = {
+            metric: _recall_precision_f1(*own) for metric, own in zip(_METRICS, sums, strict=True)
+        }
+        scores["blanc"] = _blanc(links, no_links)
+        named = {
+            f"{metric}_{name}": 100 * float(value)
+            for metric, values in scores.items()
+            for name, value in zip(("recall", "precision", "f1"), values, strict=True)
+        }
+        return named | {"average_f1": (named["muc_f1"] + named["bcub_f1"] + named["ceafe_f1"]) / 3}
 
 
 class _Document:

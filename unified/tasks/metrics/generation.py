@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from unified.errors import UnifiedError
+import numpy as np
+
+from unified.errors import UnifiedError, nearest
+from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.similarity import character_similarity
+
+#: Measures that are means over texts, in the order in which they are computed.
+_MEANS = ("exact_match", "character_similarity", "rouge1", "rouge2", "rougeL")
 
 
 @dataclass(frozen=True)
@@ -66,27 +73,92 @@ def score_generation(
     Raises:
         UnifiedError: nothing to score, unequal numbers of hypotheses and references, or a hypothesis without any.
     """
-    reference_groups = [[group] if isinstance(group, str) else list(group) for group in references]
-    _check(hypotheses, reference_groups)
-    plain, plain_references = hypotheses, reference_groups
-    if sentence_separator is not None:
-        plain = [_join(h, sentence_separator, " ") for h in hypotheses]
-        plain_references = [[_join(r, sentence_separator, " ") for r in group] for group in reference_groups]
-    bleu, bleu_signature = _bleu(plain, plain_references, bleu_tokenizer)
-    rouge, rouge_signature, without_words = rouge_f1(hypotheses, reference_groups, use_stemmer, sentence_separator)
-    pairs = list(zip(plain, plain_references, strict=True))
-    return GenerationScores(
-        sentences=len(pairs),
-        exact_match=_percent([float(hypothesis in group) for hypothesis, group in pairs]),
-        character_similarity=_percent([max(character_similarity(h, r) for r in group) for h, group in pairs]),
-        bleu=bleu,
-        rouge1=_percent(rouge[0]),
-        rouge2=_percent(rouge[1]),
-        rougeL=_percent(rouge[2]),
-        bleu_signature=bleu_signature,
-        rouge_signature=rouge_signature,
-        without_words=without_words,
-    )
+    texts = GeneratedTexts(hypotheses, references, use_stemmer, bleu_tokenizer, sentence_separator)
+    return GenerationScores(**texts.scores())
+
+
+class GeneratedTexts:
+    """Texts that are scored as :func:`score_generation` says."""
+
+    def __init__(
+        self,
+        hypotheses: Sequence[str],
+        references: Sequence[str | Sequence[str]],
+        use_stemmer: bool = True,
+        bleu_tokenizer: str = "13a",
+        sentence_separator: str | None = None,
+    ):
+        reference_groups = [[group] if isinstance(group, str) else list(group) for group in references]
+        _check(hypotheses, reference_groups)
+        plain, plain_references = hypotheses, reference_groups
+        if sentence_separator is not None:
+            plain = [_join(h, sentence_separator, " ") for h in hypotheses]
+            plain_references = [[_join(r, sentence_separator, " ") for r in group] for group in reference_groups]
+        self._bleu = _BleuCounts(plain, plain_references, bleu_tokenizer)
+        rouge, self._rouge_signature, self._without_words = rouge_f1(
+            hypotheses, reference_groups, use_stemmer, sentence_separator
+        )
+        pairs = list(zip(plain, plain_references, strict=True))
+        exact = [float(hypothesis in group) for hypothesis, group in pairs]
+        similarity = [max(character_similarity(h, r) for r in group) for h, group in pairs]
+        self.size = len(pairs)
+        #: Of each text the measures of :data:`_MEANS`, from 0 to 1.
+        self._values = np.array([exact, similarity, *rouge]).T.copy()
+
+    def scores(self) -> dict[str, Any]:
+        """The measures, counts and signatures."""
+        return GenerationScores(
+            sentences=self.size,
+            **self.measures(),
+            bleu_signature=self._bleu.signature,
+            rouge_signature=self._rouge_signature,
+            without_words=self._without_words,
+        ).to_dict()
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        means = (100 * summed(self._values, counts) / self.size).tolist()
+        return {"bleu": self._bleu.score(counts), **dict(zip(_MEANS, means, strict=True))}
+
+
+class _BleuCounts:
+    """What sacrebleu's corpus BLEU counts of each text."""
+
+    def __init__(self, hypotheses: Sequence[str], reference_groups: list[list[str]], tokenizer: str):
+        from sacrebleu.metrics.bleu import BLEU
+
+        if tokenizer not in BLEU.TOKENIZERS:
+            raise UnifiedError(
+                f"BLEU tokenizer {tokenizer!r}{nearest(tokenizer, BLEU.TOKENIZERS)}: expected one of "
+                f"{', '.join(sorted(BLEU.TOKENIZERS))}"
+            )
+        metric = BLEU(tokenize=tokenizer)
+        most = max(map(len, reference_groups))
+        # sacrebleu wants streams: the first references of all texts, then the second ones, None where there is none.
+        streams: list[Any] = [[group[k] if k < len(group) else None for group in reference_groups] for k in range(most)]
+        self._whole = metric.corpus_score(list(hypotheses), streams).score
+        self.signature = str(metric.get_signature())
+        self._hypotheses, self._reference_groups, self._tokenizer = hypotheses, reference_groups, tokenizer
+
+    def score(self, counts: np.ndarray | None) -> float:
+        """BLEU of a sample."""
+        if counts is None:
+            return self._whole
+        from sacrebleu.metrics.bleu import BLEU
+
+        sums = summed(self._of_texts, counts).astype(np.int64).tolist()
+        correct, total, (length, reference_length) = sums[:4], sums[4:8], sums[8:]
+        return BLEU.compute_bleu(correct, total, length, reference_length).score
+
+    @cached_property
+    def _of_texts(self) -> np.ndarray:
+        """Matching n-grams and n-grams, 1 to 4 words long, words, and words of the nearest reference: (N, 10)."""
+        from sacrebleu.metrics.bleu import BLEU
+
+        # Its own score of a text is not used; with effective_order it does not warn of that.
+        metric = BLEU(tokenize=self._tokenizer, effective_order=True)
+        scores = [metric.sentence_score(h, g) for h, g in zip(self._hypotheses, self._reference_groups, strict=True)]
+        return np.array([[*one.counts, *one.totals, one.sys_len, one.ref_len] for one in scores], dtype=np.float64)
 
 
 def _check(hypotheses: Sequence[str], reference_groups: list[list[str]]) -> None:
@@ -101,19 +173,6 @@ def _check(hypotheses: Sequence[str], reference_groups: list[list[str]]) -> None
     for i, group in enumerate(reference_groups):
         if not group:
             raise UnifiedError(f"references[{i}]: empty; every hypothesis needs at least one reference")
-
-
-def _bleu(hypotheses: Sequence[str], reference_groups: list[list[str]], tokenizer: str) -> tuple[float, str]:
-    from sacrebleu.metrics.bleu import BLEU
-
-    if tokenizer not in BLEU.TOKENIZERS:
-        raise UnifiedError(f"BLEU tokenizer {tokenizer!r}: expected one of {', '.join(sorted(BLEU.TOKENIZERS))}")
-    metric = BLEU(tokenize=tokenizer)
-    most = max(map(len, reference_groups))
-    # sacrebleu wants streams: the first references of all sentences, then the second ones, None where there is none.
-    streams: list[Any] = [[group[k] if k < len(group) else None for group in reference_groups] for k in range(most)]
-    score = metric.corpus_score(list(hypotheses), streams).score
-    return score, str(metric.get_signature())
 
 
 def rouge_f1(
@@ -164,7 +223,3 @@ def _counts(reference_groups: Sequence[Sequence[str]]) -> str:
 
 def _join(text: str, separator: str, by: str) -> str:
     return by.join(part.strip() for part in text.split(separator) if part.strip())
-
-
-def _percent(values: list[float]) -> float:
-    return 100.0 * sum(values) / len(values)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from unified import __version__
 from unified.errors import UnifiedError
+from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.meteor import score_meteor
 from unified.tasks.metrics.summaries import QUESTIONS
 
@@ -62,23 +64,50 @@ def score_question_generation(
     Raises:
         UnifiedError: nothing to score, or the three lists are not equally long; METEOR's program is missing or fails.
     """
-    grouped = group_by_source(hypotheses, references, sources)
-    questions = [h.split() for h, _ in grouped.values()]
-    answers = [[r.split() for r in group] for _, group in grouped.values()]
-    bleu = _bleu(questions, answers)
-    rouge = [_rouge_l(question, group) for question, group in zip(questions, answers, strict=True)]
-    bleu1, bleu2, bleu3, bleu4 = (100 * b for b in bleu)
-    scores = QuestionScores(
-        len(hypotheses),
-        len(grouped),
-        bleu1,
-        bleu2,
-        bleu3,
-        bleu4,
-        100 * sum(rouge) / len(rouge),
-        signature=_signature(answers, form, meteor),
-    )
-    return replace(scores, meteor=score_meteor(*zip(*grouped.values(), strict=True))) if meteor else scores
+    return QuestionScores(**GeneratedQuestions(hypotheses, references, sources, meteor, form).scores())
+
+
+class GeneratedQuestions:
+    """Questions that are scored as :func:`score_question_generation` says; an example is a source."""
+
+    def __init__(
+        self,
+        hypotheses: Sequence[str],
+        references: Sequence[str],
+        sources: Sequence[str],
+        meteor: bool = False,
+        form: str = "none",
+    ):
+        grouped = group_by_source(hypotheses, references, sources)
+        questions = [h.split() for h, _ in grouped.values()]
+        answers = [[r.split() for r in group] for _, group in grouped.values()]
+        self.size = len(grouped)
+        self._questions = len(hypotheses)
+        self._signature = _signature(answers, form, meteor)
+        #: Of each source: what BLEU counts, see :func:`_bleu_counts`, and ROUGE-L from 0 to 1.
+        self._values = np.array(
+            [
+                [*_bleu_counts(question, group), _rouge_l(question, group)]
+                for question, group in zip(questions, answers, strict=True)
+            ],
+            dtype=np.float64,
+        )
+        self._meteor = score_meteor(*zip(*grouped.values(), strict=True)) if meteor else None
+
+    def scores(self) -> dict[str, Any]:
+        """The measures, METEOR, the counts and the signature."""
+        return QuestionScores(
+            self._questions, self.size, **self.measures(), meteor=self._meteor, signature=self._signature
+        ).to_dict()
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """BLEU and ROUGE-L of a sample of sources (:class:`unified.tasks.metrics.bootstrap.Examples`).
+
+        METEOR is not among them: its program scores all texts at once.
+        """
+        *bleu, rouge = summed(self._values, counts).tolist()
+        found = {f"bleu{n}": 100 * value for n, value in zip(_ORDERS, _bleu(bleu), strict=True)}
+        return found | {"rougeL": 100 * rouge / self.size}
 
 
 def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> str:
@@ -134,24 +163,25 @@ def from_bert_words(text: str) -> str:
     return QUESTIONS.in_form(text).lower()
 
 
-def _bleu(hypotheses: list[list[str]], references: list[list[list[str]]]) -> list[float]:
-    matches: Counter[int] = Counter()
-    totals: Counter[int] = Counter()
-    hypothesis_length = reference_length = 0
-    for hypothesis, group in zip(hypotheses, references, strict=True):
-        lengths = [len(reference) for reference in group]
-        hypothesis_length += len(hypothesis)
-        reference_length += _closest(lengths, len(hypothesis))
-        for n in _ORDERS:
-            found = _ngrams(hypothesis, n)
-            most: Counter[tuple[str, ...]] = Counter()
-            for reference in group:
-                most |= _ngrams(reference, n)
-            matches[n] += sum((found & most).values())
-            totals[n] += sum(found.values())
+def _bleu_counts(hypothesis: list[str], references: list[list[str]]) -> list[int]:
+    """Words, words of the closest reference, then matching n-grams and n-grams for each of :data:`_ORDERS`."""
+    counts = [len(hypothesis), _closest([len(reference) for reference in references], len(hypothesis))]
+    for n in _ORDERS:
+        found = _ngrams(hypothesis, n)
+        most: Counter[tuple[str, ...]] = Counter()
+        for reference in references:
+            most |= _ngrams(reference, n)
+        counts += [(found & most).total(), found.total()]
+    return counts
+
+
+def _bleu(counts: Sequence[float]) -> list[float]:
+    """BLEU-1 to 4, from 0 to 1, of sums of :func:`_bleu_counts`."""
+    hypothesis_length, reference_length, *ngrams = counts
     ratio = (hypothesis_length + _TINY) / (reference_length + _SMALL)
     brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
-    logs = [math.log((matches[n] + _TINY) / (totals[n] + _SMALL)) for n in _ORDERS]
+    matches, totals = ngrams[::2], ngrams[1::2]
+    logs = [math.log((m + _TINY) / (t + _SMALL)) for m, t in zip(matches, totals, strict=True)]
     return [brevity * math.exp(sum(logs[:n]) / n) for n in _ORDERS]
 
 

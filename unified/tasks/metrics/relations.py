@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from unified.errors import UnifiedError
-from unified.tasks.metrics.classification import Labels, check_pairs, confusion, ratio
+from unified.tasks.metrics.classification import Confusion, Labels, ratio
 
 #: SemEval-2010 task 8's label of pairs in none of its nine relations.
 OTHER = "Other"
@@ -22,16 +23,41 @@ def score_relations(gold: Labels, predicted: Labels, *, negative: str | int = "n
     Raises:
         UnifiedError: nothing to score, unequal lengths, or labels of another kind than ``negative``.
     """
-    classes, matrix = confusion(gold, predicted)
-    if isinstance(negative, str) != (classes.dtype.kind in "US"):
-        raise UnifiedError(f"negative label {negative!r}: the labels are of another kind, such as {classes[0]!r}")
-    relation = classes != negative
-    correct = matrix.diagonal()[relation].sum()
-    found, wanted = matrix[:, relation].sum(), matrix[relation].sum()
-    precision = correct / found if found else 1.0
-    recall = correct / wanted if wanted else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    return {"precision": 100 * float(precision), "recall": 100 * float(recall), "f1": 100 * float(f1)}
+    return Relations(Confusion.of(gold, predicted), negative).scores()
+
+
+@dataclass(frozen=True)
+class Relations:
+    """Labels that are scored as :func:`score_relations` says."""
+
+    confusion: Confusion
+    negative: str | int = "no_relation"
+
+    def __post_init__(self) -> None:
+        classes = self.confusion.classes
+        if isinstance(self.negative, str) != (classes.dtype.kind in "US"):
+            raise UnifiedError(
+                f"negative label {self.negative!r}: the labels are of another kind, such as {classes[0]!r}"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return self.confusion.size
+
+    def scores(self) -> dict[str, float]:
+        """The measures."""
+        return self.measures()
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        matrix, relation = self.confusion.matrix(counts), self.confusion.classes != self.negative
+        correct = matrix.diagonal()[relation].sum()
+        found, wanted = matrix[:, relation].sum(), matrix[relation].sum()
+        precision = correct / found if found else 1.0
+        recall = correct / wanted if wanted else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        return {"precision": 100 * float(precision), "recall": 100 * float(recall), "f1": 100 * float(f1)}
 
 
 def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
@@ -48,29 +74,53 @@ def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> di
     Raises:
         UnifiedError: nothing to score, unequal lengths, or another label.
     """
-    wanted_labels, found_labels = np.asarray(gold), np.asarray(predicted)
-    check_pairs(wanted_labels, found_labels)
-    for label in np.unique(np.concatenate([wanted_labels, found_labels])).tolist():
-        if label != OTHER and not str(label).endswith(_DIRECTIONS):
-            raise UnifiedError(
-                f"label {label!r}: expected {OTHER!r} or a relation with a direction, as in 'A-B(e1,e2)'"
-            )
-    classes, matrix = confusion(_relations(wanted_labels), _relations(found_labels))
-    scored = np.isin(classes, _relations(wanted_labels)) & (classes != OTHER)
-    right: np.ndarray = np.equal(wanted_labels, found_labels)
-    correct = np.array([right[_relations(wanted_labels) == name].sum() for name in classes[scored]], dtype=np.float64)
-    found, wanted = matrix.sum(axis=0)[scored], matrix.sum(axis=1)[scored]
-    precision, recall, f1 = ratio(correct, found), ratio(correct, wanted), ratio(2 * correct, found + wanted)
-    scores = {
-        "macro_f1": _mean(f1),
-        "macro_precision": _mean(precision),
-        "macro_recall": _mean(recall),
-        "micro_precision": ratio(correct.sum(), found.sum()),
-        "micro_recall": ratio(correct.sum(), wanted.sum()),
-        "micro_f1": ratio(2 * correct.sum(), found.sum() + wanted.sum()),
-        "accuracy": right.mean(),
-    }
-    return {name: 100 * float(value) for name, value in scores.items()}
+    return SemevalRelations(Confusion.of(gold, predicted)).scores()
+
+
+@dataclass(frozen=True)
+class SemevalRelations:
+    """Labels with directions that are scored as :func:`score_semeval2010_task8` says."""
+
+    confusion: Confusion
+
+    def __post_init__(self) -> None:
+        for label in self.confusion.classes.tolist():
+            if label != OTHER and not str(label).endswith(_DIRECTIONS):
+                raise UnifiedError(
+                    f"label {label!r}: expected {OTHER!r} or a relation with a direction, as in 'A-B(e1,e2)'"
+                )
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return self.confusion.size
+
+    def scores(self) -> dict[str, float]:
+        """The measures."""
+        return self.measures()
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        matrix = self.confusion.matrix(counts)
+        relations, owners = np.unique(_relations(self.confusion.classes), return_inverse=True)
+        correct, found, wanted = (
+            np.bincount(owners, of_label, minlength=len(relations))
+            for of_label in (matrix.diagonal(), matrix.sum(axis=0), matrix.sum(axis=1))
+        )
+        right, total = correct.sum(), matrix.sum()
+        scored = (wanted > 0) & (relations != OTHER)
+        correct, found, wanted = correct[scored], found[scored], wanted[scored]
+        precision, recall, f1 = ratio(correct, found), ratio(correct, wanted), ratio(2 * correct, found + wanted)
+        scores = {
+            "macro_f1": _mean(f1),
+            "macro_precision": _mean(precision),
+            "macro_recall": _mean(recall),
+            "micro_precision": ratio(correct.sum(), found.sum()),
+            "micro_recall": ratio(correct.sum(), wanted.sum()),
+            "micro_f1": ratio(2 * correct.sum(), found.sum() + wanted.sum()),
+            "accuracy": right / total,
+        }
+        return {name: 100 * float(value) for name, value in scores.items()}
 
 
 def _relations(labels: np.ndarray) -> np.ndarray:

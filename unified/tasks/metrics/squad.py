@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from unified.errors import UnifiedError
+from unified.tasks.metrics.bootstrap import summed
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII's alone, as published
@@ -51,25 +52,45 @@ def score_squad_v1(answers: Mapping[str, Sequence[str]], predictions: Mapping[st
     Raises:
         UnifiedError: there is no question, one has no answer, or no prediction is for any of them.
     """
-    answered = [question for question in answers if question in predictions]
-    _check_questions(answers, predictions, len(answered))
-    without = next((question for question, listed in answers.items() if not listed), None)
-    if without is not None:
-        raise UnifiedError(f"question {without!r} has no answer; score unanswerable questions by the rules of 2.0")
-    exact = f1 = 0.0
-    for question in answered:
-        prediction = _text(predictions, question)
-        exact += max(exact_match(prediction, answer) for answer in answers[question])
-        # No special case for empty texts: here they never overlap.
-        found = normalize_answer(prediction).split()
-        f1 += max(_overlap_f1(found, normalize_answer(answer).split()) for answer in answers[question])
-    total = len(answers)
-    return {
-        "exact_match": 100 * exact / total,
-        "f1": 100 * f1 / total,
-        "total": total,
-        "unanswered": total - len(answered),
-    }
+    return SquadV1Examples(answers, predictions).scores()
+
+
+class SquadV1Examples:
+    """Questions that are scored as :func:`score_squad_v1` says."""
+
+    def __init__(self, answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]):
+        answered = [question for question in answers if question in predictions]
+        _check_questions(answers, predictions, len(answered))
+        without = next((question for question, listed in answers.items() if not listed), None)
+        if without is not None:
+            raise UnifiedError(f"question {without!r} has no answer; score unanswerable questions by the rules of 2.0")
+        self.size = len(answers)
+        self._answered = len(answered)
+        #: Exact match and F1 of each question, (Q, 2); zeros without a prediction.
+        self._values = np.array(
+            [
+                _v1_scores(_text(predictions, question), listed) if question in predictions else (0.0, 0.0)
+                for question, listed in answers.items()
+            ]
+        )
+
+    def scores(self) -> dict[str, float]:
+        """The measures, ``total`` and ``unanswered``."""
+        return self.measures() | {"total": self.size, "unanswered": self.size - self._answered}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """Both measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        exact, f1 = summed(self._values, counts).tolist()
+        return {"exact_match": 100 * exact / self.size, "f1": 100 * f1 / self.size}
+
+
+def _v1_scores(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
+    # No special case for empty texts: here they never overlap.
+    found = normalize_answer(prediction).split()
+    return (
+        float(max(exact_match(prediction, answer) for answer in answers)),
+        max(_overlap_f1(found, normalize_answer(answer).split()) for answer in answers),
+    )
 
 
 def score_squad_v2(
@@ -96,43 +117,82 @@ def score_squad_v2(
         UnifiedError: there is no question, or one lacks a prediction or a probability (the published program stops
             there with a KeyError).
     """
-    answered = [question for question in answers if question in predictions]
-    _check_questions(answers, predictions, len(answered))
-    _require_all(answers, predictions, "prediction")
-    if na_probs is not None:
-        _require_all(answers, na_probs, "no-answer probability")
-    questions = list(answers)
-    answerable = np.array([bool(answers[question]) for question in questions])
-    raw = np.array([_raw_scores(_text(predictions, question), answers[question]) for question in questions])  # (Q, 2)
-    scores = raw
-    if na_probs is not None:
-        taken_back = np.array([na_probs[question] > na_prob_threshold for question in questions])
-        scores = np.where(taken_back[:, None], ~answerable[:, None], raw)
-    result = _means(scores)
-    for name, chosen in (("HasAns", answerable), ("NoAns", ~answerable)):
-        if chosen.any():
-            result |= {f"{name}_{key}": value for key, value in _means(scores[chosen]).items()}
-    if na_probs is not None:
-        number = {question: i for i, question in enumerate(questions)}
-        listed = [question for question in na_probs if question in number]
-        order = np.array([number[question] for question in listed])
-        probabilities = np.array([na_probs[question] for question in listed])
-        silent = np.array([not predictions[question] for question in questions])
-        for column, name in enumerate(("exact", "f1")):
-            # What answering the question changes, compared with giving no answer.
-            gain = np.where(answerable, raw[:, column], np.where(silent, 0.0, -1.0))
-            best, threshold = _best_threshold(gain[order], probabilities, int((~answerable).sum()))
-            result[f"best_{name}"] = 100 * best / len(questions)
-            result[f"best_{name}_thresh"] = threshold
-    return result
+    return SquadV2Examples(answers, predictions, na_probs, na_prob_threshold).scores()
 
 
-def _best_threshold(gain: np.ndarray, probabilities: np.ndarray, unanswerable: int) -> tuple[float, float]:
-    """Highest sum of scores when the questions up to a probability are answered, and that probability (0: none is)."""
-    order = np.argsort(probabilities, kind="stable")
-    sums = np.cumsum(np.append(float(unanswerable), gain[order]))
-    best = int(np.argmax(sums))  # the first of equals
-    return float(sums[best]), float(probabilities[order][best - 1]) if best else 0.0
+class SquadV2Examples:
+    """Questions that are scored as :func:`score_squad_v2` says."""
+
+    def __init__(
+        self,
+        answers: Mapping[str, Sequence[str]],
+        predictions: Mapping[str, str],
+        na_probs: Mapping[str, float] | None = None,
+        na_prob_threshold: float = 1.0,
+    ):
+        answered = [question for question in answers if question in predictions]
+        _check_questions(answers, predictions, len(answered))
+        _require_all(answers, predictions, "prediction")
+        if na_probs is not None:
+            _require_all(answers, na_probs, "no-answer probability")
+        questions = list(answers)
+        self.size = len(questions)
+        self._answerable = np.array([bool(answers[question]) for question in questions])
+        raw = np.array([_raw_scores(_text(predictions, question), answers[question]) for question in questions])
+        self._values = raw  # (Q, 2): exact match and F1
+        self._order: np.ndarray | None = None
+        if na_probs is not None:
+            taken_back = np.array([na_probs[question] > na_prob_threshold for question in questions])
+            self._values = np.where(taken_back[:, None], ~self._answerable[:, None], raw)
+            number = {question: i for i, question in enumerate(questions)}
+            listed = np.array([number[question] for question in na_probs if question in number])
+            probabilities = np.array([na_probs[questions[i]] for i in listed])
+            by_probability = np.argsort(probabilities, kind="stable")
+            self._order, self._probabilities = listed[by_probability], probabilities[by_probability]
+            silent = np.array([not predictions[question] for question in questions])
+            # What answering a question changes, compared with giving no answer.
+            self._gain = np.where(self._answerable[:, None], raw, np.where(silent, 0.0, -1.0)[:, None])
+
+    def scores(self) -> dict[str, float]:
+        """The measures, the numbers of questions, and the best thresholds."""
+        result = self.measures() | {"total": self.size}
+        for name, chosen in (("HasAns", self._answerable), ("NoAns", ~self._answerable)):
+            if chosen.any():
+                result[f"{name}_total"] = int(chosen.sum())
+        if self._order is not None:
+            for column, name in enumerate(("exact", "f1")):
+                result[f"best_{name}_thresh"] = self._best(column, None)[1]
+        return {name: result[name] for name in _V2_NAMES if name in result}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        result: dict[str, float] = {}
+        groups = {"": np.ones(self.size, bool), "HasAns_": self._answerable, "NoAns_": ~self._answerable}
+        for name, chosen in groups.items():
+            own = None if counts is None else counts[chosen]
+            total = chosen.sum() if own is None else own.sum()
+            if total:
+                exact, f1 = (100 * summed(self._values[chosen], own) / total).tolist()
+                result |= {f"{name}exact": exact, f"{name}f1": f1}
+        if self._order is not None:
+            for column, name in enumerate(("exact", "f1")):
+                result[f"best_{name}"] = 100 * self._best(column, counts)[0] / self.size
+        return result
+
+    def _best(self, column: int, counts: np.ndarray | None) -> tuple[float, float]:
+        """Highest sum of scores when the questions up to a probability are answered, and that (0: none is)."""
+        weights = np.ones(self.size) if counts is None else counts
+        gain = (self._gain[:, column] * weights)[self._order]
+        sums = np.cumsum(np.append(float(weights[~self._answerable].sum()), gain))
+        best = int(np.argmax(sums))  # the first of equals
+        return float(sums[best]), float(self._probabilities[best - 1]) if best else 0.0
+
+
+#: Names of the scores by the rules of 2.0, in their order.
+_V2_NAMES = (
+    *(f"{group}{name}" for group in ("", "HasAns_", "NoAns_") for name in ("exact", "f1", "total")),
+    *(f"best_{name}{suffix}" for name in ("exact", "f1") for suffix in ("", "_thresh")),
+)
 
 
 def _raw_scores(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
@@ -140,11 +200,6 @@ def _raw_scores(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
     return max(float(exact_match(prediction, answer)) for answer in usable), max(
         word_f1(prediction, answer) for answer in usable
     )
-
-
-def _means(scores: np.ndarray) -> dict[str, float]:
-    exact, f1 = 100 * scores.mean(axis=0)
-    return {"exact": float(exact), "f1": float(f1), "total": len(scores)}
 
 
 def _overlap_f1(found: list[str], wanted: list[str]) -> float:

@@ -6,7 +6,10 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from unified.errors import UnifiedError
+from unified.tasks.metrics.bootstrap import Examples
 
 Score = Callable[[Sequence[Any], Sequence[Any]], Mapping[str, Any]]
 
@@ -49,3 +52,44 @@ def named_by_subset(
         if average:
             found[f"average_{measure}"] = statistics.mean(own.values())
     return found
+
+
+class InSubsets:
+    """Examples whose measures are those of the whole and those of each subset, called ``measure_subset``.
+
+    Args:
+        examples: of all subsets.
+        subsets: of each example; what belongs to none is None.
+        names: of the measures that are wanted.
+    """
+
+    def __init__(self, examples: Examples, subsets: Sequence[str | None], names: Sequence[str]):
+        self.size = examples.size
+        self._examples, self._names = examples, names
+        self._members = {
+            subset: np.array([one == subset for one in subsets], dtype=np.float64)
+            for subset in dict.fromkeys(one for one in subsets if one is not None)
+        }
+
+    def scores(self) -> dict[str, Any]:
+        """The measures, and ``total`` of the whole and of each subset."""
+        totals = {subset: {"total": own.sum()} for subset, own in self._members.items()}
+        return (
+            self._whole(None)
+            | {"total": self.size}
+            | self._of_subsets(None)
+            | named_by_subset(totals, ["total"], False)
+        )
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`), of the subsets that it has."""
+        return self._whole(counts) | self._of_subsets(counts)
+
+    def _whole(self, counts: np.ndarray | None) -> dict[str, float]:
+        measures = self._examples.measures(counts)
+        return {name: measures[name] for name in self._names}
+
+    def _of_subsets(self, counts: np.ndarray | None) -> dict[str, float]:
+        drawn = {subset: own if counts is None else own * counts for subset, own in self._members.items()}
+        measures = {subset: self._examples.measures(own) for subset, own in drawn.items() if own.any()}
+        return named_by_subset(measures, self._names, False)

@@ -7,14 +7,16 @@ same type); one rule reads both: an entity begins at B, at I behind O, and where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from unified.errors import UnifiedError
+from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.classification import ratio
 
 Tags = Sequence[Sequence[str]]
+_MEASURES = ("precision", "recall", "f1")
 
 
 def score_tagging(gold: Tags, predicted: Tags) -> dict[str, float]:
@@ -26,49 +28,66 @@ def score_tagging(gold: Tags, predicted: Tags) -> dict[str, float]:
     Raises:
         UnifiedError: nothing to score, sentences of unequal number or length, or a tag of another scheme.
     """
-    counts = _count(gold, predicted)
-    whole = _scores(counts.gold.sum(), counts.predicted.sum(), counts.correct.sum())
-    return {"accuracy": 100 * counts.right_tags / counts.tokens} | whole | {"tokens": counts.tokens}
+    return TaggedSentences(gold, predicted).scores()
 
 
 def score_tagging_by_type(gold: Tags, predicted: Tags) -> dict[str, dict[str, float]]:
     """Type of entity to the scores and counts of :func:`score_tagging` that concern it."""
-    counts = _count(gold, predicted)
-    columns = zip(counts.types, counts.gold, counts.predicted, counts.correct, strict=True)
-    return {name: _scores(*numbers) for name, *numbers in columns if any(numbers)}
+    return TaggedSentences(gold, predicted, by_type=True).scores()["types"]
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """``gold``, ``predicted``, ``correct``: entities of each of the ``types``."""
+class TaggedSentences:
+    """Sentences that are scored as :func:`score_tagging` says.
 
-    types: list[str]
-    gold: np.ndarray
-    predicted: np.ndarray
-    correct: np.ndarray
-    tokens: int
-    right_tags: int
+    Args:
+        by_type: whether scores and measures have ``types``, too, those of :func:`score_tagging_by_type`.
+    """
 
+    def __init__(self, gold: Tags, predicted: Tags, by_type: bool = False):
+        _check(gold, predicted)
+        # A tag O behind each sentence ends what is open there.
+        flat = [[tag for sentence in side for tag in (*sentence, "O")] for side in (gold, predicted)]
+        tags, codes = np.unique(np.array(flat), return_inverse=True)
+        codes = codes.reshape(2, -1)
+        prefixes, names = zip(*map(_divide, tags.tolist()), strict=True)
+        types, type_of_tag = np.unique(names, return_inverse=True)
+        found = [_entities(np.array(prefixes)[side], type_of_tag[side]) for side in codes]
+        both = {tuple(entity) for entity in found[0].tolist()} & {tuple(entity) for entity in found[1].tolist()}
+        entities = [*found, np.array(sorted(both), dtype=np.int64).reshape(-1, 3)]
+        lengths = np.array([len(sentence) + 1 for sentence in gold])
+        sentence_of = np.repeat(np.arange(len(gold)), lengths)
+        cells = len(gold) * len(types)
+        by_sentence = [
+            np.bincount(sentence_of[own[:, 0]] * len(types) + own[:, 2], minlength=cells).reshape(len(gold), -1)
+            for own in entities
+        ]
+        right = np.bincount(sentence_of[codes[0] == codes[1]], minlength=len(gold)) - 1
+        self.size = len(gold)
+        self._by_type = by_type
+        self._types = types.tolist()
+        #: Of each sentence: right tags, tags, then gold, predicted and right entities of each type.
+        self._counts = np.column_stack([right, lengths - 1, *by_sentence]).astype(np.float64)
 
-def _count(gold: Tags, predicted: Tags) -> _Counts:
-    _check(gold, predicted)
-    # A tag O behind each sentence ends what is open there.
-    flat = [[tag for sentence in side for tag in (*sentence, "O")] for side in (gold, predicted)]
-    tags, codes = np.unique(np.array(flat), return_inverse=True)
-    codes = codes.reshape(2, -1)
-    prefixes, names = zip(*map(_divide, tags.tolist()), strict=True)
-    types, type_of_tag = np.unique(names, return_inverse=True)
-    entities = [_entities(np.array(prefixes)[side], type_of_tag[side]) for side in codes]
-    found = {tuple(entity) for entity in entities[0].tolist()} & {tuple(entity) for entity in entities[1].tolist()}
-    size = len(types)
-    return _Counts(
-        types=types.tolist(),
-        gold=np.bincount(entities[0][:, 2], minlength=size),
-        predicted=np.bincount(entities[1][:, 2], minlength=size),
-        correct=np.bincount(np.array([entity_type for *_, entity_type in found], dtype=np.int64), minlength=size),
-        tokens=codes.shape[1] - len(gold),
-        right_tags=int((codes[0] == codes[1]).sum()) - len(gold),
-    )
+    def scores(self) -> dict[str, Any]:
+        """The measures and the counts."""
+        whole, types = self._summed(None)
+        return whole | ({"types": types} if self._by_type else {})
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, Any]:
+        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        whole, types = self._summed(counts)
+        found: dict[str, Any] = {name: whole[name] for name in ("accuracy", *_MEASURES)}
+        if self._by_type:
+            found["types"] = {type_: {name: own[name] for name in _MEASURES} for type_, own in types.items()}
+        return found
+
+    def _summed(self, counts: np.ndarray | None) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+        """Scores of a sample, and of each type that it has."""
+        right, tokens, *numbers = summed(self._counts, counts)
+        of_types = np.array(numbers).reshape(3, -1)
+        accuracy = 100 * float(right / tokens) if tokens else 0.0
+        whole = {"accuracy": accuracy} | _scores(*of_types.sum(axis=1)) | {"tokens": int(tokens)}
+        return whole, {name: _scores(*own) for name, own in zip(self._types, of_types.T, strict=True) if own.any()}
 
 
 def _entities(prefixes: np.ndarray, types: np.ndarray) -> np.ndarray:
@@ -94,7 +113,7 @@ def _divide(tag: str) -> tuple[str, str]:
     return prefix, entity_type
 
 
-def _scores(gold: int, predicted: int, correct: int) -> dict[str, float]:
+def _scores(gold: float, predicted: float, correct: float) -> dict[str, float]:
     return {
         "precision": 100 * float(ratio(correct, predicted)),
         "recall": 100 * float(ratio(correct, gold)),

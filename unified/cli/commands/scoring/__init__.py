@@ -1,7 +1,8 @@
 """What `unified score` is made of: one module for each family of scores.
 
-Each has ``add_parsers(scores)``, which adds a parser for each type of score. Its default ``score`` makes a dict for
-JSON of the options; its default ``show``, where there is one, makes what is printed of that dict without ``--json``.
+Each has ``add_parsers(scores)``, which adds a parser for each type of score. Its default ``score`` makes of the options
+:class:`unified.tasks.metrics.bootstrap.Examples`, whose scores are a dict for JSON; its default ``show``, where there
+is one, makes what is printed of that dict without ``--json``.
 """
 
 from __future__ import annotations

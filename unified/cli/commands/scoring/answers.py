@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
 from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.tasks.metrics.bootstrap import Examples
 
 
 def add_parsers(scores: ScoreParsers) -> None:
@@ -43,9 +46,9 @@ def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str) -> 
     parser.add_argument("predictions", metavar="PREDICTIONS", help=predictions)
 
 
-def _squad(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_squad_v2
+def _squad(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.answer_files import read_predictions, read_probabilities, read_squad
+    from unified.tasks.metrics.squad import SquadV2Examples
 
     data = read_squad(args.data)
     rules = args.rules or data.version.lstrip("v")
@@ -58,28 +61,28 @@ def _squad(args: argparse.Namespace) -> dict[str, Any]:
         return _by_squad_1(data.answers, predictions, args)
     na_probs = read_probabilities(args.na_prob) if args.na_prob else None
     with naming(args.data, args.predictions):
-        return score_squad_v2(data.answers, predictions, na_probs=na_probs, na_prob_threshold=args.na_prob_thresh)
+        return SquadV2Examples(data.answers, predictions, na_probs, args.na_prob_thresh)
 
 
-def _mrqa(args: argparse.Namespace) -> dict[str, Any]:
+def _mrqa(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.answer_files import read_mrqa, read_predictions
 
     return _by_squad_1(read_mrqa(args.data), read_predictions(args.predictions), args)
 
 
-def _by_squad_1(answers: dict[str, list[str]], predictions: dict[str, str], args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_squad_v1
+def _by_squad_1(answers: dict[str, list[str]], predictions: dict[str, str], args: argparse.Namespace) -> Examples:
+    from unified.tasks.metrics.squad import SquadV1Examples
 
     with naming(args.data, args.predictions):
-        scores = score_squad_v1(answers, predictions)
-    _say_unanswered(int(scores["unanswered"]), int(scores["total"]), "questions")
-    return scores
+        examples = SquadV1Examples(answers, predictions)
+    _say_unanswered(sum(question not in predictions for question in answers), examples.size, "questions")
+    return examples
 
 
-def _coqa(args: argparse.Namespace) -> dict[str, Any]:
+def _coqa(args: argparse.Namespace) -> Examples:
     from unified.files.ids import require_common
-    from unified.tasks.metrics import score_coqa_domains
     from unified.tasks.metrics.answer_files import read_coqa, read_coqa_predictions
+    from unified.tasks.metrics.coqa import CoqaDomains
 
     data, predictions = read_coqa(args.data), read_coqa_predictions(args.predictions)
     if not predictions:
@@ -87,7 +90,7 @@ def _coqa(args: argparse.Namespace) -> dict[str, Any]:
     require_common(args.predictions, map(_turn, predictions), args.data, map(_turn, data.turns), "turn")
     _say_unanswered(sum(turn not in predictions for turn in data.turns), len(data.turns), "turns")
     with naming(args.data, args.predictions):
-        return score_coqa_domains(data.answers, [predictions.get(turn) for turn in data.turns], data.sources)
+        return CoqaDomains(data.answers, [predictions.get(turn) for turn in data.turns], data.sources)
 
 
 def _say_unanswered(unanswered: int, total: int, what: str) -> None:

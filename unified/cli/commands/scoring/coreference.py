@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
+
+if TYPE_CHECKING:
+    from unified.tasks.metrics.bootstrap import Examples
 
 
 def add_parsers(scores: ScoreParsers) -> None:
@@ -20,11 +23,11 @@ def add_parsers(scores: ScoreParsers) -> None:
     coref.set_defaults(score=_coref)
 
 
-def _coref(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_coreference
+def _coref(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.conll import pair_documents, read_coreference
+    from unified.tasks.metrics.coreference import CoreferenceDocuments
 
     key, response = read_coreference(args.key), read_coreference(args.response)
     pairs = pair_documents(key, response, args.key, args.response)
     with naming(args.response):
-        return score_coreference(*pairs)
+        return CoreferenceDocuments(*pairs)

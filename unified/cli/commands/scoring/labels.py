@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
 from unified.cli.fields import add_field_arguments, field_names
 from unified.files.fields import FieldNames
+
+if TYPE_CHECKING:
+    from unified.tasks.metrics.bootstrap import Examples
 
 _LABELS = "one label a line, 'id<tab>label', or rows with 'label' (CSV, Parquet, JSON lines, ...)"
 
@@ -62,55 +64,53 @@ def _names(args: argparse.Namespace, own: FieldNames) -> FieldNames:
     return replace(field_names(args), parts=own.parts)
 
 
-def _classification(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_classification
+def _classification(args: argparse.Namespace) -> Examples:
+    from unified.tasks.metrics.classification import Classification, Confusion
     from unified.tasks.metrics.files import LABEL, read_labels
 
     gold, predicted = read_labels(args.gold, args.predictions, names=_names(args, LABEL))
     with naming(args.gold, args.predictions):
-        return score_classification(gold, predicted, positive=args.positive)
+        return Classification(Confusion.of(gold, predicted), args.positive)
 
 
-def _choice(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_classification
+def _choice(args: argparse.Namespace) -> Examples:
+    from unified.tasks.metrics.classification import Classification, Confusion
     from unified.tasks.metrics.files import LABEL, read_labels, read_subsets
-    from unified.tasks.metrics.subsets import score_subsets
-
-    def accuracy(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, Any]:
-        scores = score_classification(gold, predicted)
-        return {name: scores[name] for name in ("accuracy", "total")}
+    from unified.tasks.metrics.subsets import InSubsets
 
     names = _names(args, LABEL)
     gold, predicted = read_labels(args.gold, args.predictions, names=names)
     subsets = read_subsets(args.gold, names) or [None] * len(gold)
-    return accuracy(gold, predicted) | score_subsets(accuracy, gold, predicted, subsets, ("accuracy", "total"))
+    return InSubsets(Classification(Confusion.of(gold, predicted)), subsets, ["accuracy"])
 
 
-def _regression(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_regression
+def _regression(args: argparse.Namespace) -> Examples:
+    import numpy as np
+
+    from unified.tasks.metrics.classification import Regression
     from unified.tasks.metrics.files import LABEL, read_numbers
 
-    return score_regression(*read_numbers(args.gold, args.predictions, _names(args, LABEL)))
+    gold, predicted = read_numbers(args.gold, args.predictions, _names(args, LABEL))
+    return Regression(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64))
 
 
-def _relation(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_relations, score_semeval2010_task8
+def _relation(args: argparse.Namespace) -> Examples:
+    from unified.tasks.metrics.classification import Confusion
     from unified.tasks.metrics.files import LABEL, read_labels
-    from unified.tasks.metrics.relations import OTHER
+    from unified.tasks.metrics.relations import OTHER, Relations, SemevalRelations
 
     semeval = args.rules == "semeval2010"
     negative = OTHER if semeval else args.negative
     gold, predicted = read_labels(args.gold, args.predictions, negative, _names(args, LABEL))
     with naming(args.gold, args.predictions):
-        if semeval:
-            return score_semeval2010_task8(gold, predicted)
-        return score_relations(gold, predicted, negative=args.negative)
+        confusion = Confusion.of(gold, predicted)
+        return SemevalRelations(confusion) if semeval else Relations(confusion, args.negative)
 
 
-def _tagging(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_tagging, score_tagging_by_type
+def _tagging(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.files import TAGS, read_tagged
+    from unified.tasks.metrics.tagging import TaggedSentences
 
     gold, predicted = read_tagged(args.gold, args.predictions, _names(args, TAGS))
     with naming(args.gold, args.predictions):
-        return score_tagging(gold, predicted) | {"types": score_tagging_by_type(gold, predicted)}
+        return TaggedSentences(gold, predicted, by_type=True)

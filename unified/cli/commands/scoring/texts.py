@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser
@@ -11,6 +12,9 @@ from unified.cli.fields import add_field_arguments, field_names
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from unified.tasks.metrics.bootstrap import Examples
     from unified.tasks.metrics.summaries import PostProcessing
 
 _FILES = """output of fairseq-generate (D- lines are scored against T- lines; several files are shards of one run), or
@@ -172,24 +176,42 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     return hypotheses, [[text for own in group for text in own] for group in zip(*columns, strict=True)]
 
 
-def _generation(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import score_generation
+@dataclass(frozen=True)
+class _CleanedUp:
+    """Texts that were cleaned up before they are scored, which their scores say."""
+
+    texts: Examples
+    clean_up: str
+
+    @property
+    def size(self) -> int:
+        return self.texts.size
+
+    def scores(self) -> dict[str, Any]:
+        return self.texts.scores() | {"post_process": self.clean_up}
+
+    def measures(self, counts: np.ndarray | None = None) -> Mapping[str, Any]:
+        return self.texts.measures(counts)
+
+
+def _generation(args: argparse.Namespace) -> Examples:
+    from unified.tasks.metrics.generation import GeneratedTexts
 
     hypotheses, references = read_inputs(args)
     hypotheses, references, clean_up = cleaned(args, hypotheses, references)
-    scores = score_generation(
+    texts = GeneratedTexts(
         hypotheses,
         references,
         use_stemmer=not args.no_stemmer,
         bleu_tokenizer=args.bleu_tokenizer,
         sentence_separator=args.sentence_separator,
     )
-    return {**scores.to_dict(), "post_process": clean_up} if clean_up else scores.to_dict()
+    return _CleanedUp(texts, clean_up) if clean_up else texts
 
 
-def _questions(args: argparse.Namespace) -> dict[str, Any]:
-    from unified.tasks.metrics import outputs, score_question_generation
-    from unified.tasks.metrics.question_generation import from_bert_words, penn_treebank
+def _questions(args: argparse.Namespace) -> Examples:
+    from unified.tasks.metrics import outputs
+    from unified.tasks.metrics.question_generation import GeneratedQuestions, from_bert_words, penn_treebank
 
     hypotheses, references = read_inputs(args)
     if len(references[0]) != 1:
@@ -205,7 +227,7 @@ def _questions(args: argparse.Namespace) -> dict[str, Any]:
         hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
     form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
     single = [group[0] for group in references]
-    return score_question_generation(hypotheses, single, sources, args.meteor, form).to_dict()
+    return GeneratedQuestions(hypotheses, single, sources, args.meteor, form)
 
 
 _LABELS = {
@@ -229,7 +251,8 @@ _LABELS = {
 
 def table(scores: dict[str, Any]) -> str:
     """The scores, one a line, with notes about what they cannot tell."""
-    rows = [(_LABELS[name], _value(value)) for name, value in scores.items() if name in _LABELS]
+    intervals = scores.get("intervals", {})
+    rows = [(_LABELS[name], _value(value, intervals.get(name))) for name, value in scores.items() if name in _LABELS]
     width = max(len(label) for label, _ in rows)
     lines = [f"{label:<{width}}  {value}" for label, value in rows]
     without_words = scores.get("without_words", 0)
@@ -238,7 +261,8 @@ def table(scores: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _value(value: int | float | str) -> str:
+def _value(value: int | float | str, interval: list[float] | None) -> str:
     if isinstance(value, str):
         return value
-    return f"{value:,d}" if isinstance(value, int) else f"{value:.2f}"
+    text = f"{value:,d}" if isinstance(value, int) else f"{value:.2f}"
+    return text if interval is None else f"{text}  [{interval[0]:.2f}, {interval[1]:.2f}]"

@@ -1,0 +1,189 @@
+"""Bootstrap intervals against a plain bootstrap: every sample is written out and scored by the published functions."""
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+from unified.cli import main
+from unified.errors import UnifiedError
+from unified.tasks import metrics
+from unified.tasks.metrics.bootstrap import bootstrap_intervals
+from unified.tasks.metrics.classification import Classification, Confusion, Regression
+from unified.tasks.metrics.coqa import CoqaDomains
+from unified.tasks.metrics.coreference import CoreferenceDocuments
+from unified.tasks.metrics.generation import GeneratedTexts
+from unified.tasks.metrics.question_generation import GeneratedQuestions
+from unified.tasks.metrics.relations import Relations, SemevalRelations
+from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
+from unified.tasks.metrics.subsets import InSubsets, score_subsets
+from unified.tasks.metrics.tagging import TaggedSentences
+
+COUNT, SAMPLES = 12, 40
+WORDS = ["the", "Fox", "runs", "over", "a", "lazy", "dog", ".", "Paris", "42"]
+
+
+def texts(rng, count=COUNT):
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) for _ in range(count)]
+
+
+def labels(rng, names):
+    gold = rng.choices(names, k=COUNT)
+    return gold, [one if rng.random() < 0.6 else rng.choice(names) for one in gold]
+
+
+def chains(rng):
+    mentions = [(i, i) for i in range(8)]
+    rng.shuffle(mentions)
+    first, second = sorted(rng.sample(range(1, 8), 2))
+    return [mentions[:first], mentions[first:second], mentions[second:]]
+
+
+def by_id(column):
+    """Of questions that may be there several times: each gets an id of its own."""
+    return {f"q{i}": value for i, value in enumerate(column)}
+
+
+def squad_1(answers, predictions):
+    return metrics.score_squad_v1(by_id(answers), by_id(predictions))
+
+
+def squad_2(answers, predictions, probabilities):
+    given = by_id(answers), by_id(predictions)
+    return metrics.score_squad_v2(*given, na_probs=by_id(probabilities), na_prob_threshold=0.7)
+
+
+def accuracy(gold, predicted):
+    return {"accuracy": metrics.score_classification(gold, predicted)["accuracy"]}
+
+
+def choices(gold, predicted, subsets):
+    return accuracy(gold, predicted) | score_subsets(accuracy, gold, predicted, subsets, ["accuracy"])
+
+
+def questions(hypotheses, references):
+    sources = [f"source {i}" for i in range(len(hypotheses))]
+    return metrics.score_question_generation(hypotheses, references, sources).to_dict()
+
+
+def classified(gold, predicted):
+    """A sample may lack the positive class; the scores of that are 0 there."""
+    if "c" in [*gold, *predicted]:
+        return metrics.score_classification(gold, predicted, positive="c")
+    return metrics.score_classification(gold, predicted) | {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+
+
+def tagged(gold, predicted):
+    types = metrics.score_tagging_by_type(gold, predicted)
+    return metrics.score_tagging(gold, predicted) | {"types": types}
+
+
+def cases(rng):
+    """By name: columns of examples, what scores columns, and the examples that know what they count."""
+    numbers = [[rng.randint(0, 5) / 2 for _ in range(COUNT)] for _ in range(2)]
+    directed = ["Other", "A-B(e1,e2)", "A-B(e2,e1)", "C-D(e1,e2)"]
+    answers = [texts(rng, rng.randint(1, 3)) for _ in range(COUNT)]
+    mixed = [own if rng.random() < 0.7 else [] for own in answers]
+    predictions = [rng.choice(["", *own, *texts(rng, 1)]) for own in answers]
+    probabilities = [round(rng.random(), 1) for _ in range(COUNT)]
+    gold = [rng.choices(["O", "O", "B-PER", "I-PER", "B-LOC"], k=rng.randint(1, 7)) for _ in range(COUNT)]
+    found = [[tag if rng.random() < 0.8 else "O" for tag in own] for own in gold]
+    references = [texts(rng, rng.randint(1, 2)) for _ in range(COUNT)]
+    written = [own[0] if i % 3 else text for i, (own, text) in enumerate(zip(references, texts(rng), strict=True))]
+    documents = [[chains(rng) for _ in range(COUNT)] for _ in range(2)]
+    first = [own[0] for own in references]
+    subsets = rng.choices(["high", "middle", None], k=COUNT)
+    stories = rng.choices(["mctest", "cnn", "reddit"], k=COUNT)
+    return {
+        "classification": (labels(rng, "abc"), classified, lambda *c: Classification(Confusion.of(*c), "c")),
+        "regression": (numbers, metrics.score_regression, lambda *c: Regression(*map(np.array, c))),
+        "relations": (
+            labels(rng, ["no_relation", "x", "y"]), metrics.score_relations, lambda *c: Relations(Confusion.of(*c)),
+        ),
+        "semeval": (
+            labels(rng, directed), metrics.score_semeval2010_task8, lambda *c: SemevalRelations(Confusion.of(*c)),
+        ),
+        "choice": (
+            (*labels(rng, "01"), subsets), choices,
+            lambda g, p, s: InSubsets(Classification(Confusion.of(g, p)), s, ["accuracy"]),
+        ),
+        "tagging": ((gold, found), tagged, lambda *c: TaggedSentences(*c, by_type=True)),
+        "squad 1.1": ((answers, predictions), squad_1, lambda *c: SquadV1Examples(*map(by_id, c))),
+        "squad 2.0": (
+            (mixed, predictions, probabilities), squad_2, lambda *c: SquadV2Examples(*map(by_id, c), 0.7),
+        ),
+        "coqa": ((answers, predictions, stories), metrics.score_coqa_domains, CoqaDomains),
+        "coreference": (documents, metrics.score_coreference, CoreferenceDocuments),
+        "generation": ((written, references), lambda *c: metrics.score_generation(*c).to_dict(), GeneratedTexts),
+        "question generation": (
+            (written, first), questions, lambda *c: GeneratedQuestions(*c, [f"source {i}" for i in range(COUNT)]),
+        ),
+    }  # fmt: skip
+
+
+def leaves(values, path=()):
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", cases(random.Random(0)))
+def test_intervals_are_those_of_a_plain_bootstrap(name, seed):
+    columns, score, examples_of = cases(random.Random(seed))[name]
+    examples = examples_of(*columns)
+    whole, own = dict(leaves(score(*columns))), dict(leaves(examples.measures()))
+    assert own == {path: pytest.approx(whole[path], abs=1e-9) for path in own}
+    floats = {path for path, value in whole.items() if isinstance(value, float)}
+    assert own.keys() == {path for path in floats if not path[-1].endswith("_thresh")}
+    intervals = dict(leaves(bootstrap_intervals(examples, SAMPLES, seed)))
+    rng, found = np.random.default_rng(seed), {path: [] for path in own}
+    for _ in range(SAMPLES):
+        chosen = sorted(rng.integers(COUNT, size=COUNT).tolist())
+        sample = dict(leaves(score(*([column[i] for i in chosen] for column in columns))))
+        for path, values in found.items():
+            values += [sample[path]] if path in sample else []
+    assert intervals.keys() == found.keys() and all(len(values) > SAMPLES / 2 for values in found.values())
+    for path, values in found.items():
+        assert intervals[path] == pytest.approx(np.quantile(values, [0.025, 0.975]).tolist(), abs=1e-9), path
+
+
+def test_the_interval_of_an_accuracy_is_that_of_the_binomial_distribution():
+    gold, predicted = ["a"] * 400, ["a"] * 280 + ["b"] * 120
+    low, high = bootstrap_intervals(Classification(Confusion.of(gold, predicted)), 4000)["accuracy"]
+    half = 196 * math.sqrt(0.7 * 0.3 / 400)
+    assert low == pytest.approx(70 - half, abs=0.4) and high == pytest.approx(70 + half, abs=0.4)
+
+
+def test_the_command_adds_intervals_that_a_seed_repeats(tmp_path, capsys):
+    (tmp_path / "gold").write_text("a\nb\na\nb\n" * 10)
+    (tmp_path / "found").write_text("a\na\na\nb\n" * 10)
+    files = [str(tmp_path / "gold"), str(tmp_path / "found")]
+
+    def scored(*words):
+        assert main(["score", *words]) == 0
+        return capsys.readouterr().out
+
+    words = ["classification", *files, "--intervals", "--samples", "200"]
+    plain, first = json.loads(scored("classification", *files)), json.loads(scored(*words))
+    assert first == plain | {"intervals": first["intervals"]} and plain["accuracy"] == 75
+    low, high = first["intervals"]["accuracy"]
+    assert 55 < low < 75 < high < 95 and first["intervals"].keys() == plain.keys() - {"total"}
+    assert json.loads(scored(*words)) == first and json.loads(scored(*words, "--seed", "2")) != first
+    shown = scored("generation", *reversed(files), "--intervals", "--samples", "50")
+    (line,) = [line for line in shown.splitlines() if line.startswith("exact sentences, %")]
+    assert line.split()[3] == "75.00" and line.endswith("]")
+
+
+def test_what_has_no_interval_is_refused(tmp_path, capsys):
+    with pytest.raises(UnifiedError, match="intervals need at least 2 examples to draw from; there is 1"):
+        bootstrap_intervals(Classification(Confusion.of(["a"], ["a"])))
+    (tmp_path / "gold").write_text("a\nb\n")
+    files = [str(tmp_path / "gold")] * 2
+    for option, value in (("--samples", "1"), ("--seed", "-1")):
+        assert main(["score", "classification", *files, option, value]) == 2
+        assert "--samples must be at least 2 and --seed at least 0, got --samples" in capsys.readouterr().err

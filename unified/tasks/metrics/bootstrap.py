@@ -1,0 +1,82 @@
+"""Bootstrap intervals: how far a score would move if other examples had been drawn (Efron 1979; Koehn 2004).
+
+A sample of the examples is described by how often each is in it. A score of a corpus is then computed from sums over
+the examples, weighted by these counts, so that no example is scored again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from unified.errors import UnifiedError
+
+SAMPLES, SEED, LEVEL = 1000, 1, 0.95
+
+
+class Examples(Protocol):
+    """Examples with what their scores need of each: labels, counts of words, or scores of their own."""
+
+    @property
+    def size(self) -> int:
+        """How many examples there are: what a sample draws from."""
+
+    def scores(self) -> dict[str, Any]:
+        """All that is reported of them: the measures, counts and signatures."""
+
+    def measures(self, counts: np.ndarray | None = None) -> Mapping[str, Any]:
+        """The measures, by name or nested in names, of a sample; one that is not defined there may be missing.
+
+        Args:
+            counts: how often each example is in the sample, float64 (N,); None: once.
+        """
+
+
+def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = SEED) -> dict[str, Any]:
+    """95 % percentile intervals, [low, high], of every measure, in the form of :meth:`Examples.measures`.
+
+    As many examples as there are, are drawn with replacement, ``samples`` times. A sample in which a measure is not
+    defined, such as one without unanswerable questions, does not count for it.
+
+    Raises:
+        UnifiedError: there are fewer than two examples, or ``samples`` is below 2 or ``seed`` below 0.
+    """
+    for name, value, least in (("samples", samples, 2), ("seed", seed, 0)):
+        if value < least:
+            raise UnifiedError(f"{name} must be at least {least}, got {value}")
+    if examples.size < 2:
+        raise UnifiedError(f"intervals need at least 2 examples to draw from; there is {examples.size}")
+    paths = [path for path, _ in _leaves(examples.measures())]
+    values = np.full((samples, len(paths)), np.nan)
+    rng = np.random.default_rng(seed)
+    for row in values:
+        found = dict(_leaves(examples.measures(drawn(rng, examples.size))))
+        row[:] = [found.get(path, np.nan) for path in paths]
+    intervals: dict[str, Any] = {}
+    for path, column in zip(paths, values.T, strict=True):
+        low, high = np.nanquantile(column, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        inner = intervals
+        for name in path[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[path[-1]] = [float(low), float(high)]
+    return intervals
+
+
+def drawn(rng: np.random.Generator, size: int) -> np.ndarray:
+    """How often each of ``size`` examples is in a sample of as many, float64 (size,)."""
+    return np.bincount(rng.integers(size, size=size), minlength=size).astype(np.float64)
+
+
+def summed(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
+    """Sums over the examples of a sample, (N, K) -> (K,)."""
+    return values.sum(axis=0) if counts is None else counts @ values
+
+
+def _leaves(measures: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
+    for name, value in measures.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, name))
+        else:
+            yield (*path, name), float(value)
