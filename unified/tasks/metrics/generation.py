@@ -102,7 +102,7 @@ class GeneratedTexts:
         exact = [float(hypothesis in group) for hypothesis, group in pairs]
         similarity = [max(character_similarity(h, r) for r in group) for h, group in pairs]
         self.size = len(pairs)
-        #: Of each text the measures of :data:`_MEANS`, from 0 to 1.
+        #: The measures of :data:`_MEANS` for each text, from 0 to 1: (N, 5).
         self._values = np.array([exact, similarity, *rouge]).T.copy()
 
     def scores(self) -> dict[str, Any]:

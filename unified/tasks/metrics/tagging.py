@@ -65,7 +65,7 @@ class TaggedSentences:
         self.size = len(gold)
         self._by_type = by_type
         self._types = types.tolist()
-        #: Of each sentence: right tags, tags, then gold, predicted and right entities of each type.
+        #: Counts in each sentence: right tags, tags, then gold, predicted and right entities of each type.
         self._counts = np.column_stack([right, lengths - 1, *by_sentence]).astype(np.float64)
 
     def scores(self) -> dict[str, Any]:
