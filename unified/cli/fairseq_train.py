@@ -3,27 +3,68 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import shlex
+from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 
 from unified.cli.commands import plugin_dir
-from unified.errors import TrainingFailed
-from unified.runtime.processes import run_module
+from unified.cli.training_display import TrainingDisplay
+from unified.errors import TrainingFailed, UnifiedError
+from unified.runtime.processes import read_module
+from unified.training.fairseq_options import by_name
+
+#: The file in the folder of a run that takes all that fairseq-train prints.
+LOG_NAME = "train.log"
+#: Lines that fairseq-train has printed last which are shown when it fails.
+_LAST_LINES = 12
+#: Begins the line of a refusal of the plug-ins.
+_REFUSAL = "unified_lm: error: "
+#: The package that each service for watching runs needs.
+_TRACKERS = ("tensorboard", "wandb")
 
 
 def add_fairseq_arguments(parser: argparse.ArgumentParser, before: str) -> None:
-    """Declare the options that stop before the training and that hand options on.
+    """Declare the options that stop before the training, that report it, and that hand options on.
 
     Args:
         before: what is done before the command is printed, as ``prepare the data, ``.
     """
     parser.add_argument("--dry-run", action="store_true", help=f"{before}print the command of fairseq-train and stop")
     parser.add_argument(
+        "--report-to",
+        choices=_TRACKERS,
+        help="where to report losses and scores too: tensorboard, in the folder tensorboard of --output, or wandb, in "
+        "the project unified (default: in the terminal and the log alone)",
+    )
+    parser.add_argument(
         "--fairseq",
         default="",
         metavar="OPTIONS",
         help="further options of fairseq-train in one string, such as --fairseq='--fp16 --dropout 0.2'",
     )
+
+
+def report_options(tracker: str | None, folder: Path) -> list[str]:
+    """Options of fairseq-train for ``--report-to``.
+
+    Args:
+        folder: of the run.
+
+    Raises:
+        UnifiedError: the package is not installed; says how to install it.
+    """
+    if tracker is None:
+        return []
+    if importlib.util.find_spec(tracker) is None:
+        raise UnifiedError(
+            f"--report-to {tracker} needs the library {tracker}; install it with: pip install '.[track]' in the "
+            "library's folder"
+        )
+    if tracker == "tensorboard":
+        return ["--tensorboard-logdir", str(folder / "tensorboard")]
+    return ["--wandb-project", "unified"]
 
 
 def print_command(arguments: Sequence[str], further: str) -> list[str]:
@@ -40,10 +81,36 @@ def print_command(arguments: Sequence[str], further: str) -> list[str]:
 
 
 def run_command(words: Sequence[str]) -> None:
-    """Run a command line of :func:`print_command`.
+    """Run a command line of :func:`print_command`: show how far it is, and keep all that it prints in its folder.
 
     Raises:
-        TrainingFailed: it ended with an error, which it printed.
+        TrainingFailed: it ended with an error; says which, and the last lines of the log are shown.
     """
-    if run_module("fairseq_cli.train", words[1:]):
-        raise TrainingFailed("fairseq-train has failed; what it printed says why")
+    options = by_name(words)
+    log = Path(str(options["--save-dir"])) / LOG_NAME
+    log.parent.mkdir(parents=True, exist_ok=True)
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    with log.open("a", encoding="utf-8") as file, TrainingDisplay(options.get("--max-update")) as display:
+        display.say(f"fairseq-train logs to {log}")
+
+        def read(line: str) -> None:
+            file.write(line)
+            file.flush()
+            display.read(line)
+            last.append(line.rstrip())
+
+        status = read_module("fairseq_cli.train", words[1:], read)
+        if status:
+            reason = _reason(list(last), display)
+            raise TrainingFailed(f"fairseq-train has failed: {reason}; all that it printed is in {log}")
+
+
+def _reason(last: Sequence[str], display: TrainingDisplay) -> str:
+    """Why a training has failed, by the last lines that it printed, which are shown if it is no refusal."""
+    lines = [line for line in last if line.strip()]
+    refused = [line for line in lines if line.startswith(_REFUSAL)]
+    if refused:
+        return refused[-1].removeprefix(_REFUSAL)
+    for line in lines:
+        display.say(f"  {line}")
+    return lines[-1].strip() if lines else "it printed nothing"

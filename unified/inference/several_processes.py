@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from unified.inference.generate_output import lines
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sentences import FileSentences, FolderSentences
 from unified.runtime.parallel import ordered_map
+from unified.runtime.progress import Progress, StepProgress
 from unified.tokenization import FILES
 
 
@@ -63,7 +64,7 @@ class ChunkWriter:
             How many sentences it holds, how many of them were cut, and how many were divided into windows.
         """
         lm = _loaded(self)
-        indices = range(number * self.chunk, min((number + 1) * self.chunk, len(self.sentences)))
+        indices = self.indices(number)
         sources = [self.sentences.source(lm, i) for i in indices]
         sources, cut, divided = self._fitting(lm, sources, indices)
         found = lm.hypotheses(
@@ -101,6 +102,10 @@ class ChunkWriter:
         short = {**dict(enumerate(sources)), **dict(zip(long, found.ids, strict=True))}
         return list(short.values()), sum(map(bool, found.cut)), sum(map(bool, found.windows))
 
+    def indices(self, number: int) -> range:
+        """Numbers of the sentences of a chunk."""
+        return range(number * self.chunk, min((number + 1) * self.chunk, len(self.sentences)))
+
     def path(self, number: int) -> Path:
         """File of a chunk."""
         return self.folder / f"{number:06d}.txt"
@@ -135,8 +140,8 @@ def _loaded(job: ChunkWriter) -> UnifiedLM:
     return _models[key]
 
 
-def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], None]) -> None:
-    """Generate what is missing of ``output`` and put it together.
+def spread(job: ChunkWriter, output: Path, processes: int) -> None:
+    """Generate what is missing of ``output`` and put it together; standard error says how far it is.
 
     Raises:
         UnifiedError: ``output`` exists, its chunks come from other settings, or sentences cannot be written from.
@@ -146,7 +151,7 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
         raise UnifiedError(f"{output}: exists already; move it away or give another --output")
     with claimed_folder(job.folder, job.claim, "remove it, or give another --output"):
         try:
-            _write_chunks(job, processes, say)
+            _write_chunks(job, processes)
         except Interrupted:
             raise
         except UnifiedError:
@@ -156,18 +161,20 @@ def spread(job: ChunkWriter, output: Path, processes: int, say: Callable[[str], 
         _remove_chunks(job)
 
 
-def _write_chunks(job: ChunkWriter, processes: int, say: Callable[[str], None]) -> None:
+def _write_chunks(job: ChunkWriter, processes: int) -> None:
     missing = [number for number in range(job.chunks) if not job.path(number).exists()]
     if len(missing) < job.chunks:
-        say(f"{job.folder}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
+        Progress.say(f"generate: {job.folder}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
+    left = sum(len(job.indices(number)) for number in missing)
     done = cut = divided = 0
-    for count, *long in ordered_map(job, missing, min(processes, max(len(missing), 1))):
-        done, cut, divided = done + count, cut + long[0], divided + long[1]
-        say(f"{done:,} of {len(job.sentences):,} sentences written")
+    with StepProgress("generate", len(job.sentences), "sentences", len(job.sentences) - left) as progress:
+        for count, *long in ordered_map(job, missing, min(processes, max(len(missing), 1))):
+            done, cut, divided = done + count, cut + long[0], divided + long[1]
+            progress.advance(steps=count)
     if divided:
-        say(f"{divided:,} of these {done:,} sources were divided into windows")
+        Progress.say(f"generate: {divided:,} of these {done:,} sources were divided into windows")
     if cut:
-        say(f"{cut:,} of these {done:,} sources were cut to their first {job.max_source} tokens")
+        Progress.say(f"generate: {cut:,} of these {done:,} sources were cut to their first {job.max_source} tokens")
 
 
 def _remove_chunks(job: ChunkWriter) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -22,6 +22,31 @@ def run_module(module: str, words: Sequence[object]) -> int:
     """Run ``module`` in a process of its own; returns its exit status."""
     with guarded_children():
         return subprocess.run(module_command(module, words)).returncode
+
+
+def read_module(module: str, words: Sequence[object], read: Callable[[str], None]) -> int:
+    """Run ``module`` in a process of its own and hand each line that it prints to ``read``; returns its exit status.
+
+    An exception, such as an interruption from the keyboard, ends the process.
+    """
+    with (
+        guarded_children(),
+        subprocess.Popen(
+            module_command(module, words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None  # a pipe
+            for line in process.stdout:
+                read(line)
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode
 
 
 @contextmanager

@@ -95,6 +95,10 @@ class StepProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The job has ended, or is given up; in a terminal the last line stays."""
         if self._bar is not None:
             self._bar.close()
 
@@ -119,8 +123,9 @@ class StepProgress:
             print(text, file=self._stream, flush=True)
 
     def _print(self, seconds: float) -> None:
-        left = seconds / (self._done - self._first) * (self._total - self._done)
-        parts = [f"{self._done:,} of {self._total:,} {self._unit}", self._note, f"{_clock(left)} left"]
+        made = self._done - self._first
+        left = f"{_clock(seconds / made * (self._total - self._done))} left" if made else ""
+        parts = [f"{self._done:,} of {self._total:,} {self._unit}", self._note, left]
         print(f"{self._what}: {', '.join(filter(None, parts))}", file=self._stream, flush=True)
 
 

@@ -10,8 +10,8 @@ OPTIMIZERS = {
     "adam": ("--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
     "adamax": ("--optimizer", "unified_adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
 }
-#: What is logged, and how data are read.
-LOGGING: Mapping[str, object] = {"--log-format": "simple", "--log-interval": 50, "--num-workers": 1}
+#: What is logged, as unified's commands read it, and how data are read.
+LOGGING: Mapping[str, object] = {"--log-format": "json", "--log-interval": 50, "--num-workers": 1}
 #: Options that decide nothing that is learnt.
 _UNDECISIVE = frozenset(("--log-format", "--log-interval", "--log-file", "--num-workers", "--no-progress-bar"))
 

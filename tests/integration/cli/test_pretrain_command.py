@@ -5,9 +5,11 @@ import subprocess
 
 import pytest
 
+import unified
+
 from tests.integration.cli.test_task_commands import refused, said
 from tests.support.corpora import random_documents, raw_text
-from tests.support.fairseq_runs import environment
+from tests.support.fairseq_runs import environment, logged
 from tests.support.prepared_python import interpreter
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint, save
@@ -136,13 +138,18 @@ def test_choices_and_switches_of_a_file_are_checked(tmp_path, capsys):
 def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monkeypatch):
     output = tmp_path / "run"
     options = ("pretrain", data / "documents", "--output", output, *SMALL, "--max-update", 3)
-    first = [interpreter(), "-m", "unified.cli", *map(str, options), "--fairseq", "--log-interval 1"]
+    first = [interpreter(), "-m", "unified.cli", *map(str, options), "--fairseq", "--log-interval 2"]
     result = subprocess.run(first, capture_output=True, text=True, env=environment())
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stderr.splitlines()[-2:] == [
         f"the model is in {output}; fine-tune it for a task:",
         f"  unified finetune classification --data FILE.csv --init {output} --output {output}-finetuned",
     ]
+    # The first update is shown, though it is not the last of an interval, with the loss that the loop in Python has.
+    [first_update] = logged((output / "train.log").read_text(encoding="utf-8"), "first_updates")
+    lm = unified.train("tiny", data / "documents", updates=1, tokens_per_sample=32, max_tokens=128, device="cpu")
+    assert first_update["loss"] == pytest.approx(lm.history[0]["loss"], abs=6e-4) and first_update["num_updates"] == 1
+    assert f"training: 1 of 3 updates, loss {first_update['loss']:.3f}" in result.stderr.splitlines()
     before = (output / "checkpoint_last.pt").read_bytes()
     # The file that it wrote is the same command: it has been trained.
     repeat = shlex.split((output / "run.yaml").read_text(encoding="utf-8").splitlines()[0])[2:]
@@ -151,7 +158,7 @@ def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monke
     assert load_checkpoint(output / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
     assert UnifiedLM.from_pretrained(output).fill_mask("the <mask> tree", top=1)
     # Again, with another kind of log: it was trained before. fairseq itself would train one more update.
-    assert main([*map(str, options), "--fairseq", "--log-interval 2"]) == 0
+    assert main([*map(str, options), "--fairseq", "--log-interval 1"]) == 0
     assert f"{output}: trained with these settings before; nothing is changed" in capsys.readouterr().err
     assert (output / "checkpoint_last.pt").read_bytes() == before
     message = refused(capsys, *options, "--seed", 2)

@@ -83,7 +83,7 @@ def finetuned(start):
 def test_both_tasks_are_learnt_scored_and_written_down(finetuned):
     """The scores are those of the written predictions, by definition, and those that validation logged."""
     folder, result = finetuned
-    logged = fairseq.logged(result.stdout + result.stderr, "valid")[-1]
+    logged = fairseq.logged((folder / "run" / "train.log").read_text(encoding="utf-8"), "valid")[-1]
     printed = json.loads(result.stdout[result.stdout.rindex('{\n  "rte"') :])
     found = {name: json.loads((folder / "run" / name / "results.json").read_text()) for name in ("rte", "stsb")}
     for name, content in found.items():

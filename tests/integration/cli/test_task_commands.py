@@ -108,7 +108,7 @@ def test_a_task_is_learnt_scored_and_written_down(finetuned):
         expected = score_classification(gold, [one["label"] for one in predicted])
         assert scores == expected | {"signature": signature}
     assert content["scores"]["valid"]["accuracy"] >= 95
-    logged = fairseq.logged(result.stdout + result.stderr, "valid")[-1]
+    logged = fairseq.logged((folder / "run" / "train.log").read_text(encoding="utf-8"), "valid")[-1]
     assert float(logged["valid_accuracy"]) == round(content["scores"]["valid"]["accuracy"], 2)
     assert float(logged["valid_matthews"]) == pytest.approx(content["scores"]["valid"]["matthews"], abs=0.0051)
 
@@ -150,13 +150,13 @@ def test_a_finished_folder_is_not_trained_anew(finetuned, tmp_path, capsys):
 def test_an_unfinished_folder_goes_on_with_its_own_settings_alone(finetuned, tmp_path, capsys, monkeypatch):
     folder, ran, leaves = finetuned[0], [], []
 
-    def broken(module, words):
+    def broken(module, words, read):
         ran.append(module)
         for name in leaves:
             (tmp_path / "run" / name).touch()
         return 1
 
-    monkeypatch.setattr("unified.cli.fairseq_train.run_module", broken)
+    monkeypatch.setattr("unified.cli.fairseq_train.read_module", broken)
     words = finetuning(folder, tmp_path / "run")
     assert "fairseq-train has failed" in refused(capsys, *words)
     leaves.append("checkpoint_last.pt")

@@ -287,7 +287,8 @@ def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_
     assert example.mask.key_start.tolist() == [1, 2, 3, 4] and example.targets["task"].output_indices[
         :, 0
     ].tolist() == [3]
-    validated = [line for line in result.stderr.splitlines() + result.stdout.splitlines() if "valid_accuracy" in line]
+    log = (folder / "run" / "train.log").read_text(encoding="utf-8")
+    validated = [line for line in log.splitlines() if "valid_accuracy" in line]
     logged = json.loads(validated[-1][validated[-1].index("{") :])
     assert float(logged["valid_accuracy"]) == pytest.approx(kept["scores"]["valid"]["accuracy"], abs=0.006)
     options = "finetune", "classification", "--data", folder / "data", "--init", folder / "run", "--dry-run"

@@ -40,9 +40,10 @@ def start(tmp_path_factory):
     return folder
 
 
-def logged(result, measure: str) -> list[float]:
-    """The measure of every validation."""
-    return [float(row[f"valid_{measure}"]) for row in fairseq.logged(result.stdout + result.stderr, "valid")]
+def logged(run, measure: str) -> list[float]:
+    """The measure of every validation of a run."""
+    log = (run / "train.log").read_text(encoding="utf-8")
+    return [float(row[f"valid_{measure}"]) for row in fairseq.logged(log, "valid")]
 
 
 def test_the_best_checkpoint_is_scored_and_not_the_last(start, tmp_path):
@@ -54,7 +55,7 @@ def test_the_best_checkpoint_is_scored_and_not_the_last(start, tmp_path):
         "--fairseq", "--log-format json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
-    scores = logged(result, "accuracy")
+    scores = logged(tmp_path / "run", "accuracy")
     assert len(scores) == 4 and max(scores) > 30 > 15 > scores[-1]
     content = json.loads((tmp_path / "run" / "results.json").read_text())
     assert round(content["scores"]["valid"]["accuracy"], 2) == max(scores)
@@ -97,13 +98,13 @@ def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     command = shlex.split(result.stdout.splitlines()[0])
     assert value_of(command, "--best-checkpoint-metric") == "rougeL" and value_of(command, "--eval-task") == "reuters"
-    scores = logged(result, "rougeL")
+    scores = logged(tmp_path / "run", "rougeL")
     assert len(scores) == 3 and max(scores) > 30 > 15 > scores[-1]
     (content,) = read_results([tmp_path / "run"])
     assert content["measure"] == "rougeL"
     assert round(content["scores"]["valid"]["rougeL"], 2) == max(scores)
     for measure in ("rouge1", "rouge2"):
-        best = logged(result, measure)[len(scores) - 1 - scores[::-1].index(max(scores))]
+        best = logged(tmp_path / "run", measure)[len(scores) - 1 - scores[::-1].index(max(scores))]
         assert round(content["scores"]["valid"][measure], 2) == best
 
 

@@ -14,7 +14,7 @@ from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, ent
 from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
 from unified.cli.configuration import add_config_argument, write_run
-from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
+from unified.cli.fairseq_train import add_fairseq_arguments, print_command, report_options, run_command
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.errors import UnifiedError
 
@@ -248,7 +248,7 @@ def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Thresh
     options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
-    words = print_command(options, args.fairseq)
+    words = print_command([*options, *report_options(args.report_to, job.folder)], args.fairseq)
     if args.dry_run:
         return 0
     began = time.monotonic()

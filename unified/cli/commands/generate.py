@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -152,7 +151,6 @@ def run(args: argparse.Namespace) -> int:
         ),
         output,
         args.workers,
-        lambda text: print(f"generate: {text}", file=sys.stderr, flush=True),
     )
     return 0
 

@@ -118,12 +118,16 @@ def run(args: argparse.Namespace) -> int:
     handle = load(*args.model, device=device, annotator=annotator)
     predictor = replace(predictor_of(args, task, handle), ahead=args.ahead)
     names = _names(args, task)
+    total = 0  # of a stream nobody knows it
     if args.input != "-" and not _is_object(args.input) and not Path(args.input).is_fifo():
-        _check(args.input, predictor, names)
+        total = _checked(args.input, predictor, names)
     count = cut = divided = 0
     items = _items(args.input, predictor, names)
-    with _destination(args, handle, predictor, items) as stream:
-        for prediction in predictor.predict(items):
+    with _destination(args, handle, predictor, items) as (stream, before):
+        predictions = predictor.predict(items)
+        if args.output is not None and total:
+            predictions = _shown(predictions, before, total)
+        for prediction in predictions:
             print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
             count, cut, divided = count + 1, cut + ("cut" in prediction), divided + ("windows" in prediction)
     if divided:
@@ -208,16 +212,26 @@ def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
     return names
 
 
-def _check(source: str, predictor: Predictor | Writer, names: FieldNames) -> None:
-    """Read a file to its end, before anything is answered.
+def _shown(predictions: Iterable[dict[str, Any]], before: int, total: int) -> Iterator[dict[str, Any]]:
+    """Predictions as they come; standard error says how many of all there are, those of an earlier run included."""
+    from unified.runtime.progress import StepProgress
+
+    with StepProgress("predict", total, "items", before) as progress:
+        for prediction in predictions:
+            yield prediction
+            progress.advance()
+
+
+def _checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> int:
+    """Read a file to its end, before anything is answered; returns how many items it holds.
 
     Raises:
         UnifiedError: there is none, or rows of it are wrong, of which the first ten are named.
     """
     problems = Problems()
-    for _ in _items(source, predictor, names, problems):
-        pass
+    count = sum(1 for _ in _items(source, predictor, names, problems))
     problems.check(f"{source}: ")
+    return count
 
 
 def _items(
@@ -276,10 +290,10 @@ def _called(source: str) -> str:
 @contextmanager
 def _destination(
     args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer, items: Iterator[Any]
-) -> Iterator[TextIO]:
-    """Where to write; the file gets its name when complete.
+) -> Iterator[tuple[TextIO, int]]:
+    """Where to write, and how many predictions an earlier run has left there; the file gets its name when complete.
 
-    Takes the items whose predictions an earlier run has left there.
+    Takes the items of these predictions.
 
     Raises:
         UnifiedError: what is left there is not of this model, these settings and these items, or another command is at
@@ -288,13 +302,13 @@ def _destination(
     from unified.files.claims import claimed_file
 
     if args.output is None:
-        yield sys.stdout
+        yield sys.stdout, 0
         return
     partial = Path(args.output + ".partial")
     with claimed_file(partial, _claim(args, handle, predictor), _REMOVE):
-        _pass_over(partial, items)
+        before = _pass_over(partial, items)
         with partial.open("a", encoding="utf-8") as stream:
-            yield stream
+            yield stream, before
         partial.replace(args.output)
 
 
@@ -329,14 +343,14 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
     return Claim(settings, {"--model": contents(checkpoints, handle.vocabulary, handle.tokenizer), "INPUT": read})
 
 
-def _pass_over(partial: Path, items: Iterator[Any]) -> None:
-    """Take the items of a file's predictions; a last line that is not whole is taken away.
+def _pass_over(partial: Path, items: Iterator[Any]) -> int:
+    """Take the items of a file's predictions, and count them; a last line that is not whole is taken away.
 
     Raises:
         UnifiedError: a line is not the prediction of its item.
     """
     if not partial.exists():
-        return
+        return 0
     content = partial.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
@@ -347,6 +361,7 @@ def _pass_over(partial: Path, items: Iterator[Any]) -> None:
             raise UnifiedError(f"{partial}, line {number}: not the prediction of item {item.id!r}; {_REMOVE}")
     with partial.open("r+b") as stream:
         stream.truncate(len(whole))
+    return whole.count(b"\n")
 
 
 def _is_of(line: bytes, item: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.configuration import add_config_argument, write_run
-from unified.cli.fairseq_train import add_fairseq_arguments, print_command, run_command
+from unified.cli.fairseq_train import add_fairseq_arguments, print_command, report_options, run_command
 from unified.errors import UnifiedError
 from unified.training.settings import TrainingSettings, as_option
 
@@ -79,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
         _require_validation(pretraining.data)
     folder = pretraining.folder
     with claimed_folder(folder, _claim(args, pretraining), _ANOTHER, lambda: any(folder.glob("checkpoint*.pt"))):
-        words = print_command(pretraining.command(torch.cuda.device_count()), args.fairseq)
+        options = pretraining.command(torch.cuda.device_count())
+        words = print_command([*options, *report_options(args.report_to, folder)], args.fairseq)
         if args.dry_run:
             return 0
         if _updates_done(folder) >= args.max_update:

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 
 #: Options that runs of one folder may differ in, or that decide no score; contents count of what is read.
-_FREE = frozenset(
-    ("command", "run", "grid", "seeds", "seed", "init", "data", "output", "micro_batch", "dry_run", "config", "json")
-)
+_FREE = frozenset("command run grid seeds seed init data output micro_batch dry_run config json report_to".split())
 
 
 def finetune_grid(

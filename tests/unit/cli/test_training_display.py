@@ -1,0 +1,99 @@
+"""What is shown of a training's log, and what is said where it fails; `--report-to`."""
+
+import json
+
+import pytest
+
+from unified.cli.fairseq_train import report_options, run_command
+from unified.errors import TrainingFailed, UnifiedError
+
+WORDS = ["fairseq-train", "data", "--max-update", "1e2", "--lr", "1"]
+
+
+def line(logger: str, content: object, level: str = "INFO") -> str:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return f"2026-01-01 10:00:00 | {level} | {logger} | {text}\n"
+
+
+LOG = [
+    line("fairseq_cli.train", "{'_name': None, 'common': {}}"),
+    "a library: a long warning\n",
+    line("fairseq_plugins.tasks.unified_lm", "train: 3 of 9 sources are cut to their first 5 tokens (--max-source)"),
+    line("first_updates", {"num_updates": 1, "loss": 31.4159, "bert_loss": 31.4159}),
+    line("train_inner", {"epoch": 1, "loss": "20.5", "wps": "9", "num_updates": "100"}),
+    line(
+        "valid",
+        {
+            "epoch": 1,
+            "valid_loss": "19.25",
+            "valid_bert_loss": "19.25",
+            "valid_bert_accuracy": "2",
+            "valid_bert_ppl": "9",
+            "valid_f1": "50.5",
+            "valid_wps": "7",
+            "valid_num_updates": "100",
+            "valid_best_loss": "19.25",
+        },
+    ),
+    line("train", {"epoch": 1, "train_loss": "22", "train_num_updates": "100"}),
+]
+
+
+def play(monkeypatch, lines: list[str], status: int) -> None:
+    """Let fairseq-train print these lines and end with this status."""
+
+    def played(module, words, read):
+        assert module == "fairseq_cli.train" and "fairseq-train" not in words
+        for each in lines:
+            read(each)
+        return status
+
+    monkeypatch.setattr("unified.cli.fairseq_train.read_module", played)
+
+
+def test_losses_and_scores_are_shown_and_everything_is_kept(tmp_path, monkeypatch, capsys):
+    play(monkeypatch, LOG, 0)
+    run = tmp_path / "run"
+    for _ in range(2):  # a resumed run
+        run_command([*WORDS, "--save-dir", str(run)])
+    assert (run / "train.log").read_text(encoding="utf-8") == "".join(LOG) * 2
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[: len(shown) // 2] == [
+        f"fairseq-train logs to {run / 'train.log'}",
+        "train: 3 of 9 sources are cut to their first 5 tokens (--max-source)",
+        "training: 1 of 100 updates, loss 31.416",
+        "training: 100 of 100 updates, loss 20.500, 0:00:00 left",
+        "validation after 100 updates: loss 19.25, bert_loss 19.25, f1 50.5",
+    ]
+
+
+def test_a_refusal_is_said_in_one_line_and_another_error_with_the_lines_before_it(tmp_path, monkeypatch, capsys):
+    words = [*WORDS, "--save-dir", str(tmp_path)]
+    play(monkeypatch, [*LOG, "unified_lm: error: split 'train' is empty\n", "\n"], 1)
+    with pytest.raises(TrainingFailed, match="^fairseq-train has failed: split 'train' is empty; all that it printed"):
+        run_command(words)
+    assert "split" not in capsys.readouterr().err
+    play(monkeypatch, [*(f"line {i}\n" for i in range(50)), "RuntimeError: no memory\n"], 1)
+    with pytest.raises(
+        TrainingFailed, match=r"failed: RuntimeError: no memory; all that it printed is in .*train\.log"
+    ):
+        run_command(words)
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[1:3] == ["  line 39", "  line 40"] and shown[-1] == "  RuntimeError: no memory"
+
+
+def test_another_log_format_is_shown_as_it_is(tmp_path, monkeypatch, capsys):
+    play(monkeypatch, [line("train_inner", "epoch 001:   10 / 20 loss=3.5")], 0)
+    run_command([*WORDS, "--save-dir", str(tmp_path)])
+    assert capsys.readouterr().err.splitlines()[1] == "epoch 001:   10 / 20 loss=3.5"
+
+
+def test_reports_go_to_the_service_that_is_named(tmp_path, monkeypatch):
+    assert report_options(None, tmp_path) == []
+    monkeypatch.setattr("unified.cli.fairseq_train.importlib.util.find_spec", lambda name: None)
+    for tracker in ("tensorboard", "wandb"):
+        with pytest.raises(UnifiedError, match=rf"--report-to {tracker} needs the library {tracker}.*\[track\]"):
+            report_options(tracker, tmp_path)
+    monkeypatch.setattr("unified.cli.fairseq_train.importlib.util.find_spec", lambda name: name)
+    assert report_options("tensorboard", tmp_path) == ["--tensorboard-logdir", str(tmp_path / "tensorboard")]
+    assert report_options("wandb", tmp_path) == ["--wandb-project", "unified"]

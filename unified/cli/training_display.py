@@ -1,0 +1,82 @@
+"""What is shown of a running ``fairseq-train``: a bar with loss and time left, and the scores of validations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from unified.reports.training_log import statistics_of
+from unified.runtime.progress import Progress, StepProgress
+
+#: A line of fairseq's log: time, level, logger, and what it says.
+_LINE = re.compile(r"\S+ \S+ \| (?P<level>[A-Z]+) \| (?P<logger>\S+) \| (?P<text>.*)")
+#: Loggers with the statistics of some updates and of a validation; the first is of fairseq_plugins.first_updates.
+_OF_UPDATES, _OF_VALIDATION = ("first_updates", "train_inner"), "valid"
+#: Loggers whose notes are for users.
+_OURS = "fairseq_plugins."
+#: Statistics of a validation that say nothing of the model.
+_OTHERS = frozenset(("epoch", "ppl", "wps", "wpb", "bsz", "ups", "num_updates", "wall"))
+
+
+class TrainingDisplay:
+    """Reads the log of a training line by line and shows what is of interest; a context manager.
+
+    Args:
+        updates: of the whole training, as its command line says it; without a number there is no bar.
+    """
+
+    def __init__(self, updates: object):
+        self._updates = int(float(updates)) if isinstance(updates, str) else 0
+        self._progress: StepProgress | None = None
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.close()
+
+    def say(self, text: str) -> None:
+        """One line."""
+        if self._progress is None:
+            Progress.say(text)
+        else:
+            self._progress.say(text)
+
+    def read(self, line: str) -> None:
+        """Show what a line of the log says."""
+        found = _LINE.match(line)
+        if found is None:
+            return
+        logger, figures = found["logger"], statistics_of(line)
+        if figures is not None and logger in _OF_UPDATES:
+            self._advance(int(float(figures["num_updates"])), figures)
+        elif figures is not None and logger == _OF_VALIDATION:
+            self.say(_validation(figures))
+        elif logger.startswith(_OURS) or logger in (*_OF_UPDATES, _OF_VALIDATION):  # figures in another format
+            self.say(found["text"])
+
+    def _advance(self, update: int, figures: Mapping[str, Any]) -> None:
+        loss = f"loss {float(figures['loss']):.3f}"
+        if not self._updates:
+            self.say(f"training: {update:,} updates, {loss}")
+            return
+        if self._progress is None:
+            self._done = update
+            self._progress = StepProgress("training", self._updates, "updates", update)
+        self._progress.advance(loss, update - self._done)
+        self._done = update
+
+
+def _validation(figures: Mapping[str, Any]) -> str:
+    """Losses of objectives, without the accuracies of their predictions, or the scores of a task."""
+    named = {name.removeprefix("valid_"): value for name, value in figures.items() if value is not None}
+    left_out = {f"{name.removesuffix('_loss')}_{other}" for name in named for other in ("accuracy", "ppl")} | _OTHERS
+    shown = [name for name in named if name not in left_out and not name.startswith("best_")]
+    values = ", ".join(f"{name} {named[name]}" for name in shown)
+    return f"validation after {int(float(named['num_updates'])):,} updates: {values}"
