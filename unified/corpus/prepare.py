@@ -44,7 +44,8 @@ from unified.data.sampling import TextSample
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import check_destination, describe, new_folder, write_manifest
-from unified.files.rows import is_hub, require_rows
+from unified.files.rows import has_fields, is_hub, require_rows
+from unified.files.text_files import without_compression
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
 from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
@@ -172,7 +173,7 @@ def _tokenizer(settings: Settings, workers: int) -> tuple[Tokenizer, Vocabulary,
         return source.load()
     source.noun_phrases()  # a missing pipeline is told before the text is read, not after
     sample = TextSample(source.sample_megabytes * 1_000_000)
-    progress, seen = Progress("reading"), 0
+    progress, seen = Progress("reading", total=_bytes_of(settings.train)), 0
     # Made while the pass goes on: the more is read, the lower the threshold, the less is sent back.
     tasks = ((i, chunk, sample.threshold) for i, chunk in enumerate(settings.chunks(settings.train)))
     for size, lines, keyed_lines in ordered_map(LineSampler(settings.seed, settings.valid_share), tasks, workers):
@@ -227,7 +228,7 @@ def _encode(
     workers: int,
 ) -> Report:
     function = _chunk_encoder(settings, name, encoder, annotator)
-    progress, report = Progress(name), Report()
+    progress, report = Progress(name, total=_bytes_of(corpus)), Report()
     for size, encoded, encoded_valid, *cleaned in ordered_map(function, settings.chunks(corpus), workers):
         report = sum(cleaned, report)
         if encoded is not None:
@@ -237,6 +238,15 @@ def _encode(
         progress.add(size, writers[name].summary)
     progress.finish(writers[name].summary)
     return report
+
+
+def _bytes_of(corpus: Corpus) -> int | None:
+    """Bytes of the text of a corpus; None where its files do not say it, compressed ones and those with fields."""
+    files = [Path(path) for path in corpus.paths]  # a missing one is refused where it is read
+    plain = all(
+        not has_fields(file) and without_compression(str(file)) == str(file) and file.is_file() for file in files
+    )
+    return sum(file.stat().st_size for file in files) if plain else None
 
 
 def _chunk_encoder(

@@ -10,25 +10,26 @@ from typing import Self, TextIO
 
 
 class Progress:
-    """Says on ``stream`` how far a job is: items and megabytes so far, megabytes a second since it began.
+    """Says on ``stream`` how far a job is: items and megabytes so far, megabytes a second since it began, time left.
 
     Args:
         what: name of the job.
         stream: where to say it; stderr by default.
         interval: seconds between two lines.
+        total: bytes of the whole job; None where nobody knows, and no time left is told.
     """
 
-    def __init__(self, what: str, stream: TextIO | None = None, interval: float = 1.0):
+    def __init__(self, what: str, stream: TextIO | None = None, interval: float = 1.0, total: int | None = None):
         self._what = what
         self._stream = sys.stderr if stream is None else stream
-        self._interval = interval
+        self._interval, self._total = interval, total
         self._start = self._last = time.monotonic()
         self._bytes = 0
         self._bar = None
         if self._stream.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(desc=what, file=self._stream, unit="B", unit_scale=True, dynamic_ncols=True)
+            self._bar = tqdm(desc=what, total=total, file=self._stream, unit="B", unit_scale=True, dynamic_ncols=True)
 
     def add(self, size: int, items: str) -> None:
         """``size`` more bytes are done; ``items`` says what that makes in all."""
@@ -39,7 +40,7 @@ class Progress:
         self._bytes += size
         if time.monotonic() - self._last >= self._interval:
             self._last = time.monotonic()
-            self._print(items)
+            self._print(items, self._total)
 
     def finish(self, items: str) -> None:
         """Says where the job ended; in a terminal the last line stays."""
@@ -54,10 +55,12 @@ class Progress:
         """One line on stderr."""
         print(text, file=sys.stderr, flush=True)
 
-    def _print(self, items: str) -> None:
+    def _print(self, items: str, total: int | None = None) -> None:
         seconds = max(time.monotonic() - self._start, 1e-9)
         megabytes = self._bytes / 1e6
         line = f"{self._what}: {items}, {megabytes:,.1f} MB, {megabytes / seconds:,.1f} MB/s"
+        if total is not None and self._bytes:
+            line += f", {_clock(seconds / self._bytes * max(total - self._bytes, 0))} left"
         print(line, file=self._stream, flush=True)
 
 

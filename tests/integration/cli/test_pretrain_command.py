@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 import unified
-
 from tests.integration.cli.test_task_commands import refused, said
 from tests.support.corpora import random_documents, raw_text
 from tests.support.fairseq_runs import environment, logged

@@ -97,6 +97,15 @@ def test_progress_says_how_far_and_no_more_than_once_an_interval():
     assert len(stream.getvalue().splitlines()) == 2
 
 
+def test_progress_says_the_time_left_where_the_whole_is_known(monkeypatch):
+    monkeypatch.setattr("unified.runtime.progress.time.monotonic", lambda: 0.0)
+    stream = io.StringIO()
+    progress = Progress("train", stream=stream, interval=0, total=4_000_000)
+    monkeypatch.setattr("unified.runtime.progress.time.monotonic", lambda: 30.0)
+    progress.add(1_000_000, "9 lines")
+    assert stream.getvalue() == "train: 9 lines, 1.0 MB, 0.0 MB/s, 0:01:30 left\n"
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
