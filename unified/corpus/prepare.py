@@ -242,11 +242,9 @@ def _encode(
 
 def _bytes_of(corpus: Corpus) -> int | None:
     """Bytes of the text of a corpus; None where its files do not say it, compressed ones and those with fields."""
-    files = [Path(path) for path in corpus.paths]  # a missing one is refused where it is read
-    plain = all(
-        not has_fields(file) and without_compression(str(file)) == str(file) and file.is_file() for file in files
-    )
-    return sum(file.stat().st_size for file in files) if plain else None
+    plain = [Path(path) for path in corpus.paths if not has_fields(path) and without_compression(path) == path]
+    known = len(plain) == len(corpus.paths) and all(path.is_file() for path in plain)  # reading refuses a missing one
+    return sum(path.stat().st_size for path in plain) if known else None
 
 
 def _chunk_encoder(

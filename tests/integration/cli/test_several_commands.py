@@ -113,9 +113,9 @@ def test_both_tasks_are_learnt_scored_and_written_down(finetuned):
 
 def test_as_many_updates_as_planned(finetuned):
     """All epochs, and no more: 900 items and 1,350 of the other task in batches of 32."""
-    _, result = finetuned
+    folder, result = finetuned
     words = shlex.split(result.stdout.splitlines()[0])
-    epochs = fairseq.logged(result.stdout + result.stderr, "train")
+    epochs = fairseq.logged((folder / "run" / "train.log").read_text(encoding="utf-8"), "train")
     assert value_of(words, "--max-update") == str(4 * (29 + 43)) and len(epochs) == 4
     assert [float(epoch["train_num_updates"]) for epoch in epochs[:2]] == [72, 144]
 

@@ -173,6 +173,7 @@ def _run(args: argparse.Namespace) -> int:
     from unified.cli.commands.finetuning.task_groups import finetune_each
     from unified.tasks.catalogue import TASK_GROUPS
 
+    report_options(args.report_to, Path(args.output))  # refuses a missing package before data are prepared
     if args.task in TASK_GROUPS:
         for option, value in (("--grid", args.grid), ("--seeds", args.seeds)):
             if value is not None:

@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
     if "--disable-validation" not in further:
         _require_validation(pretraining.data)
     folder = pretraining.folder
+    reports = report_options(args.report_to, folder)
     with claimed_folder(folder, _claim(args, pretraining), _ANOTHER, lambda: any(folder.glob("checkpoint*.pt"))):
-        options = pretraining.command(torch.cuda.device_count())
-        words = print_command([*options, *report_options(args.report_to, folder)], args.fairseq)
+        words = print_command([*pretraining.command(torch.cuda.device_count()), *reports], args.fairseq)
         if args.dry_run:
             return 0
         if _updates_done(folder) >= args.max_update:
