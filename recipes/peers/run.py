@@ -28,7 +28,7 @@ from steps import Run, Step  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
 from unified.reports.result_tables import tables  # noqa: E402
 from unified.reports.results import FILE_NAME, read_results  # noqa: E402
-from unified.reports.training_log import read_training_log, seconds_per_update  # noqa: E402
+from unified.reports.training_log import LOG_NAME, read_training_log, seconds_per_update  # noqa: E402
 from unified.runtime.processes import module_command  # noqa: E402
 
 OURS, PEER = "ours", "transformers"
@@ -110,7 +110,8 @@ class Work:
         for pair in pairs:
             updates = planned_updates(self.run.log(f"{pair.task} plan"))
             for seed in seeds:
-                ours = seconds_per_update(read_training_log(self.run.log(f"{pair.task} {OURS} {seed}")))
+                log = self.run.folder / pair.task / f"{OURS}-{seed}" / LOG_NAME
+                ours = seconds_per_update(read_training_log(log))
                 result = read_results([self.run.folder / pair.task / f"{PEER}-{seed}"])[0]
                 shown = "" if ours is None else f"{ours:.3f}"
                 lines.append(f"| {pair.task} | {seed} | {updates} | {shown} | {result['seconds_per_update']:.3f} |")

@@ -12,11 +12,10 @@ from pathlib import Path
 from unified.cli.commands import plugin_dir
 from unified.cli.training_display import TrainingDisplay
 from unified.errors import TrainingFailed, UnifiedError
+from unified.reports.training_log import LOG_NAME
 from unified.runtime.processes import read_module
 from unified.training.fairseq_options import by_name
 
-#: The file in the folder of a run that takes all that fairseq-train prints.
-LOG_NAME = "train.log"
 #: Lines that fairseq-train has printed last which are shown when it fails.
 _LAST_LINES = 12
 #: Begins the line of a refusal of the plug-ins.

@@ -11,6 +11,8 @@ from typing import Any
 
 from unified.reports.charts import HELD_OUT, Point
 
+#: The file in the folder of a run that takes all that fairseq-train prints under unified's commands.
+LOG_NAME = "train.log"
 _UPDATES = "num_updates"
 _NEXT_SENTENCE = "_next_sentence"
 #: Bits of a loss with two answers above which a model does no better than guessing.
