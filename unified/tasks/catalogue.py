@@ -96,7 +96,7 @@ def with_head(task: Task, head: str) -> Task:
 
 def with_changes(training: Training, **changes: Any) -> Training:
     """The settings with those changes that are not None."""
-    return replace(training, **{name: value for name, value in changes.items() if value is not None})
+    return training.changed(**{name: value for name, value in changes.items() if value is not None})
 
 
 def _own_task(name: str, path: str) -> Task | WritingTask:

@@ -44,6 +44,8 @@ NOT_SETTINGS = frozenset(
         "source_field",
         "target_field",
         "labels",
+        "max_source",
+        "max_target",
     )
 )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Self
 
 from unified.errors import UnifiedError, nearest
 from unified.tasks.grids import Grid
@@ -51,6 +52,10 @@ class Training:
     layer_decay: float = 1.0
     select: str = "last"
     validations: int = 1
+
+    def changed(self, **changes: Any) -> Self:
+        """The settings with some of their fields changed."""
+        return replace(self, **changes)
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "lr", "max_length", "head_lr", "validations"):

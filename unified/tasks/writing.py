@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
@@ -18,6 +18,9 @@ from unified.tasks.settings import Published, Training
 from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
 from unified.tokenization.wordpiece import WordPieceTokenizer
+
+#: Tokens of a sequence beside source and target.
+_SPECIAL_TOKENS = 3
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ class WritingTraining(Training):
         max_target: tokens of a target, and most tokens to write.
         objective: as ``fairseq-train --objectives`` takes it.
         smoothing: of labels.
+
+    Raises:
+        UnifiedError: a length is not positive.
     """
 
     max_source: int = 384
@@ -65,10 +71,39 @@ class WritingTraining(Training):
     objective: str = "target_cloze(mask_probability=0.7)"
     smoothing: float = 0.1
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("max_source", "max_target"):
+            if getattr(self, name) < 1:
+                raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {getattr(self, name)}")
+
     @property
     def max_source_tokens(self) -> int:
         """Tokens of a source, which with its target and three special symbols has a row."""
-        return min(self.max_source, self.max_length - self.max_target - 3)
+        return min(self.max_source, self.max_length - self.max_target - _SPECIAL_TOKENS)
+
+    def changed(self, **changes: Any) -> Self:
+        """The settings with some of their fields changed; of the lengths the others follow.
+
+        A longer row, or another target, leaves other room to sources, and a longer source less to targets.
+
+        Raises:
+            UnifiedError: a row has no room for sources and targets of the lengths that are given.
+        """
+        room = changes.get("max_length", self.max_length) - _SPECIAL_TOKENS
+        given = [name for name in ("max_source", "max_target") if name in changes]
+        if given == ["max_source"]:
+            changes["max_target"] = max(1, min(self.max_target, room - changes["max_source"]))
+        elif "max_source" not in given and (given or room > self.max_length - _SPECIAL_TOKENS):
+            changes["max_source"] = max(1, room - changes.get("max_target", self.max_target))
+        found = replace(self, **changes)
+        if given and found.max_source + found.max_target > room:
+            options = " and ".join(f"--{name.replace('_', '-')} {changes[name]}" for name in given)
+            raise UnifiedError(
+                f"{options}: a sequence of {found.max_length} tokens (--max-length) has room for {room} of a source "
+                "and its target together"
+            )
+        return found
 
 
 @dataclass(frozen=True)
@@ -149,14 +184,28 @@ class Writer:
         task: says how sources are made and texts are searched for.
         ahead: items that are read before the first of them is written; like lengths among them share a batch.
         batch_size: texts that are written together.
+        max_source: tokens of a source that are read; None: as many as the model was fine-tuned on, or what its
+            positions have room for.
         windows: divide a source that is too long into windows instead of cutting it, see :meth:`UnifiedLM.shortened`.
+
+    Raises:
+        UnifiedError: ``max_source`` is no number of tokens that the positions have room for.
     """
 
     handle: UnifiedLM
     task: WritingTask
     ahead: int = 512
     batch_size: int = 32
+    max_source: int | None = None
     windows: bool = False
+
+    def __post_init__(self) -> None:
+        left = self.handle.tokens_left(self.config.max_length)
+        if self.max_source is not None and not 0 < self.max_source <= left:
+            raise UnifiedError(
+                f"--max-source {self.max_source}: the model has room for 1 to {left} tokens of a source beside the "
+                f"{self.config.max_length} that may be written"
+            )
 
     def item(self, fields: dict[str, Any], number: int) -> WritingItem:
         """Reads one object of a user's file; without an ``id`` the item is called by its number.
@@ -192,15 +241,23 @@ class Writer:
         For a model that has learned no pairs, at most the published number.
         """
         lengths, left = self.handle.lengths, max(self.handle.tokens_left(self.config.max_length), 0)
-        most = lengths.max_source or (left if lengths.longest_target else self.task.training.max_source)
+        most = (
+            self.max_source or lengths.max_source or (left if lengths.longest_target else self.task.training.max_source)
+        )
         return min(most, left)
 
     @cached_property
     def config(self) -> GenerationConfig:
-        """How texts are searched for; their length is that of targets in fine-tuning, if that is less."""
+        """How texts are searched for.
+
+        Their length is that of targets in fine-tuning, if that is less than the published one, or if targets were
+        longer there than the published ones.
+        """
         handle, options = self.handle, dict(self.task.decoding)
-        if handle.lengths.max_target:
-            options["max_length"] = min(options["max_length"], handle.lengths.max_target)
+        learnt = handle.lengths.max_target
+        if learnt:
+            longer = learnt > self.task.training.max_target
+            options["max_length"] = learnt if longer else min(options["max_length"], learnt)
         repeated = [symbol_pieces(handle.tokenizer, handle.vocabulary, mark) for mark in self.task.may_repeat]
         options["no_repeat_ngram_ignore"] = [piece for pieces in repeated for piece in pieces]
         return GenerationConfig.of_options(handle.vocabulary, **options)

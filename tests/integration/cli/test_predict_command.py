@@ -93,7 +93,7 @@ def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_pa
 def test_tokens_are_read_together_as_the_option_says(model, capsys):
     handle = load(model)
     for given, expected in ((None, 4096), (7, 7)):
-        asked = Namespace(head=None, max_tokens=given, threshold=None, windows=False)
+        asked = Namespace(head=None, max_tokens=given, threshold=None, max_source=None, windows=False)
         predictor = predictor_of(asked, task_named("classification"), handle)
         assert predictor.max_tokens == expected
     words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--max-tokens", 0)

@@ -6,10 +6,6 @@ import json
 import logging
 import math
 import random
-import re
-import shlex
-import subprocess
-from pathlib import Path
 
 import pytest
 import sacrebleu
@@ -17,7 +13,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.support import fairseq_runs as fairseq
 from tests.support.corpora import jsonl
-from tests.support.prepared_python import interpreter
+from tests.support.readme_commands import run_readme
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint, save
 from unified.cli import main
@@ -28,8 +24,6 @@ from unified.tasks.metrics.outputs import read_generate_output
 
 ROW = 512
 SPECIAL = 3
-#: What makes the commands of the README small; fairseq takes the last value of an option.
-TINY = "--arch unified_lm_tiny --width 32 --cpu --num-workers 0 --max-update 2 --log-format json --seed 3"
 WORDS = ["".join(random.Random(n).choices("aeioustnrl", k=5)) for n in range(300)]
 
 
@@ -39,35 +33,6 @@ def sentence(rng, words):
 
 def article(rng):
     return " ".join(sentence(rng, 12) for _ in range(rng.randint(36, 150)))
-
-
-def readme_commands() -> list[list[str]]:
-    """The commands of "Your own text" in the README, each as its words."""
-    text = (fairseq.ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^## Your own text\n\n```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    block = block.replace("\\\n", " ").replace("$(unified plugin-dir)", str(fairseq.ROOT / "fairseq_plugins"))
-    return [shlex.split(line) for line in block.splitlines() if line.strip()]
-
-
-def run(words: list[str], folder: Path) -> tuple[str, str]:
-    """Run a command of the README in ``folder``, in a small size; what it printed, and its log."""
-    words, _, output = " ".join(map(shlex.quote, words)).partition(" '>' ")
-    words = shlex.split(words)
-    words = ["400" if word == "8000" else word for word in words]
-    if words[:2] == ["unified", "pretrain"]:
-        words = [*words, f"--fairseq={TINY}"]
-    if words[0] == "unified":
-        start = ["-m", "unified.cli", *words[1:]]
-    else:
-        more = shlex.split(TINY) if words[0] == "fairseq-train" else ["--cpu", "--num-workers", "0"]
-        start = ["-m", fairseq.MODULES[words[0].removeprefix("fairseq-")], *words[1:], *more]
-    result = subprocess.run(
-        [interpreter(), *start], cwd=folder, env=fairseq.environment(), capture_output=True, text=True
-    )
-    assert result.returncode == 0, (words, result.stderr[-3000:])
-    if output:
-        (folder / output).write_text(result.stdout, encoding="utf-8")
-    return result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +48,7 @@ def readme(tmp_path_factory):
             for _ in range(count)
         ]
         jsonl(folder / f"{part}.jsonl", rows)
-    return folder, [(words, *run(words, folder)) for words in readme_commands()]
+    return folder, run_readme(folder)
 
 
 def rows(folder, part):

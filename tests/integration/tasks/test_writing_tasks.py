@@ -177,8 +177,12 @@ def test_windows_of_a_task(asker, capsys, tmp_path):
     assert summarize(lm, sources[:2], windows=True, max_source=45) == lm.generate(
         sources[:2], windows=True, max_source=45, beam=5, no_repeat_ngram_size=3
     )
-    error = refused(capsys, "predict", "rte", tmp_path / "in.jsonl", "--model", folder / "run", "--windows")
-    assert error.endswith("--windows: rte is no task that generates text; leave the option out\n")
+    assert main([*words, "--max-source", "30"]) == 0
+    more = [json.loads(line).get("windows", 0) for line in capsys.readouterr().out.splitlines()]
+    assert more == lm.shortened(sources, config, max_source=30).windows and more[0] > counts[0]
+    for option in (["--windows"], ["--max-source", 30]):
+        error = refused(capsys, "predict", "rte", tmp_path / "in.jsonl", "--model", folder / "run", *option)
+        assert error.endswith(f"{option[0]}: rte is no task that generates text; leave the option out\n")
 
 
 def refused(capsys, *words) -> str:

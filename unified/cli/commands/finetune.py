@@ -125,6 +125,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most tokens of a sequence, special symbols included (default: the task's published number)",
     )
     parser.add_argument(
+        "--max-source",
+        type=int,
+        metavar="N",
+        help="of tasks that generate text: first tokens of a source that are read (default: as published; with a "
+        "longer --max-length all that a sequence leaves beside the target)",
+    )
+    parser.add_argument(
+        "--max-target",
+        type=int,
+        metavar="N",
+        help="of tasks that generate text: first tokens of a target that are learnt, and most tokens to write "
+        "(default: as published)",
+    )
+    parser.add_argument(
         "--auxiliary-masking",
         type=float,
         default=0.0,
@@ -195,7 +209,11 @@ def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
     task = task if args.system is None else task.as_in(args.system)
     if isinstance(task, WritingTask):
         _refuse_for_writing(args, task.name)
-    elif args.head is not None:
+        return with_own_data(args, task)
+    for option, value in (("--max-source", args.max_source), ("--max-target", args.max_target)):
+        if value is not None:
+            raise UnifiedError(f"{option} {value}: {args.task} generates no text; --max-length cuts its sequences")
+    if args.head is not None:
         if isinstance(task, SeveralTasks):
             raise UnifiedError(f"--head {args.head}: there are several tasks; it is for one")
         task = with_head(task, args.head)
@@ -226,6 +244,8 @@ def _finetune(args: argparse.Namespace) -> int:
         head_lr=args.head_lr,
         layer_decay=args.layer_decay,
         max_length=args.max_length,
+        max_source=args.max_source,
+        max_target=args.max_target,
     )
     check_selection(task, training.select, args.fairseq)
     start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)

@@ -75,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most tokens of a batch (default: 4096); tasks that generate text have none",
     )
     parser.add_argument(
+        "--max-source",
+        type=int,
+        metavar="N",
+        help="of tasks that generate text: tokens kept from the start of each source (default: as in fine-tuning, else "
+        "what the positions leave)",
+    )
+    parser.add_argument(
         "--windows",
         action="store_true",
         help="of tasks that generate text: divide a source that is too long at sentence ends, write from each window, "
@@ -158,9 +165,10 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
             )
         writing = require_language_model(handle)
         writing.decoder(prompt=False)  # refuses models that do not write, before anything is read
-        return Writer(writing, task, windows=args.windows)
-    if args.windows:
-        raise UnifiedError(f"--windows: {args.task} is no task that generates text; leave the option out")
+        return Writer(writing, task, max_source=args.max_source, windows=args.windows)
+    for option, given in (("--max-source", args.max_source is not None), ("--windows", args.windows)):
+        if given:
+            raise UnifiedError(f"{option}: {args.task} is no task that generates text; leave the option out")
     own = head_name(task.name)  # of a model of several tasks
     model = require_task_model(handle)
     head = args.head or (own if own in model.predictors else None)
@@ -333,6 +341,7 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
         "the task": args.task,
         "--head": args.head,
         "--max-tokens": args.max_tokens,
+        "--max-source": args.max_source,
         "--windows": args.windows,
         "--threshold": predictor.task.threshold if abstains(predictor.task) else None,
         "--spacy": args.spacy,

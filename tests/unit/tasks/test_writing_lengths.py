@@ -1,0 +1,88 @@
+"""Lengths of sources and targets of tasks that generate text: what options choose, and what follows from them."""
+
+import itertools
+
+import pytest
+
+from tests.support.task_folders import language_model
+from unified import UnifiedLM
+from unified.cli import main
+from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths
+from unified.tasks.catalogue import task_named, with_changes
+from unified.tasks.writing import Writer
+
+MORE = [".", "|"]
+
+
+def lengths(**changes) -> tuple[int, int]:
+    training = with_changes(task_named("texts").training, **changes)
+    return training.max_source_tokens, training.max_target
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, (384, 125)),
+        ({"max_length": 1024}, (896, 125)),  # a longer sequence is filled with source
+        ({"max_length": 256}, (128, 125)),
+        ({"max_target": 20}, (489, 20)),  # one follows the other
+        ({"max_source": 450}, (450, 59)),
+        ({"max_source": 300}, (300, 125)),
+        ({"max_source": 300, "max_target": 200}, (300, 200)),
+        ({"max_source": 300, "max_length": 1024}, (300, 125)),
+    ],
+)
+def test_lengths_that_are_not_given_follow_from_those_that_are(changes, expected):
+    assert lengths(**changes, epochs=3, lr=None) == expected
+
+
+def test_what_is_given_is_taken_as_it_is_or_refused():
+    """All combinations around what 40 tokens have room for, 37 of source and target."""
+    for source, target in itertools.product((None, 1, 20, 36, 37, 40), repeat=2):
+        if (source or 1) + (target or 1) <= 37:
+            found = lengths(max_length=40, max_source=source, max_target=target)
+            assert found[0] + found[1] <= 37 or (source, target) == (None, None)
+            assert source in (None, found[0]) and target in (None, found[1])
+        else:
+            with pytest.raises(UnifiedError, match=r"--max-\w+ \d+: a sequence of 40 tokens .* has room for 37 of a"):
+                lengths(max_length=40, max_source=source, max_target=target)
+    for name in ("max_source", "max_target"):
+        with pytest.raises(UnifiedError, match=f"^--{name.replace('_', '-')} must be above 0, got 0$"):
+            lengths(**{name: 0})
+
+
+def test_longer_targets_of_training_are_written_whole(tmp_path):
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
+    for learnt, written in ((0, 125), (60, 60), (125, 125), (200, 200)):
+        lm.lengths = PairLengths(300, learnt, learnt)
+        assert Writer(lm, task_named("texts")).config.max_length == written
+
+
+def test_an_option_overrides_what_the_model_was_trained_with(tmp_path):
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=200))
+    lm.lengths = PairLengths(30, 50, 50)
+    task = task_named("texts")
+    assert [Writer(lm, task, max_source=given).max_source_tokens for given in (None, 1, 147)] == [30, 1, 147]
+    for given in (0, 148):
+        with pytest.raises(
+            UnifiedError, match=f"--max-source {given}: the model has room for 1 to 147 tokens of a sou"
+        ):
+            Writer(lm, task, max_source=given)
+
+
+def test_options_of_finetune_reach_fairseq_train(tmp_path, capsys):
+    model = language_model(tmp_path / "model", *MORE, max_positions=64)
+    rows = "".join(f'{{"source": "w{i} w2 w3 .", "target": "w{i}"}}\n' for i in range(20))
+    (tmp_path / "pairs.jsonl").write_text(rows)
+    words = ["--data", str(tmp_path / "pairs.jsonl"), "--init", str(model), "--dry-run"]
+    options = ["--max-length", "64", "--max-source", "40", "--max-target", "10"]
+    assert main(["finetune", "texts", *words, "--output", str(tmp_path / "run"), *options]) == 0
+    said = "".join(capsys.readouterr())
+    assert "--max-source 40 --max-target 10" in said and "--tokens-per-sample 64" in said
+    rows = "".join(f'{{"text": "w{i} w2 w3 .", "label": "a"}}\n' for i in range(20))
+    (tmp_path / "texts.jsonl").write_text(rows)
+    words[1] = str(tmp_path / "texts.jsonl")
+    assert main(["finetune", "classification", *words, "--output", str(tmp_path / "no"), *options]) == 2
+    error = capsys.readouterr().err
+    assert "--max-source 40: classification generates no text; --max-length cuts its sequences" in error
