@@ -43,17 +43,17 @@ ATTENTION = {
 }
 
 
-def rows_of(kind: str, count: int, length: int) -> list:
-    """Rows of examples of a kind."""
+def rows_of(mask_name: str, count: int, length: int) -> list:
+    """Rows of examples under one of the masks."""
     rng = np.random.default_rng(0)
-    kinds = {"unmasked": [masks.bidirectional(length)], **mask_kinds(length, rng)}
-    if kind == "permuted":
+    named = {"unmasked": [masks.bidirectional(length)], **mask_kinds(length, rng)}
+    if mask_name == "permuted":
         return [[permuted(length, rng)] for _ in range(count)]
-    return [[example(mask, rng) for mask in kinds[kind]] for _ in range(count)]
+    return [[example(mask, rng) for mask in named[mask_name]] for _ in range(count)]
 
 
-def attention_steps(arguments: argparse.Namespace, kind: str) -> dict[str, Callable[[], None]]:
-    settings, row, dtype = ATTENTION[kind]
+def attention_steps(arguments: argparse.Namespace, choice: str) -> dict[str, Callable[[], None]]:
+    settings, row, dtype = ATTENTION[choice]
     batch = batch_of(rows_of(row, arguments.rows, arguments.length))
     backends = {OURS: "auto", "one call": "sdpa"}
     return {
@@ -150,8 +150,8 @@ def main() -> None:
     arguments = parser.parse_args()
     set_up(arguments)
     measure = partial(_measure, arguments)
-    for kind in ATTENTION:
-        measure(f"attention in tiles, {kind}", attention_steps(arguments, kind))
+    for choice in ATTENTION:
+        measure(f"attention in tiles, {choice}", attention_steps(arguments, choice))
     measure("dropout of 16 bits", dropout_steps(arguments))
     measure("linear maps by oneDNN", linear_steps(arguments))
     measure("last layer where read", last_layer_steps(arguments))

@@ -55,9 +55,9 @@ def write_pairs(folder: Path, sentences: int, longest: int, written: int) -> Non
                     file.add(np.append(ordinary, vocabulary.special.separator))
 
 
-def task_of(kind: str, size: Size) -> tuple[list[object], list[object]]:
+def task_of(library: str, size: Size) -> tuple[list[object], list[object]]:
     """Options that name the task, and those that name the model."""
-    if kind == OURS:
+    if library == OURS:
         shape = ["--arch", "unified_lm_small", "--layers", size.layers, "--width", size.width, "--heads", size.heads]
         return ["--user-dir", PLUGINS, "--task", "unified_lm"], [*shape, "--criterion", "unified_lm"]
     shape = ["--arch", "transformer", "--share-all-embeddings", "--max-source-positions", 1024]
@@ -87,9 +87,9 @@ def decoding(printed: str) -> tuple[int, float]:
     return int(found[2].replace(",", "")), float(found[3])
 
 
-def checkpoint(kind: str, size: Size, data: Path, save: Path) -> Path:
+def checkpoint(library: str, size: Size, data: Path, save: Path) -> Path:
     """Random weights in a file like those of training."""
-    task, model = task_of(kind, size)
+    task, model = task_of(library, size)
     saving = ("--save-dir", save, "--no-epoch-checkpoints", "--max-update", 1, "--disable-validation", "--cpu")
     optimizer = ("--optimizer", "sgd", "--lr", 0, "--batch-size", 8, "--seed", 1, "--num-workers", 0)
     finish(launch("train", data, *task, *model, *saving, *optimizer))
@@ -131,14 +131,14 @@ def file_options(parser: argparse.ArgumentParser, sentences: int, batch: int) ->
     parser.add_argument("--beam", type=int, default=5, help="width of the beam (default: %(default)s)")
 
 
-def words_of(kind: str, folder: Path, arguments: argparse.Namespace) -> list[object]:
+def words_of(library: str, folder: Path, arguments: argparse.Namespace) -> list[object]:
     """What `fairseq-generate` is told so as to write the file in ``folder``; makes the checkpoint."""
     size, data = SIZES[arguments.size], folder / "data"
-    path = checkpoint(kind, size, data, folder / kind)
-    say(f"made the checkpoint of {kind}")
+    path = checkpoint(library, size, data, folder / library)
+    say(f"made the checkpoint of {library}")
     length = ("--min-len", arguments.written, "--max-len-a", 0, "--max-len-b", arguments.written)
     shared = ("--path", path, "--batch-size", arguments.batch, "--beam", arguments.beam, "--cpu", *length)
-    return [data, *task_of(kind, size)[0], *shared, "--num-workers", 0]
+    return [data, *task_of(library, size)[0], *shared, "--num-workers", 0]
 
 
 def main() -> None:
@@ -150,18 +150,18 @@ def main() -> None:
     set_up(arguments)
     with tempfile.TemporaryDirectory() as name:
         write_pairs(Path(name) / "data", arguments.sentences, arguments.max_length, arguments.written)
-        calls = {kind: Generation(words_of(kind, Path(name), arguments)) for kind in (OURS, THEIRS)}
+        calls = {library: Generation(words_of(library, Path(name), arguments)) for library in (OURS, THEIRS)}
         times = take_turns(calls, arguments.rounds, warm=False)
     require_equal_work(calls)
-    own = {kind: call.seconds for kind, call in calls.items()}
+    own = {library: call.seconds for library, call in calls.items()}
     report(
         f"generating, beam {arguments.beam} / {THEIRS}",
         {one: getattr(arguments, one) for one in FILE_OPTIONS},
         ratios(times, THEIRS),
         arguments.bar,
         of_generation=round(statistics.median(ratios(own, THEIRS)), 3),
-        seconds={kind: round(statistics.median(some), 3) for kind, some in times.items()},
-        seconds_of_generation={kind: round(statistics.median(some), 3) for kind, some in own.items()},
+        seconds={library: round(statistics.median(some), 3) for library, some in times.items()},
+        seconds_of_generation={library: round(statistics.median(some), 3) for library, some in own.items()},
         rounds=arguments.rounds,
     )
 
@@ -169,7 +169,9 @@ def main() -> None:
 def require_equal_work(calls: dict[str, Generation]) -> None:
     """All runs wrote as many tokens."""
     if len({count for call in calls.values() for count in call.tokens}) > 1:
-        raise SystemExit(f"generating: unequal work, tokens { ({kind: call.tokens for kind, call in calls.items()}) }")
+        raise SystemExit(
+            f"generating: unequal work, tokens { ({library: call.tokens for library, call in calls.items()}) }"
+        )
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def measure_block_masks(name: str, arguments: argparse.Namespace, bar: float | N
         "one causal document a row": masks.batch([masks.left_to_right(length)] * rows),
         "one permutation a row": masks.batch([masks.permutation(order) for order in orders]),
     }
-    for kind, mask in batches.items():
+    for described, mask in batches.items():
 
         def by_torch(mask: masks.AttentionMask = mask):
             return create_block_mask(mask.mask_mod, rows, None, length, length, device="cpu")
@@ -73,7 +73,7 @@ def measure_block_masks(name: str, arguments: argparse.Namespace, bar: float | N
         require_equal(mask.block_mask(), by_torch())
         calls = {OURS: repeated(mask.block_mask), "create_block_mask": repeated(by_torch)}
         configuration = {"rows": rows, "length": length, "calls": CALLS}
-        compare(f"{name}: {kind}", configuration, calls, rounds, {"create_block_mask": bar})
+        compare(f"{name}: {described}", configuration, calls, rounds, {"create_block_mask": bar})
 
 
 def repeated(call: Callable[[], object]) -> Callable[[], None]:

@@ -38,15 +38,15 @@ def state_of(model: nn.Module) -> int:
     return 4 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
 
 
-def peak_of_steps(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
+def peak_of_steps(library: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Megabytes of a process that trains, after two steps."""
     set_up(arguments)
     size, batch = SIZES[arguments.size], rows_of(arguments.rows, arguments.length)
-    if kind == OURS:
+    if library == OURS:
         model = our_model(size, 0.0)
         step = our_step(model, batch)
     else:
-        changes = {} if kind == THEIRS[0] else {"attention_probs_dropout_prob": 0.0}
+        changes = {} if library == THEIRS[0] else {"attention_probs_dropout_prob": 0.0}
         model = bert(size, **changes)
         step = their_step(model, batch)
     libraries = resident() - state_of(model) // 4
@@ -104,10 +104,10 @@ def main() -> None:
     options(parser, rounds=1)
     arguments = parser.parse_args()
     wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length")}
-    for kind in (OURS, *(() if arguments.alone else THEIRS)):
-        figures = in_own_process(peak_of_steps, kind, arguments)
-        peak, bar = [figures.pop("megabytes")], arguments.bar if kind == OURS else None
-        report(f"memory: {kind}", wanted, peak, bar, at_most=True, unit="megabytes", **figures)
+    for library in (OURS, *(() if arguments.alone else THEIRS)):
+        figures = in_own_process(peak_of_steps, library, arguments)
+        peak, bar = [figures.pop("megabytes")], arguments.bar if library == OURS else None
+        report(f"memory: {library}", wanted, peak, bar, at_most=True, unit="megabytes", **figures)
     lengths, wanted = sorted(arguments.lengths), {"size": arguments.size, "rows": 1}
     peaks = [in_own_process(peak_of_length, length, arguments) for length in lengths]
     for length, peak in zip(lengths, peaks, strict=True):

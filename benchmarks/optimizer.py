@@ -18,7 +18,7 @@ from paired import OURS, compare, options, ratios, report, set_up
 STEP, ADDITION = 4 + 3, 2 + 1
 
 
-def step_with(kind: str, parameters: list[torch.nn.Parameter]) -> Callable[[], object]:
+def step_with(library: str, parameters: list[torch.nn.Parameter]) -> Callable[[], object]:
     """A call that makes a step with random gradients."""
     from fairseq.optim.adam import Adam
 
@@ -27,7 +27,7 @@ def step_with(kind: str, parameters: list[torch.nn.Parameter]) -> Callable[[], o
     for parameter in parameters:
         parameter.grad = 1e-3 * torch.randn_like(parameter)
     settings = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
-    optimizer = OnePassAdamW(parameters, fused=True, **settings) if kind == OURS else Adam(parameters, **settings)
+    optimizer = OnePassAdamW(parameters, fused=True, **settings) if library == OURS else Adam(parameters, **settings)
     return optimizer.step
 
 
@@ -42,8 +42,8 @@ def main() -> None:
     options(parser, rounds=9)
     arguments = parser.parse_args()
     set_up(arguments)
-    models = {kind: our_model(SIZES[arguments.size], 0.0, arguments.device) for kind in (OURS, "fairseq")}
-    calls = {kind: step_with(kind, list(model.parameters())) for kind, model in models.items()}
+    models = {library: our_model(SIZES[arguments.size], 0.0, arguments.device) for library in (OURS, "fairseq")}
+    calls = {library: step_with(library, list(model.parameters())) for library, model in models.items()}
     calls["addition"] = addition(sum(p.numel() for p in models[OURS].parameters()), arguments.device)
     wanted = {"size": arguments.size}
     times = compare("optimizer step", wanted, calls, arguments.rounds, {"fairseq": None})

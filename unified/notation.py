@@ -111,9 +111,9 @@ def _entry(text: str, what: str, known: Collection[str], classes: bool, zero: bo
         weight = tail[1:] if tail else "1"
     else:
         head, *rest_of_entry = text.split(":")
-        kind = head.rpartition("=")[2].strip()
+        class_name = head.rpartition("=")[2].strip()
         # What follows the first colon is a class only where no type is known by the name and it can be one.
-        if classes and kind not in known and rest_of_entry and rest_of_entry[0].strip().isidentifier():
+        if classes and class_name not in known and rest_of_entry and rest_of_entry[0].strip().isidentifier():
             head = f"{head}:{rest_of_entry.pop(0)}"
         weight = ":".join(rest_of_entry) if rest_of_entry else "1"
     match = _HEAD.fullmatch(head.strip())

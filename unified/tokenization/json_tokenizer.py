@@ -199,14 +199,14 @@ def _plain(content: Mapping[str, Any], special: set[str]) -> dict[str, Any]:
 
 def _word_starts(content: Mapping[str, Any]) -> str | None:
     """What only pieces at the beginning of a word begin with; None where pieces do not tell."""
-    parts = [content.get("pre_tokenizer"), content.get("normalizer")]
+    steps = [content.get("pre_tokenizer"), content.get("normalizer")]
     types, replaced = set(), set()
-    while parts:
-        part = parts.pop()
-        if isinstance(part, dict):
-            types.add(part.get("type"))
-            replaced.add(part.get("content"))
-            parts += [*(part.get("pretokenizers") or []), *(part.get("normalizers") or [])]
+    while steps:
+        step = steps.pop()
+        if isinstance(step, dict):
+            types.add(step.get("type"))
+            replaced.add(step.get("content"))
+            steps += [*(step.get("pretokenizers") or []), *(step.get("normalizers") or [])]
     if "ByteLevel" in types:
         return _BYTE_LEVEL_SPACE
     return _METASPACE if "Metaspace" in types or _METASPACE in replaced else None

@@ -33,22 +33,22 @@ def sentencepiece_json(tokenizer: SentencePieceTokenizer) -> dict[str, Any]:
     """
     fields = _fields(tokenizer.model)
     trainer, normalizer = (_fields(fields.get(number, b"")) for number in (_TRAINER, _NORMALIZER))
-    kind = trainer.get(_MODEL_TYPE, _UNIGRAM)
+    model_type = trainer.get(_MODEL_TYPE, _UNIGRAM)
     usual = {_DUMMY_PREFIX: 1, _REMOVE_EXTRA: 1, _ESCAPE: 1}
-    if kind not in (_UNIGRAM, _BPE, _CHARACTERS) or trainer.get(_SPACE_BEHIND, 0):
+    if model_type not in (_UNIGRAM, _BPE, _CHARACTERS) or trainer.get(_SPACE_BEHIND, 0):
         raise UnifiedError("the sentencepiece model divides words in a way that tokenizer.json cannot say")
     if any(normalizer.get(number, value) != value for number, value in usual.items()):
         raise UnifiedError("the sentencepiece model keeps white space in a way that tokenizer.json cannot say")
     processor = tokenizer.processor
     pieces = [processor.id_to_piece(i) for i in range(len(processor))]
     unknown, fallback = processor.unk_id(), bool(trainer.get(_BYTE_FALLBACK, 0))
-    if kind == _UNIGRAM:
+    if model_type == _UNIGRAM:
         scores = [(piece, processor.get_score(i)) for i, piece in enumerate(pieces)]
         made = Tokenizer(models.Unigram(scores, unknown, fallback))
     else:
         ids = {piece: i for i, piece in enumerate(pieces)}
         texts = {p: i for p, i in ids.items() if not (processor.is_control(i) or processor.is_unknown(i))}
-        merges = _merges(texts) if kind == _BPE else []
+        merges = _merges(texts) if model_type == _BPE else []
         model = models.BPE(ids, merges, unk_token=pieces[unknown], fuse_unk=True, byte_fallback=fallback)
         made = Tokenizer(model)
     steps: list[normalizers.Normalizer] = [normalizers.Replace(Regex(_WHITE_SPACE), " ")]

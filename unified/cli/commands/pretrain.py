@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what it learns, with weights, such as 'bidirectional:2,seq2seq(mask_share=0.2):1'; `unified objectives` "
         "lists all (default: UniLM's mixture on documents, sequence-to-sequence on pairs)",
     )
-    for name, kind, metavar, sentence in (
+    for name, number, metavar, sentence in (
         ("tokens_per_sample", int, "N", "tokens of a row, special symbols included"),
         ("max_tokens", int, "N", "tokens that one GPU reads at once, as many as its memory holds"),
         ("update_freq", int, "N", "batches of an update, on each GPU"),
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         default = vars(TrainingSettings())[name]
         shown = f"{sentence} (default: {default})"
-        parser.add_argument(as_option(name), type=kind, default=default, metavar=metavar, help=shown)
+        parser.add_argument(as_option(name), type=number, default=default, metavar=metavar, help=shown)
     parser.add_argument(
         "--warmup-updates",
         type=int,

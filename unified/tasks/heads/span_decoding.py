@@ -65,7 +65,7 @@ def spans_by_sums(starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], long
     end = np.concatenate([part for window in ends for part in (window, wall)])
     sizes = np.array([len(window) + longest - 1 for window in starts])
     if len(end) < longest:
-        return Spans(*(np.empty(0, dtype=kind) for kind in (np.float64, *[np.int64] * 3)))
+        return Spans(*(np.empty(0, dtype=dtype) for dtype in (np.float64, *[np.int64] * 3)))
     # A start in a wall is -inf, so the last starts need no ends of their own.
     table = start[: len(end) - longest + 1, None] + np.lib.stride_tricks.sliding_window_view(end, longest)
     best = _highest(table.ravel(), count)

@@ -60,9 +60,9 @@ def with_own_data(
                 f"{source}: {share:g} of its rows validate; --valid-share or --valid FILE changes that", file=sys.stderr
             )
     elif options:
-        kind = "several tasks have a folder each" if isinstance(task, SeveralTasks) else "it has official files"
+        reason = "several tasks have a folder each" if isinstance(task, SeveralTasks) else "it has official files"
         raise UnifiedError(
-            f"{options[0]}: not for {task.name}, as {kind}; data of your own are for a head, such as "
+            f"{options[0]}: not for {task.name}, as {reason}; data of your own are for a head, such as "
             "classification, or texts"
         )
     return task if share is None else with_valid_share(task, share)
