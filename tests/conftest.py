@@ -18,7 +18,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # silences a warning of `tokenizers` after a fork
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["UNIFIED_CACHE"] = tempfile.mkdtemp(prefix="unified-cache-")  # of models that tests name
-atexit.register(shutil.rmtree, os.environ["UNIFIED_CACHE"], ignore_errors=True)
+os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="modules-cache-")  # code of models that transformers runs
+for variable in ("UNIFIED_CACHE", "HF_MODULES_CACHE"):
+    atexit.register(shutil.rmtree, os.environ[variable], ignore_errors=True)
 # What is written need not outlive the power: waiting for a busy disk took up to five seconds for each checkpoint.
 os.fsync = lambda descriptor: None
 # What is imported stays: looking through it for garbage again and again took a tenth of the time of all tests.

@@ -57,7 +57,7 @@ def read_bert(source: Path, writes: str | None = None) -> Imported:
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
-    tokenizer = _tokenizer(source)
+    tokenizer = read_tokenizer(source)
     return of_parameters(source, *_read(source), tokenizer, writes)
 
 
@@ -126,13 +126,9 @@ def export_bert(source: Source, destination: Path) -> Conversion:
     Raises:
         UnifiedError: the model is not BERT's kind, or its tokenizer cannot be written; nothing is written.
     """
-    config = source.config
-    plain = config.positions == "learned" and config.token_head in ("transform", "none")
-    if config.sublayers != "self,feed_forward" or config.norm != "post" or not plain:
-        raise UnifiedError(
-            f"{source.name}: BERT's layers are self-attention and feed-forward, post-norm, with learned positions and "
-            "a transform before the softmax; this model's are not"
-        )
+    config, reason = source.config, no_bert(source)
+    if reason is not None:
+        raise UnifiedError(f"{source.name}: {reason}")
     files = bert_tokenizer_files(source)
     parameters = source.by_rows_of(files.symbols)
     own: dict[str, Any] = {"writes": source.trained.writes, **source.trained.lengths.state()}
@@ -158,6 +154,18 @@ def export_bert(source: Source, destination: Path) -> Conversion:
     }  # fmt: skip
     write_folder(destination, settings, found, files.save)
     return Conversion(left_out=tuple(left_out))
+
+
+def no_bert(source: Source) -> str | None:
+    """Why a model cannot be one of BERT's class; None where it can."""
+    config = source.config
+    plain = config.positions == "learned" and config.token_head in ("transform", "none")
+    if config.sublayers != "self,feed_forward" or config.norm != "post" or not plain:
+        return (
+            "BERT's layers are self-attention and feed-forward, post-norm, with learned positions and a transform "
+            "before the softmax; this model's are not"
+        )
+    return source.other_mask
 
 
 def bert_config(settings: dict[str, Any]) -> TransformerConfig:
@@ -192,8 +200,12 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
         raise UnifiedError(f"config.json: no {error.args[0]}; is it a BERT's?") from None
 
 
-def _tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a folder, from ``tokenizer.json`` where there is one, as ``transformers`` reads it."""
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a folder, from ``tokenizer.json`` where there is one, as ``transformers`` reads it.
+
+    Raises:
+        UnifiedError: there is none.
+    """
     if (folder / JSON_NAME).is_file():
         return load_tokenizer(folder / JSON_NAME)
     if not (folder / VOCABULARY_NAME).is_file():

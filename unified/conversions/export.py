@@ -45,25 +45,12 @@ class Source:
     trained: Trained
     tokenizer: Tokenizer | None
 
-    def __post_init__(self) -> None:
-        """Refuse a model that reads texts under a mask that models of ``transformers`` would not apply.
-
-        Raises:
-            UnifiedError: it does.
-        """
-        if self.trained.config.mask != "bidirectional":
-            raise UnifiedError(
-                f"{self.name}: the model reads texts under the mask {self.trained.config.mask!r}; what it would be "
-                "written as reads them in both directions and would give other states"
-            )
-
     @classmethod
     def read(cls, path: Path) -> Source:
         """Reads a checkpoint file or its folder, of a language model or of a fine-tuned model.
 
         Raises:
-            UnifiedError: there is none, its dictionary is missing or another, or its parameters do not fit; or it reads
-                texts under a mask that models of ``transformers`` would not apply.
+            UnifiedError: there is none, its dictionary is missing or another, or its parameters do not fit.
         """
         path = find_checkpoint(path)
         content = load_checkpoint(path)
@@ -106,24 +93,47 @@ class Source:
         ((name, record),) = self.trained.heads.items()
         return None if class_of(record) is None else (name, record)
 
+    @property
+    def other_mask(self) -> str | None:
+        """Why models of ``transformers`` would read texts otherwise; None where they read them in both directions."""
+        mask = self.trained.config.mask
+        if mask == "bidirectional":
+            return None
+        return (
+            f"the model reads texts under the mask {mask!r}; what it would be written as reads them in both directions "
+            "and would give other states"
+        )
+
     def without_tokenizer(self, needed: str) -> UnifiedError:
         """The refusal of a model whose tokenizer is not one of the ``needed`` ones."""
         has = "another tokenizer" if self.tokenizer else "no tokenizer"
-        return UnifiedError(f"{self.name}: the model has {has}; its export needs {needed}")
+        return UnifiedError(
+            f"{self.name}: the model has {has}; its export needs {needed}; the format 'unified' takes any"
+        )
 
     def markers_beyond(self, symbols: Sequence[str]) -> list[str]:
         """Markers of the dictionary that are not among ``symbols``, see :mod:`unified.data.markers`."""
         known = set(symbols)
         return [symbol for symbol in markers_of(self.trained.vocabulary) if symbol not in known]
 
-    def by_rows_of(self, symbols: Sequence[str]) -> dict[str, torch.Tensor]:
+    def ordered(self, symbols: Sequence[str]) -> dict[str, torch.Tensor]:
         """The parameters, the rows of their tables in the order of ``symbols``.
 
-        Symbols that the softmax leaves out have so low a bias that they get no probability.
+        A symbol that is not in the dictionary has the row of the unknown one, and the softmax leaves it out.
         """
-        parameters = self.trained.parameters
-        order = torch.tensor([self.trained.vocabulary.index(symbol) for symbol in symbols])
+        parameters, vocabulary = self.trained.parameters, self.trained.vocabulary
+        order = torch.tensor([vocabulary.index(symbol) for symbol in symbols])
         found = {name: value[order] if name in BY_SYMBOL else value for name, value in parameters.items()}
+        known = set(vocabulary.symbols)
+        found[SCORED] = found[SCORED] * torch.tensor([float(symbol in known) for symbol in symbols])
+        return found
+
+    def by_rows_of(self, symbols: Sequence[str]) -> dict[str, torch.Tensor]:
+        """:meth:`ordered` for libraries whose softmax leaves no symbol out.
+
+        Symbols that ours leaves out have so low a bias that they get no probability.
+        """
+        found = self.ordered(symbols)
         left_out = found.pop(SCORED) < 0.5
         for name in BIASES:
             if name in found:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from unified.checkpoints.conversion import Conversion, Imported
 from unified.checkpoints.roberta import read_roberta
 from unified.checkpoints.sources import read_settings
-from unified.conversions.bert import export_bert, read_bert
+from unified.conversions.bert import export_bert, no_bert, read_bert
 from unified.conversions.export import Source
+from unified.conversions.remote_code import MODEL_TYPE, export_with_code, read_with_code
 from unified.conversions.roberta import MODEL_TYPES, read_transformers_roberta
-from unified.conversions.xlnet import export_xlnet, read_xlnet
+from unified.conversions.xlnet import export_xlnet, no_xlnet, read_xlnet
 from unified.errors import UnifiedError
 
 CONFIG = "config.json"
@@ -28,6 +30,13 @@ READERS: dict[str, Callable[[Path, str | None], Imported]] = {
     "bert": read_bert,
     "roberta": _any_roberta,
     "xlnet": read_xlnet,
+    MODEL_TYPE: read_with_code,
+}
+#: What writes a folder for ``transformers``, by the format that ``unified export --format`` names.
+WRITERS: dict[str, Callable[[Source, Path], Conversion]] = {
+    "bert": export_bert,
+    "xlnet": export_xlnet,
+    MODEL_TYPE: export_with_code,
 }
 
 
@@ -51,7 +60,7 @@ def format_of(folder: Path) -> str:
     named = settings.get("model_type", "xlnet" if "d_model" in settings else "bert")
     found = "roberta" if named in MODEL_TYPES else named
     if found not in READERS:
-        known = ", ".join(("bert", *MODEL_TYPES, "xlnet"))
+        known = ", ".join(("bert", *MODEL_TYPES, "xlnet", MODEL_TYPE))
         raise UnifiedError(f"{folder / CONFIG}: model_type {named!r}; models of type {known} are read")
     return found
 
@@ -65,14 +74,24 @@ def read_folder(folder: Path, writes: str | None = None) -> Imported:
     return READERS[format_of(folder)](folder, writes)
 
 
-def export(source: Source, destination: Path) -> Conversion:
-    """Make a folder for ``transformers``: XLNet of a model with relative positions, BERT of any other.
+def export(source: Source, destination: Path, format: str | None = None) -> Conversion:
+    """Make a folder for ``transformers``.
 
     Args:
         source: the model.
         destination: must not exist, or be empty.
+        format: one of :data:`WRITERS`; None takes the class of BERT or XLNet where it would give the same states, and
+            else "unified", whose folders bring the code of their model along.
 
     Raises:
-        UnifiedError: ``transformers`` has no class for such a model or no such tokenizer; nothing is written.
+        UnifiedError: there is no such format, or the model or its tokenizer does not fit it; nothing is written.
     """
-    return (export_xlnet if source.config.relative else export_bert)(source, destination)
+    if format is not None:
+        if format not in WRITERS:
+            raise UnifiedError(f"format must be one of {', '.join(WRITERS)}, got {format!r}")
+        return WRITERS[format](source, destination)
+    usual, reason = ("xlnet", no_xlnet(source)) if source.config.relative else ("bert", no_bert(source))
+    if reason is None:
+        return WRITERS[usual](source, destination)
+    done = export_with_code(source, destination)
+    return replace(done, remarks=(f"written as the format {MODEL_TYPE!r}: {reason}", *done.remarks))

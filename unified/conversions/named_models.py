@@ -9,6 +9,7 @@ from pathlib import Path
 
 from unified.checkpoints.trained import CHECKPOINTS, find_checkpoint
 from unified.conversions.formats import CONFIG, read_folder
+from unified.conversions.remote_code import DICTIONARY_NAME
 from unified.errors import UnifiedError
 from unified.reports.results import FILE_NAME
 from unified.runtime.progress import Progress
@@ -17,7 +18,7 @@ from unified.runtime.progress import Progress
 CACHE_VARIABLE = "UNIFIED_CACHE"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 #: Files of a model on the hub that are read here.
-_HUB_FILES = ["*.json", "vocab.txt", "spiece.model"]
+_HUB_FILES = ["*.json", "vocab.txt", "spiece.model", DICTIONARY_NAME]
 
 
 def checkpoint_named(name: str | os.PathLike[str]) -> Path:

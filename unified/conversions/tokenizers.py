@@ -10,12 +10,18 @@ from typing import Any
 
 from unified.checkpoints.vocabularies import SCORED
 from unified.conversions.export import Source
-from unified.data.vocabulary import BEGIN, MASK, PAD, SENTINELS, SEPARATOR, UNKNOWN
-from unified.tokenization.json_tokenizer import JsonTokenizer, added_token, write_special
+from unified.data.vocabulary import BEGIN, SENTINELS, SEPARATOR, UNKNOWN
+from unified.objectives.xlnet import CLS_TYPE
+from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, JsonTokenizer, added_token, write_special
 from unified.tokenization.sentencepiece_json import sentencepiece_json
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
-from unified.tokenization.wordpiece import WordPieceTokenizer
-from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
+from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
+from unified.tokenization.wordpiece_files import CONTINUATION, JSON_NAME, SETTINGS_NAME
+from unified.tokenization.xlnet import FILE_NAME as XLNET_NAME
+from unified.tokenization.xlnet import XLNetTokenizer
+
+#: XLNet's tokenizer in folders of ``transformers``.
+PIECES_NAME = "spiece.model"
 
 
 @dataclass(frozen=True)
@@ -39,37 +45,124 @@ def bert_tokenizer_files(source: Source) -> TokenizerFiles:
     Raises:
         UnifiedError: ``transformers`` has no such tokenizer.
     """
-    tokenizer, most = source.tokenizer, source.trained.longest or source.config.max_positions
+    tokenizer = source.tokenizer
     if isinstance(tokenizer, WordPieceTokenizer):
-        more = _beyond(source, tokenizer.native_symbols())
-        wordpiece = tokenizer.with_entries(more)
-
-        def save(folder: Path) -> None:
-            wordpiece.save(folder)
-            path = folder / SETTINGS_NAME
-            content = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": most}
-            path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-        return TokenizerFiles(wordpiece.native_symbols(), save)
+        whole = tokenizer.with_entries(_beyond(source, tokenizer.native_symbols()))
+        return TokenizerFiles(whole.native_symbols(), lambda folder: _save_wordpiece(source, whole, folder))
     if isinstance(tokenizer, JsonTokenizer):
-        symbols, entries, content = tokenizer.native_symbols(), tokenizer.entries, tokenizer.content
+        own = tokenizer.native_symbols(), tokenizer.entries, tokenizer.content
     elif type(tokenizer) is SentencePieceTokenizer:
-        symbols, content = tokenizer.native_symbols(), sentencepiece_json(tokenizer)
-        entries = [tokenizer.processor.id_to_piece(i) for i in range(len(symbols))]
+        own = _sentencepiece(tokenizer)
     else:
         raise source.without_tokenizer("WordPiece (vocab.txt), sentencepiece (tokenizer.model) or tokenizer.json")
-    special = [symbol for symbol in (BEGIN, PAD, SEPARATOR, UNKNOWN, MASK) if symbol not in symbols]
-    more = [*special, *_beyond(source, [*symbols, *special])]
+    special = [symbol for symbol in SPECIAL_FIELDS if symbol not in own[0]]
+    return _json_files(source, *own, [*special, *_beyond(source, [*own[0], *special])])
+
+
+def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
+    """The tokenizer of a model that is exported as an XLNet.
+
+    Raises:
+        UnifiedError: it is not XLNet's.
+    """
+    tokenizer = source.tokenizer
+    if isinstance(tokenizer, JsonTokenizer):
+        pieces = tokenizer.native_symbols()
+        markers = source.markers_beyond(pieces)
+        whole = tokenizer.with_entries(markers)
+        return TokenizerFiles([*pieces, *markers], lambda folder: whole.save(folder, padding_side="left"))
+    if not isinstance(tokenizer, XLNetTokenizer):
+        raise source.without_tokenizer(f"XLNet's ({XLNET_NAME} or {JSON_NAME})")
+    return _xlnet_files(tokenizer, source.markers_beyond(tokenizer.native_symbols()))
+
+
+def every_symbol_files(source: Source) -> TokenizerFiles:
+    """The tokenizer of a model that is exported with code of its own, where every symbol of its dictionary has a row.
+
+    ANNA's tokenizer, which ``transformers`` lacks, is written as it is; a model without a tokenizer gets one that
+    divides texts at white space, as its own library reads them.
+    """
+    tokenizer, known = source.tokenizer, source.trained.vocabulary.symbols
+    native = known if tokenizer is None else tokenizer.native_symbols()
+    more = [symbol for symbol in known if symbol not in set(native)]
+    if isinstance(tokenizer, XLNetTokenizer):
+        return _xlnet_files(tokenizer, more)
+    if isinstance(tokenizer, WordPieceTokenizer):
+        entries = {symbol: entry for entry, symbol in SPECIAL_ENTRIES.items()}
+        whole = tokenizer.with_entries([entries.get(symbol, symbol) for symbol in more])
+        decoder = {"type": "WordPiece", "prefix": CONTINUATION, "cleanup": False}
+        own = whole.native_symbols(), whole.entries, {**whole.content, "decoder": decoder}
+        more = []
+    elif isinstance(tokenizer, JsonTokenizer):
+        own = native, tokenizer.entries, tokenizer.content
+    elif isinstance(tokenizer, SentencePieceTokenizer):
+        own = _sentencepiece(tokenizer)
+    elif tokenizer is None:
+        model = {"type": "WordLevel", "vocab": {symbol: i for i, symbol in enumerate(known)}, "unk_token": UNKNOWN}
+        own = known, known, {"version": "1.0", "model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}}
+    else:
+        return TokenizerFiles([*native, *more], tokenizer.save)
+    return _json_files(source, *own, more, clean_up_tokenization_spaces=False)
+
+
+def _longest(source: Source) -> int:
+    """Most tokens of a text, for ``tokenizer_config.json``."""
+    return source.trained.longest or source.config.max_positions
+
+
+def _save_wordpiece(source: Source, tokenizer: WordPieceTokenizer, folder: Path) -> None:
+    tokenizer.save(folder)
+    path = folder / SETTINGS_NAME
+    content = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": _longest(source)}
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _sentencepiece(tokenizer: SentencePieceTokenizer) -> tuple[list[str], list[str], dict[str, Any]]:
+    """Symbols and entries of a sentencepiece model, and its ``tokenizer.json``."""
+    symbols = tokenizer.native_symbols()
+    return symbols, [tokenizer.processor.id_to_piece(i) for i in range(len(symbols))], sentencepiece_json(tokenizer)
+
+
+def _json_files(
+    source: Source,
+    symbols: Sequence[str],
+    entries: Sequence[str],
+    content: Mapping[str, Any],
+    more: Sequence[str],
+    **settings: object,
+) -> TokenizerFiles:
+    """A tokenizer as ``tokenizer.json``.
+
+    Args:
+        symbols, entries: our names and the tokenizer's own, in the order of the ids.
+        content: of its ``tokenizer.json``.
+        more: symbols that it lacks.
+        settings: further fields of ``tokenizer_config.json``.
+    """
     symbols, entries = [*symbols, *more], [*entries, *more]
-    named = {symbol: entries[symbols.index(symbol)] for symbol in (BEGIN, PAD, SEPARATOR, UNKNOWN, MASK)}
-    content = _with_special(content, named, entries, more)
+    named = {symbol: entries[symbols.index(symbol)] for symbol in SPECIAL_FIELDS}
+    whole = _with_special(content, named, entries, more, cls_last=source.config.relative)
 
-    def save_json(folder: Path) -> None:
-        text = json.dumps(content, ensure_ascii=False)
+    def save(folder: Path) -> None:
+        text = json.dumps(whole, ensure_ascii=False)
         (folder / JSON_NAME).write_text(text + "\n", encoding="utf-8")
-        write_special(folder / SETTINGS_NAME, named, model_max_length=most)
+        write_special(folder / SETTINGS_NAME, named, model_max_length=_longest(source), **settings)
 
-    return TokenizerFiles(symbols, save_json)
+    return TokenizerFiles(symbols, save)
+
+
+def _xlnet_files(tokenizer: XLNetTokenizer, more: Sequence[str]) -> TokenizerFiles:
+    pieces = tokenizer.native_symbols()
+
+    def save(folder: Path) -> None:
+        tokenizer.save(folder)
+        (folder / XLNET_NAME).rename(folder / PIECES_NAME)
+        added = {str(len(pieces) + i): {"content": symbol, "special": True} for i, symbol in enumerate(more)}
+        content = {"tokenizer_class": "XLNetTokenizer", "added_tokens_decoder": added}
+        if more:
+            (folder / SETTINGS_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    return TokenizerFiles([*pieces, *more], save)
 
 
 def _beyond(source: Source, symbols: Sequence[str]) -> list[str]:
@@ -81,7 +174,7 @@ def _beyond(source: Source, symbols: Sequence[str]) -> list[str]:
 
 
 def _with_special(
-    content: Mapping[str, Any], named: Mapping[str, str], entries: Sequence[str], more: Sequence[str]
+    content: Mapping[str, Any], named: Mapping[str, str], entries: Sequence[str], more: Sequence[str], cls_last: bool
 ) -> dict[str, Any]:
     """A ``tokenizer.json`` whose special symbols are found in texts, and which puts CLS and SEP around texts.
 
@@ -89,6 +182,7 @@ def _with_special(
         named: the entry of each of our special symbols.
         entries: all of them, in the order of their ids.
         more: entries that the tokenizer's model lacks.
+        cls_last: whether CLS stands behind texts, as XLNet has it.
     """
     ids = {entry: i for i, entry in enumerate(entries)}
     before = content.get("added_tokens") or []
@@ -97,24 +191,23 @@ def _with_special(
     return {
         **content,
         "added_tokens": sorted([*before, *new], key=lambda one: one["id"]),
-        "post_processor": _template(named[BEGIN], named[SEPARATOR], ids),
+        "post_processor": _template(named[BEGIN], named[SEPARATOR], ids, cls_last),
         "truncation": None,
         "padding": None,
     }
 
 
-def _template(first: str, separator: str, ids: Mapping[str, int]) -> dict[str, Any]:
-    """CLS A SEP, and CLS A SEP B SEP with token type 1 from B on."""
+def _template(cls: str, separator: str, ids: Mapping[str, int], cls_last: bool) -> dict[str, Any]:
+    """CLS A SEP, and CLS A SEP B SEP with token type 1 from B on; or CLS behind them, with a type of its own."""
 
     def symbol(entry: str, segment: int) -> dict[str, Any]:
         return {"SpecialToken": {"id": entry, "type_id": segment}}
 
-    single = [symbol(first, 0), {"Sequence": {"id": "A", "type_id": 0}}, symbol(separator, 0)]
+    first, last = ([], [symbol(cls, CLS_TYPE)]) if cls_last else ([symbol(cls, 0)], [])
+    single = [*first, {"Sequence": {"id": "A", "type_id": 0}}, symbol(separator, 0)]
     return {
         "type": "TemplateProcessing",
-        "single": single,
-        "pair": [*single, {"Sequence": {"id": "B", "type_id": 1}}, symbol(separator, 1)],
-        "special_tokens": {
-            entry: {"id": entry, "ids": [ids[entry]], "tokens": [entry]} for entry in (first, separator)
-        },
+        "single": [*single, *last],
+        "pair": [*single, {"Sequence": {"id": "B", "type_id": 1}}, symbol(separator, 1), *last],
+        "special_tokens": {entry: {"id": entry, "ids": [ids[entry]], "tokens": [entry]} for entry in (cls, separator)},
     }

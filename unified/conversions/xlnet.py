@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,15 @@ from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.export import Source, write_folder
+from unified.conversions.tokenizers import PIECES_NAME, xlnet_tokenizer_files
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, ordinary_symbols
 from unified.tokenization.json_tokenizer import JsonTokenizer
-from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
-from unified.tokenization.xlnet import FILE_NAME, XLNetTokenizer
-
-_PIECES = "spiece.model"
+from unified.tokenization.wordpiece_files import JSON_NAME
+from unified.tokenization.xlnet import XLNetTokenizer
 
 
 def read_xlnet(source: Path, writes: str | None = None) -> Imported:
@@ -49,10 +47,10 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
     """
     source = Path(source)
     tokenizer: Tokenizer
-    if not (source / _PIECES).is_file() and (source / JSON_NAME).is_file():
+    if not (source / PIECES_NAME).is_file() and (source / JSON_NAME).is_file():
         tokenizer = JsonTokenizer.load(source / JSON_NAME)
     else:
-        tokenizer = XLNetTokenizer.load(required(source / _PIECES))
+        tokenizer = XLNetTokenizer.load(required(source / PIECES_NAME))
     config, parameters, left_out = _read(source)
     found, new = from_xlnet(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
@@ -82,23 +80,15 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
     Raises:
         UnifiedError: the model is not XLNet's kind, or has another tokenizer; nothing is written.
     """
-    config = source.config
-    plain = config.relative and config.token_head in ("plain", "none") and config.norm == "post"
-    if not plain or config.sublayers != "self,feed_forward":
-        raise UnifiedError(
-            f"{source.name}: XLNet has relative positions, attention and feed-forward in each layer, post-norm, and "
-            "nothing before the softmax; this model has not"
-        )
-    tokenizer = source.tokenizer
-    if not isinstance(tokenizer, XLNetTokenizer | JsonTokenizer):
-        raise source.without_tokenizer(f"XLNet's ({FILE_NAME} or {JSON_NAME})")
-    pieces = tokenizer.native_symbols()
-    markers = source.markers_beyond(pieces)
-    rows = source.by_rows_of([*pieces, *markers])
+    config, reason = source.config, no_xlnet(source)
+    if reason is not None:
+        raise UnifiedError(f"{source.name}: {reason}")
+    files = xlnet_tokenizer_files(source)
+    rows = source.by_rows_of(files.symbols)
     language = {name: value for name, value in rows.items() if name not in source.left_out}
     architecture, found, left_out = to_xlnet(language, config.layers)
     settings = {
-        "architectures": [architecture], "model_type": "xlnet", "vocab_size": len(pieces) + len(markers),
+        "architectures": [architecture], "model_type": "xlnet", "vocab_size": len(files.symbols),
         "d_model": config.width, "n_layer": config.layers, "n_head": config.heads,
         "d_head": config.width // config.heads,
         "d_inner": config.feed_forward, "ff_activation": ACTIVATIONS[config.activation], "dropout": config.dropout,
@@ -106,19 +96,20 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
         "attn_type": config.attn_type, "bi_data": False, "clamp_len": config.clamp_len or -1, "same_length": False,
     }  # fmt: skip
 
-    def save_tokenizer(folder: Path) -> None:
-        if isinstance(tokenizer, JsonTokenizer):
-            tokenizer.with_entries(markers).save(folder, padding_side="left")
-            return
-        tokenizer.save(folder)
-        (folder / FILE_NAME).rename(folder / _PIECES)
-        if markers:
-            added = {str(len(pieces) + i): {"content": marker, "special": True} for i, marker in enumerate(markers)}
-            content = {"tokenizer_class": "XLNetTokenizer", "added_tokens_decoder": added}
-            (folder / SETTINGS_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-    write_folder(destination, settings, found, save_tokenizer)
+    write_folder(destination, settings, found, files.save)
     return Conversion(left_out=(*left_out, *source.left_out))
+
+
+def no_xlnet(source: Source) -> str | None:
+    """Why a model cannot be one of XLNet's class; None where it can."""
+    config = source.config
+    plain = config.relative and config.token_head in ("plain", "none") and config.norm == "post"
+    if not plain or config.sublayers != "self,feed_forward":
+        return (
+            "XLNet has relative positions, attention and feed-forward in each layer, post-norm, and nothing before "
+            "the softmax; this model has not"
+        )
+    return source.other_mask
 
 
 def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:

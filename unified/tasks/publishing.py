@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from unified.inference.language_model import UnifiedLM
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results
 from unified.tasks.loading import load
@@ -17,7 +18,8 @@ CARD = "README.md"
 def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
     """Write ``config.json``, ``model.safetensors``, the tokenizer and ``README.md`` of the checkpoint that was scored.
 
-    They stand beside it, so that the folder of the run is one that ``transformers`` loads.
+    They stand beside it, so that the folder of the run is one that ``transformers`` loads. A model that writes leaves
+    with the code that writes as it does.
 
     Args:
         folder: with the checkpoint.
@@ -25,12 +27,14 @@ def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
         results: the files of results of its tasks.
 
     Raises:
-        UnifiedError: ``transformers`` has no class for such a model or no such tokenizer; nothing is written.
+        UnifiedError: the model's tokenizer cannot be written; nothing is written.
     """
     with TemporaryDirectory(dir=folder, prefix=".export.") as temporary:
         made = Path(temporary) / "model"
-        load(folder, data=data).save_pretrained(made)
-        (architecture,) = json.loads((made / "config.json").read_text(encoding="utf-8"))["architectures"]
-        (made / CARD).write_text(model_card(read_results(results), architecture), encoding="utf-8")
+        model = load(folder, data=data)
+        writes = isinstance(model, UnifiedLM) and model.writes != "nothing"
+        model.save_pretrained(made, "unified" if writes else None)
+        config = json.loads((made / "config.json").read_text(encoding="utf-8"))
+        (made / CARD).write_text(model_card(read_results(results), config), encoding="utf-8")
         for path in sorted(made.iterdir()):
             path.replace(folder / path.name)

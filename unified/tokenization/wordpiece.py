@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -92,6 +94,11 @@ class WordPieceTokenizer:
         text = "".join(f"{entry}\n" for entry in self.entries)
         (Path(folder) / VOCABULARY_NAME).write_text(text, encoding="utf-8")
         write_settings(Path(folder) / SETTINGS_NAME, self._settings)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What a ``tokenizer.json`` of it holds, without special symbols, which no text contains."""
+        return json.loads(self._tokenizer.to_str())
 
     def with_entries(self, more: list[str]) -> WordPieceTokenizer:
         """A copy of the tokenizer with ``more`` entries behind its own."""

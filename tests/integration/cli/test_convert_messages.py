@@ -37,7 +37,7 @@ def test_a_tokenizer_is_missed_only_where_there_is_none(models, tmp_path, capsys
         said = refusal(capsys, tmp_path / "ours", tmp_path / "out", command="export")
         assert said.endswith(
             "the model has no tokenizer; its export needs WordPiece (vocab.txt), sentencepiece (tokenizer.model) or "
-            "tokenizer.json"
+            "tokenizer.json; the format unified takes any"
         )
         return
     assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
@@ -77,7 +77,7 @@ def test_formats_that_are_not_read_are_named(tmp_path, capsys):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     said = refusal(capsys, tmp_path, tmp_path / "out")
     assert said.endswith(
-        "config.json: model_type 'gpt2'; models of type bert, roberta, xlm-roberta, camembert, xlnet are read"
+        "config.json: model_type 'gpt2'; models of type bert, roberta, xlm-roberta, camembert, xlnet, unified are read"
     )
 
 

@@ -1,5 +1,7 @@
 """The card of a model says what its results say."""
 
+import pytest
+
 from unified.reports.model_card import model_card
 
 RESULT = {
@@ -16,7 +18,7 @@ RESULT = {
 
 
 def test_a_card_has_scores_settings_command_and_data():
-    card = model_card([RESULT], "BertForSequenceClassification")
+    card = model_card([RESULT], {"architectures": ["BertForSequenceClassification"]})
     assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
     assert "A `BertForSequenceClassification`: models/bert fine-tuned for rte by UNIFIED." in card
     for row in ("| valid | accuracy | 70.12 |", "| valid | signature | rules:glue\\|refs:one |", "| lr | 3e-05 |",
@@ -27,6 +29,19 @@ def test_a_card_has_scores_settings_command_and_data():
 
 
 def test_a_model_of_several_tasks_names_them_all():
-    card = model_card([RESULT, RESULT | {"task": "mnli"}], "BertModel")
+    card = model_card([RESULT, RESULT | {"task": "mnli"}], {"architectures": ["BertModel"]})
     assert "pipeline_tag: feature-extraction" in card and "# rte, mnli" in card
     assert "## Scores of rte" in card and "## Scores of mnli" in card and "| mnli/train.jsonl | abc |" in card
+
+
+@pytest.mark.parametrize(
+    "decoding, does", [("next", "text2text-generation"), ("left_to_right", "text-generation"), ("nothing", "fill-mask")]
+)
+def test_a_model_with_its_own_code_is_loaded_by_the_class_that_names_it(decoding, does):
+    own = {"AutoModel": "modeling_unified.UnifiedModel", "AutoModelForMaskedLM": "modeling_unified.UnifiedForMaskedLM"}
+    config = {"architectures": ["UnifiedForMaskedLM"], "decoding": decoding, "auto_map": own}
+    card = model_card([RESULT], config)
+    assert f"pipeline_tag: {does}\n" in card
+    assert "from transformers import AutoModelForMaskedLM, AutoTokenizer\n" in card
+    assert 'model = AutoModelForMaskedLM.from_pretrained("FOLDER", trust_remote_code=True)\n' in card
+    assert ("model.generate(" in card) == (decoding != "nothing")

@@ -17,6 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="checkpoint file, or a folder with one, of fairseq-train, unified finetune or unified convert",
     )
+    parser.add_argument(
+        "--format",
+        choices=("bert", "xlnet", "unified"),
+        help="what to write: the class of BERT or of XLNet; or unified, any model with code of its own, which writes "
+        "texts as the model does and is loaded with trust_remote_code=True (default: the first that gives the same "
+        "states)",
+    )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
     add_json_argument(parser)
 
@@ -27,11 +34,13 @@ def run(args: argparse.Namespace) -> int:
     from unified.conversions.formats import export
     from unified.conversions.named_models import checkpoint_named
 
-    done = export(Source.read(checkpoint_named(args.model)), args.output)
+    done = export(Source.read(checkpoint_named(args.model)), args.output, args.format)
     if args.json:
-        print_json({"output": args.output, "left_out": done.left_out})
+        print_json({"output": args.output, "left_out": done.left_out, "remarks": done.remarks})
         return 0
     if done.left_out:
         print(f"left out, no place in {args.output}: {', '.join(done.left_out)}")
+    for remark in done.remarks:
+        print(f"{args.output}: {remark}")
     print(f"wrote {args.output}")
     return 0

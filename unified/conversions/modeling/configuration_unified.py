@@ -1,0 +1,101 @@
+"""Configuration of a model that was trained by UNIFIED (unified-lm), for ``transformers``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transformers import PreTrainedConfig
+
+
+class UnifiedConfig(PreTrainedConfig):
+    """Shape of a Transformer, the heads it has, and how it reads and writes texts.
+
+    Args:
+        vocabulary_size: rows of the embeddings of symbols.
+        layers, width, heads, feed_forward: number of layers, size of states, attention heads, inner size.
+        sublayers: sublayers of each layer in order, separated by commas: "self", "neighbor" (no token sees itself),
+            "relative_key", "relative_value", "entity", "feed_forward".
+        positions: "learned" (tables of positions and token types) or "relative" (XLNet).
+        attn_type: "bi", or "uni": no token sees what stands behind it, whatever the mask (XLNet).
+        mask: how texts are read where no mask is given: "bidirectional", "left_to_right", "right_to_left" or "seq2seq".
+        clamp_len: with relative positions, distances above this count as it; 0: all are told apart.
+        clip_distance: greatest distance that "relative_key" and "relative_value" tell from farther ones.
+        max_positions, token_types: rows of the tables of positions and of token types.
+        boundary_offsets, sentence_head: rows of the span-boundary head's table of distances; whether there is a head
+            that chooses sentences.
+        activation: "gelu" or "gelu_tanh".
+        token_head: "transform" (dense, GELU, LayerNorm before the softmax), "plain" or "none".
+        dropout, inner_dropout, attention_dropout: rates in training.
+        norm: "post" or "pre".
+        norm_epsilon, initializer_range: of LayerNorm; standard deviation of initial weights.
+        prediction_heads: names of the heads of language modelling that the file has parameters of.
+        decoding: how the model writes: "cloze", "next", "left_to_right", "permutation" or "nothing".
+        pair_lengths: ``max_source``, ``max_target`` and ``longest_target`` of fine-tuning on pairs; 0 where whole.
+        cls_token_id, pad_token_id, sep_token_id, unk_token_id, mask_token_id: ids of the special symbols.
+    """
+
+    model_type = "unified"
+    attribute_map = {
+        "vocab_size": "vocabulary_size",
+        "hidden_size": "width",
+        "num_hidden_layers": "layers",
+        "num_attention_heads": "heads",
+        "intermediate_size": "feed_forward",
+        "max_position_embeddings": "max_positions",
+        "type_vocab_size": "token_types",
+        "layer_norm_eps": "norm_epsilon",
+    }
+
+    def __init__(
+        self,
+        vocabulary_size: int = 8,
+        layers: int = 12,
+        width: int = 768,
+        heads: int = 12,
+        feed_forward: int = 3072,
+        sublayers: str = "self,feed_forward",
+        positions: str = "learned",
+        attn_type: str = "bi",
+        mask: str = "bidirectional",
+        clamp_len: int = 0,
+        clip_distance: int = 16,
+        max_positions: int = 512,
+        token_types: int = 6,
+        boundary_offsets: int = 0,
+        sentence_head: bool = False,
+        activation: str = "gelu",
+        token_head: str = "transform",
+        dropout: float = 0.1,
+        inner_dropout: float = 0.0,
+        attention_dropout: float = 0.1,
+        norm: str = "post",
+        norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        prediction_heads: Sequence[str] = ("token",),
+        decoding: str = "nothing",
+        pair_lengths: Mapping[str, int] | None = None,
+        cls_token_id: int = 0,
+        pad_token_id: int = 1,
+        sep_token_id: int = 2,
+        unk_token_id: int = 3,
+        mask_token_id: int = 4,
+        **more: Any,
+    ):
+        self.vocabulary_size, self.layers, self.width, self.heads = vocabulary_size, layers, width, heads
+        self.feed_forward, self.sublayers, self.positions, self.attn_type = (
+            feed_forward,
+            sublayers,
+            positions,
+            attn_type,
+        )
+        self.mask, self.clamp_len, self.clip_distance = mask, clamp_len, clip_distance
+        self.max_positions, self.token_types, self.boundary_offsets = max_positions, token_types, boundary_offsets
+        self.sentence_head, self.activation, self.token_head = sentence_head, activation, token_head
+        self.dropout, self.inner_dropout, self.attention_dropout = dropout, inner_dropout, attention_dropout
+        self.norm, self.norm_epsilon, self.initializer_range = norm, norm_epsilon, initializer_range
+        self.prediction_heads, self.decoding = list(prediction_heads), decoding
+        self.pair_lengths = dict(pair_lengths or {"max_source": 0, "max_target": 0, "longest_target": 0})
+        self.cls_token_id, self.pad_token_id, self.sep_token_id = cls_token_id, pad_token_id, sep_token_id
+        self.unk_token_id, self.mask_token_id = unk_token_id, mask_token_id
+        super().__init__(**more)

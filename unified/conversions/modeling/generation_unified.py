@@ -1,0 +1,147 @@
+"""Writing texts for batches of token ids, with the library's settings and defaults; one source after another."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+
+from .configuration_unified import UnifiedConfig
+from .search_unified import SCHEMES, Hypothesis, Reader, Scheme, Search, search
+
+
+class Writing:
+    """Mixed into a language model: it writes texts as its configuration says it learnt to."""
+
+    config: UnifiedConfig
+    device: torch.device
+
+    @torch.no_grad()
+    def generate(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        *,
+        prompt: bool | None = None,
+        max_source: int | None = None,
+        **settings: Any,
+    ) -> torch.Tensor:
+        """Write a target for each source, or continue each prompt.
+
+        Args:
+            input_ids: int64 (N, S), as the tokenizer gives them, with or without special symbols around the texts.
+            attention_mask: (N, S), 0 at padding.
+            token_type_ids: not read; the way of writing names the types.
+            prompt: continue the texts from left to right; default: what the model was trained for last.
+            max_source: first tokens of each text that are read; 0: all. Default: of sources as many as in fine-tuning,
+                or as the positions leave beside ``max_length``; of prompts all.
+            settings: fields of :class:`Search`. ``max_length`` is by default the length of the longest target of
+                fine-tuning; for prompts, and for a model that has learnt no pairs, 128 or what the positions leave.
+
+        Returns:
+            int64 (N x nbest, m), the texts without special symbols, padded on the right; behind a prompt, the prompt
+            and what continues it.
+        """
+        texts, found = self.hypotheses(
+            input_ids, attention_mask, prompt=prompt, max_source=max_source, **settings
+        )  # fmt: skip
+        given = texts if SCHEMES[self.scheme(prompt)].prompt else [[]] * len(texts)
+        rows = [
+            torch.tensor([*text, *one.tokens]).long() for text, some in zip(given, found, strict=True) for one in some
+        ]
+        return torch.nn.utils.rnn.pad_sequence(rows, True, self.config.pad_token_id).to(self.device)
+
+    @torch.no_grad()
+    def hypotheses(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        *,
+        prompt: bool | None = None,
+        max_source: int | None = None,
+        **settings: Any,
+    ) -> tuple[list[list[int]], list[list[Hypothesis]]]:
+        """The texts as they are read, and ``nbest`` hypotheses of each, best first; see :meth:`generate`."""
+        scheme = SCHEMES[self.scheme(prompt)]
+        texts = [self._text(row, scheme) for row in self._rows(input_ids, attention_mask)]
+        if scheme.prompt and max_source:
+            texts = [text[:max_source] for text in texts]
+        if "max_length" not in settings:
+            longest = max(map(len, texts), default=0)
+            least = settings.get("min_length", 1)
+            settings["max_length"] = max(1, self._usual_length(longest, scheme.prompt, max_source), least)
+        chosen = Search(**settings)
+        if not scheme.prompt:
+            texts = self._cut(texts, chosen.max_length, max_source)
+        left = self._positions_left(chosen.max_length)
+        for number, text in enumerate(texts):
+            if len(text) > left:
+                raise ValueError(
+                    f"text {number}: {len(text)} tokens, but the model's positions leave room for {max(left, 0)} "
+                    f"beside the {chosen.max_length} that may be written; shorten the text or what is written"
+                )
+        found = []
+        for text in texts:
+            source = text if scheme.prompt else [*text, self.config.sep_token_id]
+            found.append(search(Reader(self, scheme, source, chosen.beam), text if scheme.prompt else [], chosen))
+        return texts, found
+
+    def scheme(self, prompt: bool | None = None) -> str:
+        """Name of the way of writing, of :data:`SCHEMES`, for sources or for prompts."""
+        config = self.config
+        if config.decoding not in SCHEMES or "entity" in config.sublayers or "token" not in config.prediction_heads:
+            raise ValueError("the model does not write texts; its config.json says decoding 'nothing' or lacks a head")
+        if prompt is None or prompt == SCHEMES[config.decoding].prompt:
+            return config.decoding
+        if SCHEMES[config.decoding].query_stream:
+            raise ValueError("the model continues prompts; it has not learnt to write targets of sources")
+        return "left_to_right" if prompt else "cloze"
+
+    def _rows(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> list[list[int]]:
+        """Ids of each row without padding."""
+        real = input_ids != self.config.pad_token_id
+        if attention_mask is not None:
+            real = real & attention_mask.bool()
+        return [row[own].tolist() for row, own in zip(input_ids, real, strict=True)]
+
+    def _text(self, ids: list[int], scheme: Scheme) -> list[int]:
+        """Ids of a text without the special symbols that a tokenizer puts around it."""
+        begin, separator = self.config.cls_token_id, self.config.sep_token_id
+        ids = ids[1:] if ids[:1] == [begin] else ids
+        ids = ids[:-1] if ids[-1:] == [begin] else ids  # XLNet's stands at the end
+        ids = ids[:-1] if ids[-1:] == [separator] else ids
+        while scheme.prompt and ids[-1:] == [separator]:
+            ids = ids[:-1]
+        return ids
+
+    def _positions_left(self, length: int) -> float:
+        """Positions beside a target of ``length`` tokens, begin, separator and what asks for the next token."""
+        return torch.inf if self.config.positions == "relative" else self.config.max_positions - length - 3
+
+    def _usual_length(self, longest: int, prompt: bool, max_source: int | None) -> int:
+        """Most tokens to write where the user does not say."""
+        if prompt:
+            return int(min(128, self._positions_left(longest)))
+        lengths = self.config.pair_lengths
+        quarter = torch.inf if self.config.positions == "relative" else self.config.max_positions // 4
+        left = min(128, max(quarter, self._positions_left(max(longest, 1))))
+        usual = lengths["max_target"] or lengths["longest_target"] or left
+        return int(max(1, min(usual, self._positions_left(max_source or 0))))
+
+    def _cut(self, texts: list[list[int]], length: int, max_source: int | None) -> list[list[int]]:
+        """The first tokens of each source, as many as are read; a warning says what is cut, unless the user did."""
+        if max_source is not None:
+            return [text[:max_source] for text in texts] if max_source else texts
+        left = self._positions_left(length)
+        if left < 1:
+            raise ValueError(f"max_length {length} leaves no position for a source; a target must be shorter")
+        limit = min(self.config.pair_lengths["max_source"] or left, left)
+        cut = sum(len(text) > limit for text in texts)
+        if cut:
+            warnings.warn(
+                f"{cut} of {len(texts)} texts have more than {limit} tokens; the rest is not read", stacklevel=4
+            )
+            texts = [text[: int(limit)] if len(text) > limit else text for text in texts]
+        return texts

@@ -1,0 +1,139 @@
+"""A model of this library as a folder for ``transformers`` that brings its own code along, and the reverse.
+
+``transformers`` calls it remote code: ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` runs the files of
+:mod:`unified.conversions.modeling`, which are copied into the folder. Every model of the library can leave in this way.
+Parameters keep their names and values; only the rows of the tables of symbols follow the ids of the tokenizer.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from unified.checkpoints.conversion import Conversion, Imported, decoding, require_model_type
+from unified.checkpoints.heads import OPTIONAL_HEADS
+from unified.checkpoints.parameters import load_parameters
+from unified.checkpoints.sources import read_parameters, read_settings
+from unified.checkpoints.trained import Trained
+from unified.checkpoints.vocabularies import BY_SYMBOL, over_symbols
+from unified.conversions.bert import read_tokenizer
+from unified.conversions.export import Source, write_folder
+from unified.conversions.tokenizers import PIECES_NAME, every_symbol_files
+from unified.data.targets import PREDICTION_HEADS
+from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN, Vocabulary
+from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths
+from unified.model import TransformerConfig, UnifiedModel
+from unified.tokenization import Tokenizer, ordinary_symbols
+from unified.tokenization.anna import FILE_NAME as ANNA_NAME
+from unified.tokenization.anna import AnnaTokenizer
+from unified.tokenization.xlnet import XLNetTokenizer
+
+MODEL_TYPE = "unified"
+#: The library's dictionary beside ``config.json``, so that ids are the same again when the folder is read.
+DICTIONARY_NAME = "unified_dict.txt"
+_CODE = Path(__file__).with_name("modeling")
+_CONFIG_CLASS, _CLASSES = "configuration_unified.UnifiedConfig", "modeling_unified"
+#: Fields of a configuration that say nothing of the model in the folder.
+_NOT_EXPORTED = ("vocabulary_size", "attention_backend", "lstm")
+_SPECIAL = {
+    "cls_token_id": BEGIN, "pad_token_id": PAD, "sep_token_id": SEPARATOR, "unk_token_id": UNKNOWN,
+    "mask_token_id": MASK,
+}  # fmt: skip
+
+
+def export_with_code(source: Source, destination: Path) -> Conversion:
+    """Make a folder for ``transformers`` with the code of its model.
+
+    AutoModel loads it as UnifiedModel, AutoModelForMaskedLM as UnifiedForMaskedLM, and so does AutoModelForCausalLM
+    where the model writes texts.
+
+    Args:
+        source: the model.
+        destination: must not exist, or be empty.
+
+    Raises:
+        UnifiedError: the tokenizer cannot be written; nothing is written.
+    """
+    config, files = source.config, every_symbol_files(source)
+    found = {name: value for name, value in source.ordered(files.symbols).items() if name not in source.left_out}
+    heads = [head for head in PREDICTION_HEADS if _has_head(head, found)]
+    classes = {"AutoModel": "UnifiedModel"}
+    if "token" in heads:
+        classes["AutoModelForMaskedLM"] = "UnifiedForMaskedLM"
+        if source.trained.writes != "nothing":
+            classes["AutoModelForCausalLM"] = "UnifiedForMaskedLM"
+    settings = {
+        "model_type": MODEL_TYPE, "architectures": [[*classes.values()][-1]],
+        "auto_map": {"AutoConfig": _CONFIG_CLASS, **{auto: f"{_CLASSES}.{name}" for auto, name in classes.items()}},
+        "vocabulary_size": len(files.symbols),
+        **_shape(config),
+        "prediction_heads": heads, "decoding": source.trained.writes, **source.trained.lengths.state(),
+        **{name: files.symbols.index(symbol) for name, symbol in _SPECIAL.items()},
+    }  # fmt: skip
+
+    def save_others(folder: Path) -> None:
+        files.save(folder)
+        source.trained.vocabulary.save(folder / DICTIONARY_NAME)
+        for path in sorted(_CODE.glob("*_unified.py")):
+            shutil.copy(path, folder / path.name)
+
+    write_folder(destination, settings, {name: value.contiguous() for name, value in found.items()}, save_others)
+    remarks = [f"it loads with its own code: AutoModel.from_pretrained({str(destination)!r}, trust_remote_code=True)"]
+    if isinstance(source.tokenizer, AnnaTokenizer):
+        remarks.append(f"transformers has no class for its tokenizer, {ANNA_NAME}; unified.load reads it")
+    return Conversion(left_out=source.left_out, remarks=tuple(remarks))
+
+
+def read_with_code(source: Path, writes: str | None = None) -> Imported:
+    """Read a folder that :func:`export_with_code` made, or that ``transformers`` saved again; its code is not run.
+
+    Args:
+        source: the folder. Where it has no dictionary of the library, the tokenizer's symbols are the dictionary.
+        writes: name of the decoding scheme by which it shall write, or "nothing"; None for what ``config.json`` says.
+
+    Raises:
+        UnifiedError: a file is missing or is not what it should be.
+    """
+    source = Path(source)
+    settings, parameters, tokenizer = read_settings(source / "config.json"), read_parameters(source), _tokenizer(source)
+    require_model_type(settings, MODEL_TYPE)
+    own = {name: settings[name] for name in _shape(TransformerConfig()) if name in settings}
+    path = source / DICTIONARY_NAME
+    vocabulary = Vocabulary.load(path) if path.is_file() else Vocabulary(ordinary_symbols(tokenizer))
+    native = tokenizer.native_symbols()
+    symbols = [*native, *(symbol for symbol in vocabulary.symbols if symbol not in set(native))]
+    rows = {len(parameters[name]) for name in BY_SYMBOL if name in parameters}
+    if rows != {len(symbols)}:
+        raise UnifiedError(
+            f"{source}: {len(symbols)} symbols in its tokenizer and dictionary, and tables of "
+            f"{', '.join(map(str, sorted(rows))) or 'no'} rows"
+        )
+    found = over_symbols(parameters, symbols, vocabulary.symbols, own.get("initializer_range", 0.02))
+    found = {name: value.float() for name, value in found.items()}
+    config = TransformerConfig(vocabulary_size=len(vocabulary), **own)
+    new, _ = load_parameters(UnifiedModel.for_language(config), found, OPTIONAL_HEADS)
+    scheme, said = decoding(config, writes, str(settings.get("decoding", "nothing")))
+    lengths = PairLengths.of_state(settings)
+    told = Conversion(new=tuple(new), remarks=tuple(said if writes else ()))
+    return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths), tokenizer, told)
+
+
+def _shape(config: TransformerConfig) -> dict[str, Any]:
+    """Fields of a configuration that an export has."""
+    names = (field.name for field in fields(config))
+    return {name: getattr(config, name) for name in names if name not in _NOT_EXPORTED}
+
+
+def _has_head(head: str, parameters: dict[str, Any]) -> bool:
+    """Whether all of a head is there; of next-sentence prediction a file may have the pooler alone."""
+    parts = OPTIONAL_HEADS if head == "next_sentence" else (f"heads.{head}.",)
+    return all(any(name.startswith(part) for name in parameters) for part in parts)
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    if (folder / PIECES_NAME).is_file():
+        return XLNetTokenizer.load(folder / PIECES_NAME)
+    return AnnaTokenizer.load(folder / ANNA_NAME) if (folder / ANNA_NAME).is_file() else read_tokenizer(folder)
