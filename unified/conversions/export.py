@@ -108,7 +108,7 @@ class Source:
         """The refusal of a model whose tokenizer is not one of the ``needed`` ones."""
         has = "another tokenizer" if self.tokenizer else "no tokenizer"
         return UnifiedError(
-            f"{self.name}: the model has {has}; its export needs {needed}; the format 'unified' takes any"
+            f"{self.name}: the model has {has}; its export needs {needed}; the format unified takes any"
         )
 
     def markers_beyond(self, symbols: Sequence[str]) -> list[str]:

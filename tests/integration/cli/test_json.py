@@ -83,7 +83,8 @@ def test_folders_of_data_and_models(tmp_path, printed):
     assert len(imported["new"]) == 4 and all("next_sentence" in name for name in imported["new"])
     changed = printed("convert", "--vocabulary", tmp_path / "ours", tmp_path / "ours", tmp_path / "same")
     assert len(changed["kept"]) > 100 and changed["new"] == changed["left_out"] == []
-    assert printed("export", tmp_path / "ours", tmp_path / "out") == {"output": str(tmp_path / "out"), "left_out": []}
+    wanted = {"output": str(tmp_path / "out"), "left_out": [], "remarks": []}
+    assert printed("export", tmp_path / "ours", tmp_path / "out") == wanted
     assert (tmp_path / "out" / "config.json").is_file()
 
 
