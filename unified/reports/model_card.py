@@ -17,7 +17,7 @@ _PIPELINES = {
     "ForPreTraining": "fill-mask",
 }
 _FEATURES = "feature-extraction"
-#: The same by the decoding of models that write, see :data:`unified.generation.SCHEMES`.
+#: What models that write do there, by their decoding, see :data:`unified.generation.SCHEMES`.
 _WRITING = {"cloze": "text2text-generation", "next": "text2text-generation"}
 _CONTINUING = "text-generation"
 

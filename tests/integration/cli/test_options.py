@@ -7,9 +7,9 @@ import pytest
 import unified
 from tests.support.commands import leaving
 from unified.checkpoints.vocabularies import SEED
-from unified.cli.commands import convert, pairs
+from unified.cli.commands import convert, export, pairs
 from unified.cli.commands import masks as masks_command
-from unified.conversions.formats import READERS
+from unified.conversions.formats import READERS, WRITERS
 from unified.tasks.datasets.summaries.formats import FORMATS
 from unified.tasks.datasets.summaries.oracles import ORACLES
 
@@ -56,7 +56,7 @@ def help_of(command):
 
 
 def test_what_help_writes_out_is_what_the_library_has():
-    assert tuple(READERS) == convert.FORMATS
+    assert tuple(READERS) == convert.FORMATS and tuple(WRITERS) == export.FORMATS
     assert f"seed of the embeddings of new symbols, with --vocabulary (default: {SEED})" in help_of(convert)
     assert {name: form.known for name, form in FORMATS.items()} == pairs.DATA_SETS and tuple(ORACLES) == pairs.ORACLES
     builders = {name: vars(unified.masks)[name] for name in masks_command.BUILDERS}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unified.checkpoints.vocabularies import VocabularyChange
 
 #: Names of :data:`unified.conversions.formats.READERS`, written out so that help does not wait for torch.
-FORMATS = ("bert", "roberta", "xlnet")
+FORMATS = ("bert", "roberta", "xlnet", "unified")
 HELP = "import a checkpoint from another library, or give one another dictionary"
 
 
@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source_format",
         choices=FORMATS,
-        help="format to import: bert or xlnet (folders of transformers or TensorFlow), or roberta (of transformers or "
-        "fairseq); default: as the folder's files say",
+        help="format to import: bert or xlnet (folders of transformers or TensorFlow), roberta (of transformers or "
+        "fairseq), or unified (of unified export); default: as the folder's files say",
     )
     direction.add_argument(
         "--vocabulary", metavar="DATA", type=Path, help="prepared folder whose dictionary the checkpoint gets"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from unified.cli.output import add_json_argument, print_json
 
+#: Names of :data:`unified.conversions.formats.WRITERS`, written out so that help does not wait for torch.
+FORMATS = ("bert", "xlnet", "unified")
 HELP = "write a model as a folder for transformers"
 
 
@@ -19,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("bert", "xlnet", "unified"),
+        choices=FORMATS,
         help="what to write: the class of BERT or of XLNet; or unified, any model with code of its own, which writes "
         "texts as the model does and is loaded with trust_remote_code=True (default: the first that gives the same "
         "states)",

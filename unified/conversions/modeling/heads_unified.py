@@ -49,7 +49,7 @@ class TokenHead(nn.Module):
 
 
 class NextSentenceHead(nn.Module):
-    """From the first state: 0 = the second segment was drawn at random, 1 = it follows."""
+    """Scores two segments by their first state: 0 = the second was drawn at random, 1 = it follows."""
 
     def __init__(self, config: UnifiedConfig):
         super().__init__()
@@ -61,7 +61,7 @@ class NextSentenceHead(nn.Module):
 
 
 class SentenceHead(nn.Module):
-    """From the state of a sentence's first token: 0 = a summary leaves the sentence out, 1 = it takes it."""
+    """Scores a sentence by the state of its first token: 0 = a summary leaves it out, 1 = it takes it."""
 
     def __init__(self, config: UnifiedConfig):
         super().__init__()
@@ -95,5 +95,5 @@ class BoundaryHead(nn.Module):
         return symbols.logits(self.second_norm(functional.gelu(self.second(states))), self.bias)
 
 
-#: By the names of parameters.
+#: The class of each head, by its name in parameters.
 HEADS = {"token": TokenHead, "next_sentence": NextSentenceHead, "boundary": BoundaryHead, "extractive": SentenceHead}
