@@ -126,6 +126,11 @@ def has_fields(path: str | Path) -> bool:
     return is_hub(path) or _ending(path) in (*_JSON_LINES, *_TABLES, _JSON)
 
 
+def is_name_of_data(name: str) -> bool:
+    """Whether it ends as the name of a file of rows or of text does, compressed or not."""
+    return _ending(name) in (*_JSON_LINES, *_TABLES, _JSON, ".txt") or name.endswith((".gz", ".xz", ".zst"))
+
+
 def is_hub(path: str | Path) -> bool:
     """Whether it names a data set of the hub."""
     return str(path).startswith(HUB)

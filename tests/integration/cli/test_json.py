@@ -12,8 +12,8 @@ from unified.cli.parsing import make_parser
 from unified.objectives import OBJECTIVES
 from unified.tasks.metrics import score_classification, score_generation
 
-#: Commands that print no results: a script, a file of texts, a training, predictions that are JSON lines anyway.
-OTHERS = {("completion",), ("generate",), ("pretrain",), ("predict",)}
+#: Commands that print no results: a script, a file of texts, a training.
+OTHERS = {("completion",), ("generate",), ("pretrain",)}
 
 
 def leaves(parser, *words):

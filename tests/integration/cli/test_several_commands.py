@@ -134,7 +134,8 @@ def test_each_task_answers_by_its_name(finetuned, capsys, tmp_path):
     assert said(capsys, "predict", "sst2", *model, "--head", "rte", '{"text": "w3 w0 w4", "second": "w5"}') == yes
     for task, says in (
         ("tagging", "fine-tuned for rte, stsb, not for tagging"),
-        ("squad2.0", "fine-tuned for rte, stsb, not for span"),
+        ("squad2.0", "fine-tuned for rte, stsb, not for squad2.0"),
+        ("sst2", "fine-tuned for rte, stsb, not for sst2"),
     ):
         assert says in refused(capsys, "predict", task, *model, '{"text": "w1"}')
     moved = tmp_path / "moved"

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.fields import add_field_arguments, field_names, field_options
-from unified.errors import Problems, UnifiedError
+from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
     from unified.files.claims import Claim
     from unified.files.fields import FieldNames
-    from unified.files.rows import Row
     from unified.inference.trained_model import TrainedModel
     from unified.tasks.heads.span import SpanAnswers
     from unified.tasks.prediction import Predictor
@@ -42,8 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         metavar="INPUT",
         help="file with an item a row (CSV, TSV, Parquet, JSON lines, a JSON array, or plain text, a text a line), or "
-        "a data set of Hugging Face's hub (hub:OWNER/NAME@SPLIT); - reads JSON lines from stdin; or one item, {...}. "
-        "A file is checked before anything is predicted",
+        "a data set of Hugging Face's hub (hub:OWNER/NAME@SPLIT); - reads JSON lines from stdin; or one item, {...}; "
+        "or a plain text of several words, which is answered in words. A file is checked before anything is predicted",
+    )
+    parser.add_argument(
+        "--second",
+        metavar="TEXT",
+        help="second text of a pair, or the question about a passage, where INPUT is a plain text",
     )
     parser.add_argument(
         "--model",
@@ -99,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=int, default=0, metavar="N", help="CPU threads; 0 leaves the choice to PyTorch (default: 0)"
     )
+    parser.add_argument("--json", action="store_true", help="answer a plain text by a line of JSON, as other items are")
     parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
 
 
@@ -111,8 +116,11 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     import torch
 
+    from unified.cli.commands.predicting.inputs import checked, is_object, items_of
+    from unified.cli.commands.predicting.plain_text import in_words, item_of_text
     from unified.runtime.devices import usable_device
     from unified.tasks.catalogue import task_named
+    from unified.tasks.learnt_tasks import require_learnt
     from unified.tasks.loading import load
     from unified.tasks.prediction import cut_note
 
@@ -121,21 +129,31 @@ def run(args: argparse.Namespace) -> int:
     device = usable_device(args.device, "--device")
     pipeline = entity_source(args)
     annotator = None if pipeline is None else pipeline.load()
+    text = _plain_text(args)
     task = task_named(args.task)  # before the checkpoint is read: a head of one's own is known from now on
+    if args.head is None:
+        for model in args.model:
+            require_learnt(model, task.name)
     handle = load(*args.model, device=device, annotator=annotator)
     predictor = replace(predictor_of(args, task, handle), ahead=args.ahead)
     names = _names(args, task)
     total = 0  # of a stream nobody knows it
-    if args.input != "-" and not _is_object(args.input) and not Path(args.input).is_fifo():
-        total = _checked(args.input, predictor, names)
+    if text is not None:
+        items: Iterator[Any] = iter([item_of_text(text, args.second, predictor, names, args.task)])
+    else:
+        if args.input != "-" and not is_object(args.input) and not Path(args.input).is_fifo():
+            total = checked(args.input, predictor, names)
+        items = items_of(args.input, predictor, names)
     count = cut = divided = 0
-    items = _items(args.input, predictor, names)
     with _destination(args, handle, predictor, items) as (stream, before):
         predictions = predictor.predict(items)
         if args.output is not None and total:
             predictions = _shown(predictions, before, total)
         for prediction in predictions:
-            print(json.dumps(prediction, ensure_ascii=False), file=stream, flush=args.output is None)
+            line = json.dumps(prediction, ensure_ascii=False)
+            if text is not None and args.output is None and not args.json:
+                line = in_words(prediction, text)
+            print(line, file=stream, flush=args.output is None)
             count, cut, divided = count + 1, cut + ("cut" in prediction), divided + ("windows" in prediction)
     if divided:
         print(f"predict: {divided:,} of {count:,} texts were divided into windows", file=sys.stderr, flush=True)
@@ -145,8 +163,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _plain_text(args: argparse.Namespace) -> str | None:
+    """INPUT where it is a plain text.
+
+    Raises:
+        UnifiedError: there is no such file, or a second text beside another kind of INPUT.
+    """
+    from unified.cli.commands.predicting.plain_text import is_plain_text, require_input
+
+    if is_plain_text(args.input):
+        return str(args.input)
+    require_input(args.input)
+    if args.second is not None:
+        raise UnifiedError("--second goes with a plain text of several words as INPUT; other items have it as a field")
+    return None
+
+
 def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: TrainedModel) -> Predictor | Writer:
     """What answers, or writes."""
+    from unified.tasks.catalogue import TASKS
     from unified.tasks.heads import parse_head
     from unified.tasks.loading import require_language_model, require_task_model
     from unified.tasks.several import head_name
@@ -173,6 +208,8 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
     model = require_task_model(handle)
     head = args.head or (own if own in model.predictors else None)
     types = () if args.head else (parse_head(task.head).head_class.name,)
+    if not args.head and len(model.predictors) > 1 and own not in model.predictors and task.name in TASKS:
+        raise UnifiedError(f"the model was fine-tuned for {', '.join(model.predictors)}, not for {task.name}")
     predictor = model.predictor(*types, head=head)
     if threshold is not None:
         require_abstaining([predictor.task], threshold, args.task)
@@ -230,71 +267,6 @@ def _shown(predictions: Iterable[dict[str, Any]], before: int, total: int) -> It
             progress.advance()
 
 
-def _checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> int:
-    """Read a file to its end, before anything is answered; returns how many items it holds.
-
-    Raises:
-        UnifiedError: there is none, or rows of it are wrong, of which the first ten are named.
-    """
-    problems = Problems()
-    count = sum(1 for _ in _items(source, predictor, names, problems))
-    problems.check(f"{source}: ")
-    return count
-
-
-def _items(
-    source: str, predictor: Predictor | Writer, names: FieldNames, problems: Problems | None = None
-) -> Iterator[Any]:
-    """Items as they come; what is wrong with a row is noted in ``problems``, or without these raised."""
-    for row in _rows(source):
-        try:
-            fields = names.renamed(row.fields)
-            with names.explaining(row.fields):
-                item = predictor.item(fields, row.number)
-        except UnifiedError as problem:
-            if problems is None:
-                raise UnifiedError(f"{_called(source)}: {row.place}: {problem}") from None
-            problems.add(row.place, problem)
-        else:
-            yield item
-
-
-def _rows(source: str) -> Iterator[Row]:
-    """Rows of a file, of the JSON lines of stdin or a pipe, or of ``source`` itself, an object."""
-    from unified.files.rows import read_rows, row_of_line
-
-    if _is_object(source):
-        yield row_of_line(1, source)
-    elif source == "-":
-        yield from _streamed(sys.stdin, source)
-    elif Path(source).is_fifo():
-        with open(source, encoding="utf-8") as stream:
-            yield from _streamed(stream, source)
-    else:
-        yield from read_rows(source)
-
-
-def _streamed(stream: Iterable[str], source: str) -> Iterator[Row]:
-    from unified.files.rows import row_of_line
-
-    number = 0
-    try:
-        for number, line in enumerate(stream, 1):
-            if line.strip():
-                yield row_of_line(number, line)
-    except UnicodeDecodeError:
-        raise UnifiedError(f"{_called(source)}: not UTF-8 behind line {number}") from None
-
-
-def _is_object(source: str) -> bool:
-    return source.lstrip().startswith("{")
-
-
-def _called(source: str) -> str:
-    """What messages call it."""
-    return "standard input" if source == "-" else "the item" if _is_object(source) else source
-
-
 @contextmanager
 def _destination(
     args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer, items: Iterator[Any]
@@ -323,16 +295,17 @@ def _destination(
 def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer) -> Claim:
     """What decides the predictions. Nobody can say whether two streams are equal: each is another."""
     from unified.checkpoints.trained import contents
+    from unified.cli.commands.predicting.inputs import called, is_object
     from unified.conversions.named_models import checkpoint_named
     from unified.files.claims import Claim, hashes
     from unified.files.rows import is_hub
     from unified.tasks.thresholds import abstains
 
     path = Path(args.input)
-    if _is_object(args.input):
-        read = {"the item": hashlib.sha256(args.input.encode()).hexdigest()}
+    if is_object(args.input) or _plain_text(args) is not None:
+        read = {"the item": hashlib.sha256(f"{args.input}{args.second or ''}".encode()).hexdigest()}
     elif args.input == "-" or path.is_fifo():
-        read = {_called(args.input): f"stream {uuid.uuid4()}"}
+        read = {called(args.input): f"stream {uuid.uuid4()}"}
     elif is_hub(args.input):
         read = {args.input: "data set of the hub"}
     else:

@@ -1,0 +1,1 @@
+"""What `unified predict` needs beside its options."""

@@ -1,0 +1,78 @@
+"""INPUT as items: of a file, of the JSON lines of a stream, or of one JSON object."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unified.errors import Problems, UnifiedError
+from unified.files.fields import FieldNames
+from unified.files.rows import Row, read_rows, row_of_line
+
+if TYPE_CHECKING:
+    from unified.tasks.prediction import Predictor
+    from unified.tasks.writing import Writer
+
+
+def checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> int:
+    """Read a file to its end, before anything is answered; returns how many items it holds.
+
+    Raises:
+        UnifiedError: there is none, or rows of it are wrong, of which the first ten are named.
+    """
+    problems = Problems()
+    count = sum(1 for _ in items_of(source, predictor, names, problems))
+    problems.check(f"{source}: ")
+    return count
+
+
+def items_of(
+    source: str, predictor: Predictor | Writer, names: FieldNames, problems: Problems | None = None
+) -> Iterator[Any]:
+    """Items as they come; what is wrong with a row is noted in ``problems``, or without these raised."""
+    for row in _rows(source):
+        try:
+            fields = names.renamed(row.fields)
+            with names.explaining(row.fields):
+                item = predictor.item(fields, row.number)
+        except UnifiedError as problem:
+            if problems is None:
+                raise UnifiedError(f"{called(source)}: {row.place}: {problem}") from None
+            problems.add(row.place, problem)
+        else:
+            yield item
+
+
+def _rows(source: str) -> Iterator[Row]:
+    """Rows of a file, of the JSON lines of stdin or a pipe, or of ``source`` itself, an object."""
+    if is_object(source):
+        yield row_of_line(1, source)
+    elif source == "-":
+        yield from _streamed(sys.stdin, source)
+    elif Path(source).is_fifo():
+        with open(source, encoding="utf-8") as stream:
+            yield from _streamed(stream, source)
+    else:
+        yield from read_rows(source)
+
+
+def _streamed(stream: Iterable[str], source: str) -> Iterator[Row]:
+    number = 0
+    try:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                yield row_of_line(number, line)
+    except UnicodeDecodeError:
+        raise UnifiedError(f"{called(source)}: not UTF-8 behind line {number}") from None
+
+
+def is_object(source: str) -> bool:
+    """Whether INPUT is an item itself, a JSON object."""
+    return source.lstrip().startswith("{")
+
+
+def called(source: str) -> str:
+    """What messages call it."""
+    return "standard input" if source == "-" else "the item" if is_object(source) else source

@@ -1,0 +1,33 @@
+"""What a checkpoint was fine-tuned for, from the results beside it."""
+
+from __future__ import annotations
+
+from unified.conversions.named_models import checkpoint_named
+from unified.errors import UnifiedError
+from unified.reports.results import FILE_NAME, read_results
+from unified.tasks.catalogue import TASKS
+
+
+def require_learnt(model: str, task: str) -> None:
+    """Refuse a model of another task, where both are data sets that the library knows by name.
+
+    A model without results beside it, of several tasks, or of one's own data is not refused here: whether it has a head
+    of the task says :meth:`unified.tasks.task_model.TaskModel.predictor`.
+
+    Args:
+        model: as a user names it.
+        task: name of a task, or of a head, which any model with such a head answers.
+
+    Raises:
+        UnifiedError: names what the model was fine-tuned for.
+    """
+    path = checkpoint_named(model).parent / FILE_NAME
+    if task not in TASKS or not path.is_file():
+        return
+    (result,) = read_results([path])
+    learnt = result["task"]
+    if learnt in TASKS and learnt != task:
+        raise UnifiedError(
+            f"{model} was fine-tuned for {learnt}, not for {task}; where its answers are wanted all the same, name its "
+            "head instead of the task"
+        )
