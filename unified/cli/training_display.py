@@ -57,6 +57,9 @@ class TrainingDisplay:
         if figures is not None and logger in _OF_UPDATES:
             self._advance(int(float(figures["num_updates"])), figures)
         elif figures is not None and logger == _OF_VALIDATION:
+            reached = int(float(figures["valid_num_updates"]))
+            if self._progress is not None and reached > self._done:  # no line of an interval ended there
+                self._reach(reached)
             self.say(_validation(figures))
         elif logger.startswith(_OURS) or logger in (*_OF_UPDATES, _OF_VALIDATION):  # figures in another format
             self.say(found["text"])
@@ -69,7 +72,11 @@ class TrainingDisplay:
         if self._progress is None:
             self._done = update
             self._progress = StepProgress("training", self._updates, "updates", update)
-        self._progress.advance(loss, update - self._done)
+        self._reach(update, loss)
+
+    def _reach(self, update: int, note: str | None = None) -> None:
+        assert self._progress is not None
+        self._progress.advance(note, update - self._done)
         self._done = update
 
 

@@ -10,7 +10,7 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ class Chart:
     """
 
     title: str
-    curves: dict[str, Sequence[Point]]
+    curves: Mapping[str, Sequence[Point]]
     levels: dict[str, float] = field(default_factory=dict)
     x_label: str = "updates"
     y_label: str = "bits per predicted token"

@@ -105,14 +105,14 @@ class StepProgress:
         if self._bar is not None:
             self._bar.close()
 
-    def advance(self, note: str = "", steps: int = 1) -> None:
-        """So many more steps are done; ``note`` says what came out of them, such as a loss."""
+    def advance(self, note: str | None = None, steps: int = 1) -> None:
+        """So many more steps are done; ``note`` says what came out of them, such as a loss; None keeps the last."""
         self._done += steps
+        self._note = self._note if note is None else note
         if self._bar is not None:
-            self._bar.set_postfix_str(note, refresh=False)
+            self._bar.set_postfix_str(self._note, refresh=False)
             self._bar.update(steps)
             return
-        self._note = note
         now = time.monotonic()
         if now - self._last >= self._interval or self._done >= self._total:
             self._last = now

@@ -58,6 +58,14 @@ def test_the_best_checkpoint_is_scored_and_not_the_last(start, tmp_path):
     scores = logged(tmp_path / "run", "accuracy")
     assert len(scores) == 4 and max(scores) > 30 > 15 > scores[-1]
     content = json.loads((tmp_path / "run" / "results.json").read_text())
+    # The file that the run has written makes the same run again.
+    again = finetune("finetune", "--config", tmp_path / "run" / "run.yaml", "--output", tmp_path / "again")
+    assert again.returncode == 0, again.stderr[-3000:]
+    repeated = json.loads((tmp_path / "again" / "results.json").read_text())
+    assert {key: repeated[key] for key in ("scores", "seed", "settings")} == {
+        key: content[key] for key in ("scores", "seed", "settings")
+    }
+    assert logged(tmp_path / "again", "loss") == logged(tmp_path / "run", "loss")
     assert round(content["scores"]["valid"]["accuracy"], 2) == max(scores)
     assert content["checkpoint"] == content["settings"]["select"] == "best" and content["measure"] == "accuracy"
     valid = [json.loads(line) for line in (start / "data" / "valid.jsonl").read_text().splitlines()]

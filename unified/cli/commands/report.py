@@ -1,0 +1,32 @@
+"""``unified report``: one HTML page of a run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+HELP = "make one HTML page of a run: curves, samples, mistakes, settings"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("run_folder", metavar="RUN", help="folder of a run, --output of pretrain or finetune")
+    parser.add_argument("--output", metavar="FILE", help="file for the page (default: report.html in RUN)")
+    parser.add_argument(
+        "--samples", type=int, default=8, metavar="N", help="items that are drawn at random and shown (default: 8)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the drawing (default: 1)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command with parsed options; returns the exit status."""
+    from unified.arguments import require_integer
+    from unified.inference.several_processes import write_atomically
+    from unified.tasks.run_report import report_of
+
+    folder = Path(args.run_folder)
+    page = report_of(folder, require_integer("--samples", args.samples, 1), args.seed).html()
+    output = Path(args.output or folder / "report.html")
+    write_atomically(output, [page.encode("utf-8")])
+    print(f"wrote {output}")
+    return 0

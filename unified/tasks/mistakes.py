@@ -1,0 +1,126 @@
+"""What a fine-tuned model answers beside what is right: samples, a confusion matrix, or a table of mistakes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError
+from unified.reports.run_page import Sample, Table
+
+#: The field of a prediction with the answer, and those of an item that may say what is right.
+_ANSWERS = {
+    "label": ("label",),
+    "tags": ("tags",),
+    "answer": ("answers",),
+    "text": ("references", "target"),
+    "chains": ("chains",),
+}
+#: Fields that are not shown of an item.
+_HIDDEN = frozenset(("id",))
+_MOST_LABELS, _MOST_ROWS, _LONGEST = 24, 20, 400
+
+
+class Answered:
+    """Items of a split and their predictions.
+
+    Args:
+        name: of the task.
+        items, predictions: files of JSON lines.
+
+    Raises:
+        UnifiedError: the files are not of the same items.
+    """
+
+    def __init__(self, name: str, items: Path, predictions: Path):
+        self.name = name
+        self.items, self.predictions = (
+            [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+            for file in (items, predictions)
+        )
+        if [one["id"] for one in self.items] != [one["id"] for one in self.predictions]:
+            raise UnifiedError(f"{predictions}: not the predictions of {items}; score the run anew")
+        self.field = next((name for name in _ANSWERS if self.predictions and name in self.predictions[0]), None)
+
+    def gold(self, item: Mapping[str, Any]) -> Any:
+        """What is right for an item; None where it does not say."""
+        names = _ANSWERS[self.field] if self.field else ()
+        return next((item[name] for name in names if item.get(name) is not None), None)
+
+    def right(self, item: Mapping[str, Any], prediction: Mapping[str, Any]) -> bool | None:
+        """Whether a prediction is right; None where only a score can say, such as of texts and numbers."""
+        gold, answer = self.gold(item), self.field and prediction[self.field]
+        if gold is None or isinstance(answer, float) or self.field in ("text", "chains"):
+            return None
+        return answer in _texts(gold) if self.field == "answer" else answer == gold
+
+    def samples(self, count: int, rng: random.Random) -> list[Sample]:
+        """Random items with the answer of the model."""
+        chosen = sorted(rng.sample(range(len(self.items)), min(count, len(self.items))))
+        return [self._sample(self.items[i], self.predictions[i]) for i in chosen]
+
+    def _sample(self, item: Mapping[str, Any], prediction: Mapping[str, Any]) -> Sample:
+        gold = _ANSWERS[self.field] if self.field else ()
+        told = {name: value for name, value in item.items() if name not in (*gold, *_HIDDEN) and value is not None}
+        fields = {name: _shown(value) for name, value in told.items()} | {"right answer": _shown(self.gold(item))}
+        answer = prediction[self.field] if self.field else {k: v for k, v in prediction.items() if k != "id"}
+        return Sample({**fields, "model": _shown(answer)}, self.right(item, prediction))
+
+    def mistakes(self, rng: random.Random) -> list[Table]:
+        """A confusion matrix of labels, the most frequent confusions of tags or of many labels, or wrong items."""
+        if self.field == "label" and not any(isinstance(one["label"], float) for one in self.predictions):
+            return [_confusions(self.name, list(self._label_pairs()))]
+        if self.field == "tags":
+            pairs = [
+                pair
+                for item, one in zip(self.items, self.predictions, strict=True)
+                if item.get("tags") is not None
+                for pair in zip(item["tags"], one["tags"], strict=True)
+            ]
+            return [_confusions(f"{self.name}, tags of words", pairs)]
+        return self._wrong_items(rng)
+
+    def _label_pairs(self) -> list[tuple[str, str]]:
+        pairs = zip(self.items, self.predictions, strict=True)
+        return [(str(item["label"]), str(one["label"])) for item, one in pairs if item.get("label") is not None]
+
+    def _wrong_items(self, rng: random.Random) -> list[Table]:
+        pairs = list(zip(self.items, self.predictions, strict=True))
+        if self.field == "label":  # numbers: the largest differences
+            pairs = sorted(pairs, key=lambda pair: -abs(float(self.gold(pair[0])) - pair[1]["label"]))
+            title, note = f"{self.name}, largest errors", ""
+        else:
+            pairs = [pair for pair in pairs if self.right(*pair) is not True]
+            title = f"{self.name}, answers that are not the right one word by word"
+            note = f"{len(pairs):,} of {len(self.items):,} items"
+            pairs = rng.sample(pairs, min(_MOST_ROWS, len(pairs)))
+        rows = [(one["id"], _shown(self.gold(item)), _shown(one[self.field])) for item, one in pairs[:_MOST_ROWS]]
+        return [Table(title, ("item", "right", "model"), rows, note)]
+
+
+def _confusions(name: str, pairs: Sequence[tuple[str, str]]) -> Table:
+    """How often each right label got each label of the model; of many labels, the most frequent mistakes."""
+    counts = Counter(pairs)
+    labels = sorted({label for pair in pairs for label in pair})
+    if len(labels) <= _MOST_LABELS:
+        rows = [(label, *(str(counts[label, other]) for other in labels)) for label in labels]
+        return Table(f"Confusion matrix: {name}", ("right \\ model", *labels), rows, "a row for each right label")
+    wrong = Counter({pair: count for pair, count in counts.items() if pair[0] != pair[1]})
+    rows = [(right, said, str(count)) for (right, said), count in wrong.most_common(_MOST_ROWS)]
+    return Table(f"Most frequent confusions: {name}", ("right", "model", "times"), rows)
+
+
+def _texts(gold: Any) -> list[str]:
+    """The right answers of a question: texts, or objects with a text."""
+    return [one["text"] if isinstance(one, dict) else one for one in (gold if isinstance(gold, list) else [gold])]
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        text = " ".join(value)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
