@@ -293,20 +293,8 @@ def test_corpora_are_read_as_they_arrive(tmp_path, monkeypatch):
 
 def test_real_text_through_the_recipe(unified_data, tmp_path):
     text = unified_data / "pretrain_wiki" / "valid.jsonl.xz"
-    golden.run(
-        interpreter(),
-        golden.PRETRAIN,
-        "xlnet",
-        "prepare",
-        "debug",
-        tmp_path / "data",
-        text,
-        "--vocabulary-size",
-        1000,
-        "--sample-megabytes",
-        1,
-    )
-    losses = golden.pretrain(
-        "xlnet", tmp_path / "data", tmp_path, "--max-update", "10", "--disable-validation", python=interpreter()
-    )
-    assert set(losses["loss"]) == {"5", "10"} and losses["loss"]["10"] < losses["loss"]["5"]
+    options = ("--vocabulary-size", 1000, "--sample-megabytes", 1)
+    golden.run(interpreter(), golden.PRETRAIN, "xlnet", "prepare", "debug", tmp_path / "data", text, *options)
+    options = ("--max-update", "20", "--disable-validation")
+    losses = golden.pretrain("xlnet", tmp_path / "data", tmp_path, *options, python=interpreter())
+    assert losses["loss"]["20"] < losses["loss"]["5"] - 0.3
