@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+import os
+from collections.abc import Mapping, Sequence, Sized
 from numbers import Integral
 from typing import Any
 
@@ -40,10 +41,23 @@ def require_list(name: str, items: Any) -> list[Any]:
     """
     if isinstance(items, str):
         raise UnifiedError(f"{name}: expected a list of texts, got one text; put it in a list")
+    if isinstance(items, Mapping):
+        raise UnifiedError(f"{name}: expected a list of texts, got {_described(items)}")
     try:
         return list(items)
     except TypeError:
         raise UnifiedError(f"{name}: expected a list of texts, got {_described(items)}") from None
+
+
+def require_path(name: str, path: Any) -> str:
+    """``path``, which the argument ``name`` must be: a text or a path of :mod:`pathlib`.
+
+    Raises:
+        UnifiedError: it is something else, or empty.
+    """
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise UnifiedError(f"{name}: expected the path of a file or folder, got {_described(path)}")
+    return os.fspath(path)
 
 
 def require_integer(name: str, value: Any, least: int) -> int:

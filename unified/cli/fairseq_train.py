@@ -66,6 +66,18 @@ def report_options(tracker: str | None, folder: Path) -> list[str]:
     return ["--wandb-project", "unified"]
 
 
+def words_of(option: str, text: str) -> list[str]:
+    """Words of an option that holds several in one text.
+
+    Raises:
+        UnifiedError: a quotation mark is not closed.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise UnifiedError(f"{option} {text!r}: a quotation mark is not closed") from None
+
+
 def print_command(arguments: Sequence[str], further: str) -> list[str]:
     """Print the command line, with the plug-ins and the options of ``--fairseq``; returns its words.
 
@@ -74,7 +86,7 @@ def print_command(arguments: Sequence[str], further: str) -> list[str]:
         further: options in one string.
     """
     data, *options = arguments
-    words = ["fairseq-train", data, "--user-dir", str(plugin_dir.folder()), *options, *shlex.split(further)]
+    words = ["fairseq-train", data, "--user-dir", str(plugin_dir.folder()), *options, *words_of("--fairseq", further)]
     print(shlex.join(words), flush=True)
     return words
 

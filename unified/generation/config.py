@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.generation.penalties import PENALTIES
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class GenerationConfig:
         """
         known = [field.name for field in fields(cls)]
         for name in options.keys() - set(known):
-            raise UnifiedError(f"unknown option {name!r}; generation knows {', '.join(known)}")
+            raise UnifiedError(f"unknown option {name!r}{nearest(name, known)}; generation knows {', '.join(known)}")
         ignored = options.get("no_repeat_ngram_ignore", ())
         if isinstance(ignored, str) or not isinstance(ignored, Iterable):
             raise UnifiedError(f"no_repeat_ngram_ignore must be a list of symbols or ids, got {ignored!r}")

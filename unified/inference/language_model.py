@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from unified.arguments import by_length, require_integer, require_list, require_text, require_texts
+from unified.arguments import by_length, require_integer, require_list, require_path, require_text, require_texts
 from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore, write
 from unified.data.example import Batch
 from unified.data.targets import BOUNDARY, TOKEN
@@ -137,7 +137,7 @@ class UnifiedLM(TrainedModel):
             UnifiedError: this is an ensemble.
         """
         self._require_one_model("save")
-        path = Path(folder)
+        path = Path(require_path("folder", folder))
         path.mkdir(parents=True, exist_ok=True)
         if not isinstance(self.tokenizer, SymbolTokenizer):
             self.tokenizer.save(path)
@@ -392,7 +392,13 @@ class UnifiedLM(TrainedModel):
         return found
 
     def scheme(self, prompt: bool | None = None) -> str:
-        """Name of the decoding scheme for sources, or for prompts."""
+        """Name of the decoding scheme for sources, or for prompts.
+
+        Raises:
+            UnifiedError: ``prompt`` is neither a truth value nor None, or the model does not write so.
+        """
+        if prompt is not None and not isinstance(prompt, bool):
+            raise UnifiedError(f"prompt must be True, False or None, got {prompt!r}")
         self.model.head(TOKEN)
         if self.model.config.reads_entities:
             raise UnifiedError(NO_ENTITIES_IN_WRITING)

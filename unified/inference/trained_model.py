@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import torch
 
-from unified.arguments import require_text, require_texts
+from unified.arguments import require_path, require_text, require_texts
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import Trained, dictionary_file, find_data
 from unified.conversions.export import Source
@@ -49,7 +49,7 @@ class CheckpointFiles:
         Raises:
             UnifiedError: a file is missing or damaged.
         """
-        path = checkpoint_named(path)
+        path = checkpoint_named(require_path("path", path))
         content = load_checkpoint(path)
         folder = find_data(path, content, data)
         return cls(path, content, folder, tokenizer_of(folder))
@@ -131,8 +131,10 @@ class TrainedModel:
         """The text that ids stand for.
 
         Raises:
-            UnifiedError: an id is beyond the vocabulary.
+            UnifiedError: an id is beyond the vocabulary, or ``ids`` is a text.
         """
+        if isinstance(ids, str):
+            raise UnifiedError(f"ids: expected a list of integers, got the text {ids!r}")
         ids = list(map(int, ids))
         beyond = [i for i in ids if not 0 <= i < len(self.vocabulary)]
         if beyond:
@@ -185,6 +187,7 @@ class TrainedModel:
             UnifiedError: the model or its tokenizer does not fit the format, or this is an ensemble.
         """
         self._require_one_model("save_pretrained")
+        folder = require_path("folder", folder)
         tokenizer = None if isinstance(self.tokenizer, SymbolTokenizer) else self.tokenizer
         export(Source("this model", self._as_trained(), tokenizer), Path(folder), format)
 

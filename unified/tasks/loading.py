@@ -6,6 +6,7 @@ import os
 
 import torch
 
+from unified.arguments import require_path
 from unified.checkpoints.trained import heads_of
 from unified.corpus.annotate import Annotator
 from unified.errors import UnifiedError
@@ -42,7 +43,7 @@ def load(
             belong together.
     """
     device = usable_device(device)
-    names = list(map(str, paths))
+    names = [require_path(f"paths[{i}]", path) for i, path in enumerate(paths)]
     models = [_loaded(CheckpointFiles.read(path, data), device, annotator) for path in names]
     require_alike(names, models)
     if len(models) == 1:

@@ -175,7 +175,9 @@ def test_ignored_symbols_may_be_named(samples):
     assert ids == {lm.vocabulary.index("."), 7}
     with pytest.raises(UnifiedError, match="no_repeat_ngram_ignore: 'xyz' is not a symbol"):
         lm.generate(["a"], no_repeat_ngram_ignore=["xyz"])
-    with pytest.raises(UnifiedError, match="unknown option 'beams'; generation knows beam, max_length"):
+    with pytest.raises(
+        UnifiedError, match=r"unknown option 'beams' \(did you mean beam\?\); generation knows beam, max_length"
+    ):
         lm.generate(["a"], beams=3)
 
 

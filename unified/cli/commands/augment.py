@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.annotating.pipeline import require_pipeline
+from unified.cli.fairseq_train import words_of
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
+from unified.cli.values import non_negative, positive, share, weight
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of all random choices (default: 1)")
+    parser.add_argument(
+        "--seed", type=non_negative, default=1, metavar="N", help="seed of all random choices (default: 1)"
+    )
 
     models = parser.add_argument_group("models", "Checkpoint files, or folders with one.")
     models.add_argument(
@@ -60,56 +64,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="model that answers the questions to check them, of `unified finetune squad1.1` or squad2.0",
     )
     models.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
-    models.add_argument("--threads", type=_positive, metavar="N", help="CPU threads (default: PyTorch's choice)")
+    models.add_argument("--threads", type=positive, metavar="N", help="CPU threads (default: PyTorch's choice)")
     models.add_argument(
         "--batch-size",
-        type=_positive,
+        type=positive,
         default=32,
         metavar="N",
         help="questions that are written together (default: 32)",
     )
     models.add_argument(
         "--max-tokens",
-        type=_positive,
+        type=positive,
         default=4096,
         metavar="N",
         help="most tokens of a batch that is read (default: 4096)",
     )
     models.add_argument(
-        "--chunk", type=_positive, default=16, metavar="N", help="passages that are saved together (default: 16)"
+        "--chunk", type=positive, default=16, metavar="N", help="passages that are saved together (default: 16)"
     )
 
     stages = parser.add_argument_group("stages", "Defaults are those of UniLM's appendix A, as far as it states them.")
     stages.add_argument(
-        "--passages", type=_positive, metavar="N", help="paragraphs to draw from the corpus (default: all)"
+        "--passages", type=positive, metavar="N", help="paragraphs to draw from the corpus (default: all)"
     )
     stages.add_argument(
         "--words",
-        type=_positive,
+        type=positive,
         nargs=2,
         default=(80, 500),
         metavar=("MIN", "MAX"),
         help="fewest and most words of a paragraph (default: 80 500)",
     )
     stages.add_argument(
-        "--top", type=_positive, default=30, metavar="N", help="candidate answers of a passage (default: 30)"
+        "--top", type=positive, default=30, metavar="N", help="candidate answers of a passage (default: 30)"
     )
     stages.add_argument(
-        "--beam", type=_positive, default=3, metavar="N", help="beam size of the search for questions (default: 3)"
+        "--beam", type=positive, default=3, metavar="N", help="beam size of the search for questions (default: 3)"
     )
     stages.add_argument(
-        "--max-length", type=_positive, metavar="N", help="most tokens of a question (default: as in training, else 48)"
+        "--max-length", type=positive, metavar="N", help="most tokens of a question (default: as in training, else 48)"
     )
     stages.add_argument(
         "--max-source",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="most tokens of the passage and answer that a question is written from (default: as in training, else "
         "456 or what the positions leave)",
     )
     stages.add_argument(
         "--min-f1",
-        type=_share,
+        type=share,
         default=0.6,
         metavar="F",
         help="least F1 between the candidate answer and the reader's for a question to be kept, from 0 to 1 (default: "
@@ -117,7 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     stages.add_argument(
         "--unanswerable",
-        type=_share,
+        type=share,
         default=0.8,
         metavar="F",
         help="share of the kept questions that an unanswerable question is made of, where that is possible, from 0 to "
@@ -144,7 +148,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     training.add_argument("--finetune", action="store_true", help="run the commands of both stages")
     training.add_argument(
         "--auxiliary-masking",
-        type=float,
+        type=weight,
         default=0.3,
         metavar="W",
         help="weight of the loss of masked language modelling in both stages; 0 disables it (default: 0.3)",
@@ -250,7 +254,7 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
         if args.data or args.init or args.finetune:
             raise UnifiedError("fine-tuning needs both --data and --init")
         return None
-    first, second = (tuple(shlex.split(words)) for words in (args.first, args.second))
+    first, second = tuple(words_of("--first", args.first)), tuple(words_of("--second", args.second))
     generated = (output / GENERATED).parent
     then = TwoStages(
         output, generated, Path(args.data), Path(args.init), args.auxiliary_masking, first, second, args.seed
@@ -310,19 +314,3 @@ def _models(args: argparse.Namespace) -> Models:
         )
     options = {"beam": args.beam, "max_length": max_length, "batch_size": args.batch_size}
     return Models(readers[0], Asking(asks, max_source, options), readers[1])
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got {text!r}")
-    return value

@@ -16,6 +16,7 @@ from unified.cli.commands.finetuning.selection import add_grid_arguments, add_se
 from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import add_fairseq_arguments, print_command, report_options, run_command
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
+from unified.cli.values import non_negative, weight
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--auxiliary-masking",
-        type=float,
+        type=weight,
         default=0.0,
         metavar="W",
         help="weight of the loss of masked language modelling on the task's texts, added against forgetting; 0 "
@@ -148,7 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed",
-        type=int,
+        type=non_negative,
         default=1,
         metavar="N",
         help="seed of the head's initial weights, the dropout and the order of the items (default: 1)",

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import fields
 from pathlib import Path
 
+from unified.cli.values import positive
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 from unified.generation.penalties import PENALTIES
@@ -43,20 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="processes that work in parallel, each with its own copy of the model (default: 1)",
     )
     parser.add_argument(
-        "--threads", type=_positive, default=1, metavar="N", help="CPU threads of each process (default: 1)"
+        "--threads", type=positive, default=1, metavar="N", help="CPU threads of each process (default: 1)"
     )
     parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
     parser.add_argument(
-        "--batch-size", type=_positive, default=32, metavar="N", help="sources that are decoded together (default: 32)"
+        "--batch-size", type=positive, default=32, metavar="N", help="sources that are decoded together (default: 32)"
     )
     parser.add_argument(
-        "--chunk", type=_positive, default=128, metavar="N", help="sources that are saved together (default: 128)"
+        "--chunk", type=positive, default=128, metavar="N", help="sources that are saved together (default: 128)"
     )
     parser.add_argument(
         "--max-source",
@@ -78,12 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="continue the sources from left to right (default: only for a model that was not fine-tuned on pairs)",
     )
     _add_search(parser.add_argument_group("search"))
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
 
 
 def _add_search(group: argparse._ArgumentGroup) -> None:

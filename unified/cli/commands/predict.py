@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.fields import add_field_arguments, field_names, field_options
+from unified.cli.values import non_negative
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -101,7 +102,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "head)",
     )
     parser.add_argument(
-        "--threads", type=int, default=0, metavar="N", help="CPU threads; 0 leaves the choice to PyTorch (default: 0)"
+        "--threads",
+        type=non_negative,
+        default=0,
+        metavar="N",
+        help="CPU threads; 0 leaves the choice to PyTorch (default: 0)",
     )
     parser.add_argument("--json", action="store_true", help="answer a plain text by a line of JSON, as other items are")
     parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")

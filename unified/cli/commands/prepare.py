@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from unified.cli.output import add_json_argument, print_json
+from unified.cli.values import non_negative
 from unified.errors import UnifiedError
 from unified.files.text_files import CHUNK_BYTES
 
@@ -160,7 +161,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "chunk (default: a MiB)",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="seed of the choice of validation documents and of the sample (default: 1)"
+        "--seed",
+        type=non_negative,
+        default=1,
+        help="seed of the choice of validation documents and of the sample (default: 1)",
     )
     add_json_argument(parser)
 

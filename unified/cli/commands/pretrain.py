@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.configuration import add_config_argument, write_run
-from unified.cli.fairseq_train import add_fairseq_arguments, print_command, report_options, run_command
+from unified.cli.fairseq_train import add_fairseq_arguments, print_command, report_options, run_command, words_of
 from unified.errors import UnifiedError
 from unified.training.settings import TrainingSettings, as_option
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from unified.training.fairseq_options import by_name
 
     pretraining = _pretraining(args)
-    further = by_name(shlex.split(args.fairseq))
+    further = by_name(words_of("--fairseq", args.fairseq))
     pretraining.check(set(further))
     if "--disable-validation" not in further:
         _require_validation(pretraining.data)

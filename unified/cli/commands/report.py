@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from unified.cli.output import add_json_argument, print_json
+from unified.cli.values import non_negative
+
 HELP = "make one HTML page of a run: curves, samples, mistakes, settings"
 
 
@@ -15,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--samples", type=int, default=8, metavar="N", help="items that are drawn at random and shown (default: 8)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the drawing (default: 1)")
+    parser.add_argument("--seed", type=non_negative, default=1, metavar="N", help="seed of the drawing (default: 1)")
+    add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,5 +32,8 @@ def run(args: argparse.Namespace) -> int:
     page = report_of(folder, require_integer("--samples", args.samples, 1), args.seed).html()
     output = Path(args.output or folder / "report.html")
     write_atomically(output, [page.encode("utf-8")])
-    print(f"wrote {output}")
+    if args.json:
+        print_json({"output": output})
+    else:
+        print(f"wrote {output}")
     return 0

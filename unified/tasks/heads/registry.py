@@ -89,6 +89,9 @@ def parse_head(text: str) -> HeadEntry:
 def _head(entry: Entry, own_classes: bool) -> HeadEntry:
     head_class, settings = _class(entry, own_classes), entry.settings
     check_settings(head_class, entry.type, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
+    dropout = settings.get("dropout", 0.0)
+    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+        raise entry.refusal(f"dropout must be a number from 0 to below 1, got {dropout!r}")
     name = entry.name or head_class.name
     if name in dir(nn.ModuleDict()):
         raise entry.refusal(f"the name {name} is torch's; take another")

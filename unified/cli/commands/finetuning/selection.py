@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from typing import TYPE_CHECKING
 
+from unified.cli.fairseq_train import words_of
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -64,6 +64,6 @@ def check_selection(task: Task | WritingTask | SeveralTasks, select: str, fairse
 
     if select == "best":
         require_development_set(task, "--select best")
-    for word in shlex.split(fairseq):
+    for word in words_of("--fairseq", fairseq):
         if word in _NEEDED[select]:
             raise UnifiedError(f"--fairseq {word}: then there is no {select} checkpoint to score; leave it out")

@@ -1,0 +1,45 @@
+"""Numbers that options take, as types of argparse: what is out of range is refused with the name of the option."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def positive(text: str) -> int:
+    """An integer of at least 1."""
+    return _integer(text, 1)
+
+
+def non_negative(text: str) -> int:
+    """An integer of at least 0."""
+    return _integer(text, 0)
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    value = _number(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got {text!r}")
+    return value
+
+
+def weight(text: str) -> float:
+    """A finite number of at least 0."""
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
+    return value
+
+
+def _integer(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least {least}, got {text!r}")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    """The number; one that is in no range where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
