@@ -15,6 +15,7 @@ from unified.generation.lengths import PairLengths, fit_pairs
 from unified.objectives.mixture import Mixture
 from unified.planning.documents import DocumentTexts
 from unified.planning.pairs import PairTexts
+from unified.runtime.progress import Progress
 from unified.tokenization import load_tokenizer, tokenizer_files, word_starts
 from unified.training.row_dataset import RowDataset, longest_text
 from unified.training.settings import TrainingSettings
@@ -68,7 +69,7 @@ def training_rows(
     mixture: Mixture,
     settings: TrainingSettings,
 ) -> tuple[RowDataset, PairLengths]:
-    """Packed rows of a folder's training texts, and the lengths at which pairs are cut.
+    """Packed rows of a folder's training texts, and the lengths at which pairs are cut; says how many are.
 
     Args:
         files: of the split, see :func:`open_split`.
@@ -84,6 +85,8 @@ def training_rows(
         sources, targets = map(text_lengths, files)
         lengths = fit_pairs(sources, targets, longest)
         texts = pair_texts(files, vocabulary, starts, lengths)
+        for note in texts.cut().values():
+            Progress.say(f"train: {note} (so that pairs fit into rows of {settings.tokens_per_sample} tokens)")
     else:
         texts = document_texts(files[0], vocabulary, starts)
     return RowDataset(texts, mixture, settings.tokens_per_sample, settings.seed), lengths

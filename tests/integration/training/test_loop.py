@@ -10,6 +10,7 @@ import unified
 from tests.golden import data, training
 from unified import UnifiedLM
 from unified.data.prepared_folder import DataFolder
+from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
@@ -92,12 +93,16 @@ def test_training_goes_on_from_a_model_which_does_not_change(documents, first, t
     assert all(torch.equal(value, before[name]) for name, value in lm.model.state_dict().items())
 
 
-def test_pairs_are_cut_as_fairseq_train_cuts_them(tmp_path):
+def test_pairs_are_cut_as_fairseq_train_cuts_them(tmp_path, capsys):
     folder = data.pairs(tmp_path)
     rows = {"tokens_per_sample": 24, "max_tokens": 120, "update_freq": 1, "warmup_updates": 0}
     losses = by_fairseq(folder, tmp_path / "fairseq", "target_cloze:2,target_next:1", 12, **rows)
+    capsys.readouterr()
     lm = by_loop(narrow("target_cloze"), folder, "target_cloze:2,target_next:1", 12, **rows)
     require_equal(lm, losses)
+    lengths, most = TokenFile(folder / "train.source-target.source").sizes - 1, lm.lengths.max_source
+    said = f"train: {(lengths > most).sum()} of {len(lengths)} sources are cut to their first {most} tokens"
+    assert capsys.readouterr().err.count(f"{said} (so that pairs fit into rows of 24 tokens)\n") == 1
     trained = UnifiedLM.from_pretrained(tmp_path / "fairseq")
     assert lm.lengths == trained.lengths and lm.lengths.max_source > 0
     assert lm.generate(["the tree"], max_length=3) and lm.history[0]["lr"] == NUMBERS["lr"]
