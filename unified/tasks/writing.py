@@ -228,7 +228,8 @@ class Writer:
     @property
     def reads(self) -> str:
         """How much of an item is read, in words."""
-        return f"the first {self.max_source_tokens:,} tokens of a source"
+        made = " that was written from windows" if self.windows else ""
+        return f"the first {self.max_source_tokens:,} tokens of a source{made}"
 
     @cached_property
     def _budget(self) -> TokenBudget:
