@@ -1,8 +1,8 @@
 """Files of data as rows: values by field, whatever the format is.
 
-The name of a file says its format: CSV, TSV, Parquet, JSON lines, a JSON array, all but Parquet plain or compressed
-(.gz, .xz, .zst); ``hub:OWNER/NAME`` is a data set of Hugging Face's hub. Equal rows are equal in all of these, but that
-cells of CSV and TSV are texts.
+The name of a file says its format: CSV, TSV, Parquet, JSON lines, a JSON array, CoNLL's columns, all but Parquet plain
+or compressed (.gz, .xz, .zst); ``hub:OWNER/NAME`` is a data set of Hugging Face's hub. Equal rows are equal in all of
+these, but that cells of CSV and TSV are texts, and columns hold words with tags alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from unified.files.json_files import Fields, fields_of
 from unified.files.raw_text import is_object, require_text
 from unified.files.tables import HUB, csv_entries, hub_entries, parquet_entries, tsv_entries
 from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, require_file, text_pieces, without_compression
+from unified.files.word_columns import conll_entries
 
 #: Endings of names of JSON lines; of tables, with what reads them; of a JSON array, or of JSON lines, by the content.
 _JSON_LINES = (".jsonl", ".ndjson")
@@ -28,10 +29,13 @@ _TABLES = {
     ".tab": tsv_entries,
     ".parquet": parquet_entries,
     ".pq": parquet_entries,
+    ".conll": conll_entries,
 }
 _JSON = ".json"
 #: What messages call the formats.
-FORMATS = "CSV, TSV, Parquet, JSON lines or a JSON array (.csv, .tsv, .parquet, .jsonl, .json)"
+FORMATS = (
+    "CSV, TSV, Parquet, JSON lines, a JSON array or columns of words (.csv, .tsv, .parquet, .jsonl, .json, .conll)"
+)
 #: The only field of a line of text.
 TEXT = "text"
 
@@ -208,4 +212,4 @@ def _parsed(path: str, entries: Iterator[tuple[str, Fields | UnifiedError]], chu
 def _size(content: Mapping[str, Any] | UnifiedError) -> int:
     if isinstance(content, UnifiedError):
         return 1
-    return 1 + sum(len(value) for value in content.values() if isinstance(value, str))
+    return 1 + sum(len(value) for value in content.values() if isinstance(value, str | list))

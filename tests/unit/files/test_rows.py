@@ -174,6 +174,40 @@ def test_quotation_marks_of_tables_that_do_not_quote(tmp_path):
         list(read_rows(path))
 
 
+@pytest.mark.parametrize("separator", ["\t", " ", "  "])
+def test_columns_of_words(tmp_path, separator):
+    """Sentences between empty lines, whatever columns stand between words and tags, compressed too."""
+    rng = random.Random(3)
+    rows, lines, document = [], [], 0
+    for _ in range(200):
+        if rng.random() < 0.1:
+            document += 1
+            lines += [separator.join(["-DOCSTART-", "-X-", "O"]), ""]
+        words = [rng.choice(["Anna", "#1", "ä", '"', "中文"]) for _ in range(rng.randint(1, 5))]
+        tags = [rng.choice(["O", "B-PER", "I-PER"]) for _ in words]
+        lines += [
+            *(separator.join([word, "NN", tag]) for word, tag in zip(words, tags, strict=True)),
+            *[""] * rng.randint(1, 2),
+        ]
+        rows.append((len(lines), {"words": words, "tags": tags, **({"document": str(document)} if document else {})}))
+    data = "\n".join(lines).rstrip().encode()
+    for path in (write(tmp_path / "a.conll", data), write(tmp_path / "a.conll.xz", lzma.compress(data + b"\r\n\n"))):
+        found = list(read_rows(path))
+        assert [row.fields for row in found] == [fields for _, fields in rows]
+        for row, fields in zip(found, rows, strict=True):
+            line = int(row.place.removeprefix("line "))
+            assert lines[line - 1].split()[0] == fields[1]["words"][0] and line <= fields[0]
+        assert [row.fields for chunk in row_chunks(path, 100) for row in chunk.rows()] == [row.fields for row in found]
+    rows = list(read_rows(write(tmp_path / "b.conll", "Anna\nBerg\n\nsleeps\n")))
+    assert [row.fields for row in rows] == [{"words": ["Anna", "Berg"]}, {"words": ["sleeps"]}]
+    rows = list(read_rows(write(tmp_path / "c.conll", "Anna\tO\n\nBerg\tO\nsleeps\n\n\tO\n\na\t\n")))
+    for row, message in zip(
+        rows[1:], ("1 columns in line 4, but 2", "the word in line 6 is", "the tag in line 8"), strict=True
+    ):
+        with pytest.raises(UnifiedError, match=f"^{message}"):
+            assert row.fields
+
+
 def test_long_cells_and_other_names(tmp_path):
     long = "word " * 60_000  # csv's own limit is 131,072 characters
     assert next(read_rows(write(tmp_path / "a.csv", f"text\n{long}\n"))).fields == {"text": long}

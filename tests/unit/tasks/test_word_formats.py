@@ -7,7 +7,9 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.datasets.conll2003 import read_conll2003, to_bio
+from unified.tasks.datasets.own_files import head_files
 from unified.tasks.datasets.wnut17 import read_wnut17
+from unified.tasks.heads import TASK_HEADS
 from unified.tasks.heads.items import WordsItem
 from unified.tasks.metrics import score_tagging
 
@@ -76,3 +78,6 @@ def test_real_files_have_their_rows(unified_data):
     counts = Counter(tag for item in train for tag in item.tags)
     assert (counts["B-person"], counts["I-creative-work"], counts["O"]) == (660, 206, 59570)
     assert all(to_bio(item.tags) == item.tags for item in train + dev)
+    # As data of one's own: the same sentences, by the reader of all rows.
+    own = head_files(TASK_HEADS["tagging"]).items(str(unified_data / "wnut17" / "emerging.dev.conll.xz"))
+    assert [(item.words, item.tags) for item in own] == [(item.words, item.tags) for item in dev]

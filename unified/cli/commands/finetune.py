@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="PATH",
         help="folder with the task's official files; with several tasks, a folder with one such folder for each; or "
-        "items of your own as CSV, TSV, Parquet, JSON lines, a JSON array, or a data set of Hugging Face's hub "
-        "(hub:OWNER/NAME@SPLIT): one file, or a folder with train, valid and test",
+        "items of your own as CSV, TSV, Parquet, JSON lines, a JSON array, CoNLL's columns (.conll), or a data set of "
+        "Hugging Face's hub (hub:OWNER/NAME@SPLIT): one file, or a folder with train, valid and test",
     )
     parser.add_argument(
         "--init",

@@ -41,9 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help="file with an item a row (CSV, TSV, Parquet, JSON lines, a JSON array, or plain text, a text a line), or "
-        "a data set of Hugging Face's hub (hub:OWNER/NAME@SPLIT); - reads JSON lines from stdin; or one item, {...}; "
-        "or a plain text of several words, which is answered in words. A file is checked before anything is predicted",
+        help="file with an item a row (CSV, TSV, Parquet, JSON lines, a JSON array, CoNLL's columns, or plain text, a "
+        "text a line), or a data set of Hugging Face's hub (hub:OWNER/NAME@SPLIT); - reads JSON lines from stdin; or "
+        "one item, {...}; or a plain text of several words, which is answered in words. A file is checked before "
+        "anything is predicted",
     )
     parser.add_argument(
         "--second",
