@@ -86,3 +86,27 @@ def test_splits_of_files(start, films, tmp_path, capsys):
     assert "--data hub:owner/films" not in refused(
         capsys, *words, "--output", tmp_path / "no", "--data", "hub:owner/films"
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "head"), [("rte", "classification"), ("stsb", "regression"), ("squad2.0", "span"), ("xsum", "texts")]
+)
+def test_a_file_for_a_task_of_official_files_names_the_right_command(start, films, tmp_path, capsys, task, head):
+    words = ["finetune", task, "--data", str(films), "--init", str(start), "--output", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert capsys.readouterr().err.endswith(
+        f"--data {films}: {task} is read from a folder with its official files; a file of your own is for "
+        f"`unified finetune {head} --data {films}`\n"
+    )
+
+
+def test_labels_that_are_true_and_false_are_one_problem(start, tmp_path, capsys):
+    path = tmp_path / "films.jsonl"
+    path.write_text("".join(f'{{"text": "w{i}", "label": {str(i % 3 == 0).lower()}}}\n' for i in range(9)))
+    words = ["finetune", "classification", "--data", str(path), "--init", str(start), "--output", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert capsys.readouterr().err.endswith(
+        f"{path}: 9 lines (1, 2, 3, ...): 'label' must be a name in quotes or an integer, got true or false; "
+        "--labels no,yes names false and true\n"
+    )
+    assert main([*words, "--labels", "no,yes", "--dry-run"]) == 0

@@ -182,8 +182,8 @@ def class_name(label: object) -> str:
     """
     name = name_text(label)
     if name is None:
-        advice = "; --labels no,yes names false and true" if isinstance(label, bool) else ""
-        raise UnifiedError(f"'label' must be a name in quotes or an integer, got {label!r}{advice}")
+        got = "true or false; --labels no,yes names false and true" if isinstance(label, bool) else repr(label)
+        raise UnifiedError(f"'label' must be a name in quotes or an integer, got {got}")
     return name
 
 

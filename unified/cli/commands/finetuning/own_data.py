@@ -42,10 +42,14 @@ def with_own_data(
     """The task with the files and the fields that the options name, and its validation split.
 
     Raises:
-        UnifiedError: the task is not read from files of rows, or has no such field; or there are validation items.
+        UnifiedError: the task is not read from files of rows, but such a file or its fields are named; or it has no
+            such field; or there are validation items.
     """
+    from unified.tasks.catalogue import TASKS
     from unified.tasks.datasets.own_files import OwnFiles, is_own_file
+    from unified.tasks.heads import parse_head
     from unified.tasks.selection import with_valid_share
+    from unified.tasks.settings import Task
     from unified.tasks.several import SeveralTasks
 
     given = {"--valid": args.valid, "--test": args.test, **field_options(args)}
@@ -64,6 +68,12 @@ def with_own_data(
         raise UnifiedError(
             f"{options[0]}: not for {task.name}, as {reason}; data of your own are for a head, such as "
             "classification, or texts"
+        )
+    elif args.task in TASKS and is_own_file(source):
+        reader = parse_head(task.head).head_class.name if isinstance(task, Task) else "texts"
+        raise UnifiedError(
+            f"--data {source}: {task.name} is read from a folder with its official files; a file of your own is for "
+            f"`unified finetune {reader} --data {source}`"
         )
     return task if share is None else with_valid_share(task, share)
 
