@@ -6,13 +6,14 @@ from unified.conversions.named_models import checkpoint_named
 from unified.errors import UnifiedError
 from unified.reports.results import FILE_NAME, read_results
 from unified.tasks.catalogue import TASKS
+from unified.tasks.datasets.own_files import OwnFiles
 
 
 def require_learnt(model: str, task: str) -> None:
     """Refuse a model of another task, where both are data sets that the library knows by name.
 
     A model without results beside it, of several tasks, or of one's own data is not refused here: whether it has a head
-    of the task says :meth:`unified.tasks.task_model.TaskModel.predictor`.
+    of the task says :meth:`unified.tasks.task_model.TaskModel.predictor`. Any model that generates answers ``texts``.
 
     Args:
         model: as a user names it.
@@ -22,12 +23,17 @@ def require_learnt(model: str, task: str) -> None:
         UnifiedError: names what the model was fine-tuned for.
     """
     path = checkpoint_named(model).parent / FILE_NAME
-    if task not in TASKS or not path.is_file():
+    if not _is_data_set(task) or not path.is_file():
         return
     (result,) = read_results([path])
     learnt = result["task"]
-    if learnt in TASKS and learnt != task:
+    if _is_data_set(learnt) and learnt != task:
         raise UnifiedError(
             f"{model} was fine-tuned for {learnt}, not for {task}; where its answers are wanted all the same, name its "
             "head instead of the task"
         )
+
+
+def _is_data_set(task: str) -> bool:
+    """Whether a task is read from official files, and not from rows of any user."""
+    return task in TASKS and not isinstance(TASKS[task].read, OwnFiles)

@@ -159,12 +159,11 @@ def test_what_is_not_read_is_said(asker, capsys):
     with pytest.raises(UnifiedError, match="got one text"):
         summarize(lm, text)
     # Of a conversation the source has 22 words of history and question, the separator, and a chunk of 22 words.
+    writer = Writer(lm, task_named("coqa_free"))
     item = {"context": text, "question": "which colour has w1 ?", "history": [["w2 w3", "w4"]] * 10}
-    assert main(["predict", "coqa_free", "--model", str(folder / "run"), json.dumps(item)]) == 0
-    assert json.loads(capsys.readouterr().out)["cut"] == 30 + 5 - 22 + 120 - 22
-    item = {"context": "w1 is w9 .", "question": "which colour has w1 ?"}
-    assert main(["predict", "coqa_free", "--model", str(folder / "run"), json.dumps(item)]) == 0
-    assert "cut" not in json.loads(capsys.readouterr().out)
+    short = {"context": "w1 is w9 .", "question": "which colour has w1 ?"}
+    cut, whole = writer.predict([writer.item(item, 1), writer.item(short, 2)])
+    assert cut["cut"] == 30 + 5 - 22 + 120 - 22 and "cut" not in whole
 
 
 def test_windows_of_a_task(asker, capsys, tmp_path):
@@ -195,8 +194,8 @@ def test_windows_of_a_task(asker, capsys, tmp_path):
     more = [json.loads(line).get("windows", 0) for line in capsys.readouterr().out.splitlines()]
     assert more == lm.shortened(sources, config, max_source=30).windows and more[0] > counts[0]
     for option in (["--windows"], ["--max-source", 30]):
-        error = refused(capsys, "predict", "rte", tmp_path / "in.jsonl", "--model", folder / "run", *option)
-        assert error.endswith(f"{option[0]}: rte is no task that generates text; leave the option out\n")
+        error = refused(capsys, "predict", "classification", "w1 is w9", "--model", folder / "run", *option)
+        assert error.endswith(f"{option[0]}: classification is no task that generates text; leave the option out\n")
 
 
 def refused(capsys, *words) -> str:
