@@ -28,7 +28,6 @@ from unified.inference.trained_model import CheckpointFiles, TrainedModel, requi
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, parts_of
-from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 
 def require_no_heads(heads: Collection[str]) -> None:
@@ -139,8 +138,7 @@ class UnifiedLM(TrainedModel):
         self._require_one_model("save")
         path = Path(require_path("folder", folder))
         path.mkdir(parents=True, exist_ok=True)
-        if not isinstance(self.tokenizer, SymbolTokenizer):
-            self.tokenizer.save(path)
+        self.tokenizer.save(path)
         write(self._as_trained(), path, path)
 
     def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Self, TextIO, TypeVar
+
+_Item = TypeVar("_Item")
 
 
 class Progress:
@@ -73,17 +76,26 @@ class StepProgress:
         unit: what the steps are, in the plural.
         done: steps that were done before.
         stream: where to say it; stderr by default.
-        interval: seconds between two lines of a log; the first step has one in any case, and so has the last.
+        interval: seconds between two lines of a log.
+        eager: in a log, the first step and the last have a line in any case.
     """
 
     def __init__(
-        self, what: str, total: int, unit: str, done: int = 0, stream: TextIO | None = None, interval: float = 10.0
+        self,
+        what: str,
+        total: int,
+        unit: str,
+        done: int = 0,
+        stream: TextIO | None = None,
+        interval: float = 10.0,
+        eager: bool = True,
     ):
         self._what, self._total, self._unit = what, total, unit
         self._stream = sys.stderr if stream is None else stream
-        self._interval = interval
+        self._interval, self._eager = interval, eager
         self._first, self._done, self._note = done, done, ""
-        self._start, self._last = time.monotonic(), -interval
+        self._start = time.monotonic()
+        self._last = self._start - interval if eager else self._start
         self._bar = None
         if self._stream.isatty() or "ipykernel" in sys.modules:  # a notebook shows tqdm's line, too
             from tqdm import tqdm
@@ -114,7 +126,7 @@ class StepProgress:
             self._bar.update(steps)
             return
         now = time.monotonic()
-        if now - self._last >= self._interval or self._done >= self._total:
+        if now - self._last >= self._interval or (self._eager and self._done >= self._total):
             self._last = now
             self._print(now - self._start)
 
@@ -130,6 +142,14 @@ class StepProgress:
         left = f"{_clock(seconds / made * (self._total - self._done))} left" if made else ""
         parts = [f"{self._done:,} of {self._total:,} {self._unit}", self._note, left]
         print(f"{self._what}: {', '.join(filter(None, parts))}", file=self._stream, flush=True)
+
+
+def shown(items: Iterable[_Item], what: str, total: int, unit: str, done: int = 0) -> Iterator[_Item]:
+    """Items as they come, each of which is a step of a :class:`StepProgress`; a short job leaves no line in a log."""
+    with StepProgress(what, total, unit, done, eager=False) as progress:
+        for item in items:
+            yield item
+            progress.advance()
 
 
 def _clock(seconds: float) -> str:

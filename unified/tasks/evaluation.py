@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unified.runtime.progress import shown
 from unified.tasks.finetuning import Learnt
 from unified.tasks.prediction import Predictor
 from unified.tasks.thresholds import BEST, FoundThreshold, Threshold, abstains
@@ -43,7 +44,7 @@ def outcomes(learnt: Learnt, threshold: Threshold | None) -> Iterator[SplitOutco
     predictor, found = learnt.predictor, None
     for name in sorted(learnt.splits.keys() - {"train"}, key=lambda name: (name != DEVELOPMENT, name)):
         items = learnt.splits[name]
-        predictions = list(predictor.predict(items))
+        predictions = list(shown(predictor.predict(items), f"predicting {name}", len(items), "items"))
         if name == DEVELOPMENT and isinstance(predictor, Predictor) and abstains(predictor.task):
             task = predictor.task
             if threshold == BEST or (threshold is None and task.chooses_threshold):

@@ -38,6 +38,14 @@ def test_a_log_has_lines_some_seconds_apart_the_first_and_the_last(clock):
     ]
 
 
+def test_a_short_job_leaves_no_line_in_a_log_and_a_long_one_some(clock, capsys):
+    assert list(progress.shown(iter("abc"), "predict", 3, "items")) == ["a", "b", "c"] and capsys.readouterr().err == ""
+    for _ in progress.shown(range(4), "predict", 8, "items", 4):
+        clock[0] += 6
+    lines = ["predict: 6 of 8 items, 0:00:12 left", "predict: 8 of 8 items, 0:00:00 left"]
+    assert capsys.readouterr().err.splitlines() == lines
+
+
 def test_a_terminal_has_a_bar_with_the_note_and_lines_above_it():
     terminal = Terminal()
     with StepProgress("training", 4, "updates", stream=terminal) as bar:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -125,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
     from unified.cli.commands.predicting.inputs import checked, is_object, items_of
     from unified.cli.commands.predicting.plain_text import in_words, item_of_text
     from unified.runtime.devices import usable_device
+    from unified.runtime.progress import shown
     from unified.tasks.catalogue import task_named
     from unified.tasks.learnt_tasks import require_learnt
     from unified.tasks.loading import load
@@ -154,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
     with _destination(args, handle, predictor, items) as (stream, before):
         predictions = predictor.predict(items)
         if args.output is not None and total:
-            predictions = _shown(predictions, before, total)
+            predictions = shown(predictions, "predict", total, "items", before)
         for prediction in predictions:
             line = json.dumps(prediction, ensure_ascii=False)
             if text is not None and args.output is None and not args.json:
@@ -261,16 +262,6 @@ def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
     names = replace(field_names(args), parts=parts)
     names.check(task.name, classes=False)
     return names
-
-
-def _shown(predictions: Iterable[dict[str, Any]], before: int, total: int) -> Iterator[dict[str, Any]]:
-    """Predictions as they come; standard error says how many of all there are, those of an earlier run included."""
-    from unified.runtime.progress import StepProgress
-
-    with StepProgress("predict", total, "items", before) as progress:
-        for prediction in predictions:
-            yield prediction
-            progress.advance()
 
 
 @contextmanager
