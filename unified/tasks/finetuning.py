@@ -33,7 +33,7 @@ from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks
 from unified.tasks.writing import Writer, WritingTask
 from unified.tokenization import Tokenizer, load_tokenizer
-from unified.training.fairseq_options import LOGGING, OPTIMIZERS, flags, schedule, words_of
+from unified.training.fairseq_options import OPTIMIZERS, flags, log_options, schedule, words_of
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class Job(ABC):
             "--weight-decay": self.training.weight_decay,
             "--clip-norm": self.training.clip,
             **schedule(self.training.lr, round(self.training.warmup * total), total),
-            **LOGGING,
+            **log_options(total),
             "--seed": seed,
             "--save-dir": self.folder,
         }

@@ -10,8 +10,6 @@ OPTIMIZERS = {
     "adam": ("--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6"),
     "adamax": ("--optimizer", "unified_adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6"),
 }
-#: What is logged, as unified's commands read it, and how data are read.
-LOGGING: Mapping[str, object] = {"--log-format": "json", "--log-interval": 50, "--num-workers": 1}
 #: Options that decide nothing that is learnt.
 _UNDECISIVE = frozenset(("--log-format", "--log-interval", "--log-file", "--num-workers", "--no-progress-bar"))
 
@@ -25,6 +23,11 @@ def schedule(lr: float, warmup: int, updates: int) -> dict[str, object]:
         "--total-num-update": updates,
         "--max-update": updates,
     }
+
+
+def log_options(updates: int) -> dict[str, object]:
+    """What is logged, as unified's commands read it: every 50 updates, or a fiftieth of all; and how data are read."""
+    return {"--log-format": "json", "--log-interval": max(1, min(50, updates // 50)), "--num-workers": 1}
 
 
 def flags(cards: int) -> list[str]:

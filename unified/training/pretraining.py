@@ -10,7 +10,7 @@ from unified.data.prepared_folder import DataFolder
 from unified.errors import UnifiedError, nearest
 from unified.model import PRESETS, TransformerConfig
 from unified.objectives.mixture import Mixture
-from unified.training.fairseq_options import LOGGING, OPTIMIZERS, flags, schedule, words_of
+from unified.training.fairseq_options import OPTIMIZERS, flags, log_options, schedule, words_of
 from unified.training.model_checks import require_served
 from unified.training.settings import TrainingSettings
 
@@ -101,7 +101,7 @@ class Pretraining:
             "--weight-decay": own.weight_decay,
             "--clip-norm": own.clip_norm,
             **schedule(own.lr, own.warmup_updates or 0, own.max_update),
-            **LOGGING,
+            **log_options(own.max_update),
             "--save-interval-updates": math.ceil(own.max_update / _SAVES),
             "--keep-interval-updates": 1,
             "--seed": own.seed,
