@@ -27,7 +27,7 @@ from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
 from unified.conversions.export import OWN_SETTINGS, Source, write_folder
-from unified.conversions.task_heads import fine_tuned, take_head
+from unified.conversions.task_heads import BERT, fine_tuned, take_head
 from unified.conversions.tokenizers import bert_tokenizer_files
 from unified.data.vocabulary import PAD, Vocabulary
 from unified.errors import UnifiedError
@@ -80,7 +80,7 @@ def of_parameters(
         UnifiedError: as :func:`read_bert`.
     """
     own = settings.get(OWN_SETTINGS) or {}
-    head, parameters, unread = take_head(settings, parameters, own.get("head") or {})
+    head, parameters, unread = take_head(BERT, settings, parameters, own.get("head") or {})
     config = bert_config(settings)
     found, new = from_bert(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
@@ -132,7 +132,7 @@ def export_bert(source: Source, destination: Path) -> Conversion:
     files = bert_tokenizer_files(source)
     parameters = source.by_rows_of(files.symbols)
     own: dict[str, Any] = {"writes": source.trained.writes, **source.trained.lengths.state()}
-    head = source.exported_head
+    head = source.exported_head(BERT)
     if head is None:
         parameters = {name: value for name, value in parameters.items() if name not in source.left_out}
         architecture, found, left_out = to_bert(parameters, config.layers)
@@ -140,7 +140,9 @@ def export_bert(source: Source, destination: Path) -> Conversion:
         left_out = [*left_out, *source.left_out]
     else:
         name, record = head
-        fields, found, left_out = fine_tuned(name, record, parameters, config.layers)
+        encoder = {mine: value for mine, value in parameters.items() if mine.startswith("transformer.")}
+        below = {f"bert.{theirs}": value for theirs, value in to_bert(encoder, config.layers)[1].items()}
+        fields, found, left_out = fine_tuned(BERT, name, record, parameters, below)
         if not any(one.startswith(f"heads.{name}.") for one in left_out):
             own = {"head": dict(record), "longest": source.trained.longest}
     settings = {

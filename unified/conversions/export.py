@@ -16,7 +16,7 @@ from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD, head_of
 from unified.checkpoints.parameters import load_parameters
 from unified.checkpoints.trained import Trained, find_checkpoint, find_data, read
 from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
-from unified.conversions.task_heads import class_of
+from unified.conversions.task_heads import Family
 from unified.data.markers import markers_of
 from unified.data.targets import PREDICTION_HEADS
 from unified.errors import UnifiedError
@@ -82,16 +82,15 @@ class Source:
             config = replace(config, token_head="none")
         return config
 
-    @property
-    def exported_head(self) -> tuple[str, Mapping[str, Any]] | None:
+    def exported_head(self, family: Family) -> tuple[str, Mapping[str, Any]] | None:
         """Name and record of the task head that the exported model has; None for the language model's heads.
 
-        It is that of a model with one task, if ``transformers`` has a class for it and nothing stands below the head.
+        It is that of a model with one task, if ``family`` has a class for it and nothing stands below the head.
         """
         if len(self.trained.heads) != 1 or self.trained.config.lstm:
             return None
         ((name, record),) = self.trained.heads.items()
-        return None if class_of(record) is None else (name, record)
+        return None if family.class_of(record) is None else (name, record)
 
     @property
     def other_mask(self) -> str | None:

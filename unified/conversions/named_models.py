@@ -46,6 +46,16 @@ def folder_named(name: str | os.PathLike[str]) -> Path:
     return path if path.exists() or not _may_be_of_hub(str(name)) else _fetched(str(name))
 
 
+def tokenizer_named(name: str | os.PathLike[str]) -> Path:
+    """The path that ``name`` is, or a folder with the tokenizer of the hub's model of that name, without its weights.
+
+    Raises:
+        UnifiedError: there is no such path, and the hub's model cannot be had.
+    """
+    path = Path(name)
+    return path if path.exists() or not _may_be_of_hub(str(name)) else _fetched(str(name), weights=False)
+
+
 def _may_be_of_hub(name: str) -> bool:
     """Whether a name that is no path may be one of the hub; one of a file, or below a folder that is here, is not."""
     own = name.endswith(".pt") or Path(name.partition("/")[0]).exists()
@@ -58,8 +68,8 @@ def _is_of_transformers(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and not any((folder / one).is_file() for one in own)
 
 
-def _fetched(name: str) -> Path:
-    """The folder of a hub's model on this machine.
+def _fetched(name: str, weights: bool = True) -> Path:
+    """The folder of a hub's model on this machine, or of its other files alone.
 
     Raises:
         UnifiedError: huggingface_hub is not installed, or the model is neither here nor to be had.
@@ -73,6 +83,8 @@ def _fetched(name: str) -> Path:
             f"`pip install 'unified-lm[hub]'`; or {by_hand}"
         ) from None
     try:
+        if not weights:
+            return Path(huggingface_hub.snapshot_download(name, allow_patterns=_HUB_FILES))
         folder = Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "*.safetensors"]))
         if list(folder.glob("*.safetensors")):
             return folder

@@ -1,6 +1,7 @@
-"""Fine-tuned heads of BERT in ``transformers`` as task heads of this library, and the reverse.
+"""Fine-tuned heads of BERT and XLNet in ``transformers`` as task heads of this library, and the reverse.
 
 A class such as BertForSequenceClassification is BertModel with one projection, named ``classifier`` or ``qa_outputs``.
+XLNet's classes call it ``logits_proj``, and BERT's pooler ``sequence_summary``.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from typing import Any
 
 import torch
 
-from unified.conversions.bert_names import to_bert
 from unified.errors import UnifiedError
 
-_POOLER, _OUR_POOLER = "bert.pooler.dense", "heads.next_sentence.pooler"
 _PARTS = ("weight", "bias")
 
 
@@ -23,7 +22,7 @@ class HeadClass:
     """A class of ``transformers`` with one of our heads.
 
     Attributes:
-        ending: of the name of the class, behind "Bert".
+        ending: of the name of the class, behind "Bert" or "XLNet".
         head: our head, as ``--head`` takes it.
         projection: name of the projection's module.
         pooled: whether the pooler stands before it.
@@ -41,12 +40,64 @@ class HeadClass:
     dropout: bool = True
 
 
-CLASSES = (
-    HeadClass("ForSequenceClassification", "classification", has_labels=True),
-    HeadClass("ForSequenceClassification", "regression"),
-    HeadClass("ForTokenClassification", "tagging", pooled=False, has_labels=True),
-    HeadClass("ForQuestionAnswering", "span", "qa_outputs", pooled=False, scores=2, dropout=False),
-    HeadClass("ForMultipleChoice", "choice"),
+@dataclass(frozen=True)
+class Family:
+    """The classes that have one Transformer of ``transformers`` below them.
+
+    Attributes:
+        name: begins the names of the classes.
+        pooler: name of the pooler's module.
+        dropout: field of ``config.json`` with the dropout before the projection.
+        usual_dropout: field with the dropout of the Transformer, which counts where the former has none.
+        summary: fields that say how the classes with a pooler read a text, and their values.
+        classes: those with a head of ours.
+    """
+
+    name: str
+    pooler: str
+    dropout: str
+    usual_dropout: str
+    summary: Mapping[str, Any]
+    classes: tuple[HeadClass, ...]
+
+    def class_of(self, head: Mapping[str, Any]) -> HeadClass | None:
+        """The class that has a head of ours, of which ``head`` is the record; None if none has.
+
+        Heads that read more than the last layer (tagging from fixed features), or decide in XLNet's way, have none.
+        """
+        settings = head["settings"]
+        if settings.get("features") is not None or settings.get("design") == "xlnet":
+            return None
+        return next((kind for kind in self.classes if kind.head == head["head"]), None)
+
+
+BERT = Family(
+    "Bert",
+    pooler="bert.pooler.dense",
+    dropout="classifier_dropout",
+    usual_dropout="hidden_dropout_prob",
+    summary={},
+    classes=(
+        HeadClass("ForSequenceClassification", "classification", has_labels=True),
+        HeadClass("ForSequenceClassification", "regression"),
+        HeadClass("ForTokenClassification", "tagging", pooled=False, has_labels=True),
+        HeadClass("ForQuestionAnswering", "span", "qa_outputs", pooled=False, scores=2, dropout=False),
+        HeadClass("ForMultipleChoice", "choice"),
+    ),
+)
+XLNET = Family(
+    "XLNet",
+    pooler="sequence_summary.summary",
+    dropout="summary_last_dropout",
+    usual_dropout="dropout",
+    summary={"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"},
+    classes=(
+        HeadClass("ForSequenceClassification", "classification", "logits_proj", has_labels=True),
+        HeadClass("ForSequenceClassification", "regression", "logits_proj"),
+        HeadClass("ForTokenClassification", "tagging", pooled=False, has_labels=True, dropout=False),
+        HeadClass("ForQuestionAnsweringSimple", "span", "qa_outputs", pooled=False, scores=2, dropout=False),
+        HeadClass("ForMultipleChoice", "choice", "logits_proj"),
+    ),
 )
 
 
@@ -71,29 +122,34 @@ class FineTunedHead:
 
 
 def take_head(
-    settings: Mapping[str, Any], state: Mapping[str, torch.Tensor], own: Mapping[str, Any]
+    family: Family, settings: Mapping[str, Any], state: Mapping[str, torch.Tensor], own: Mapping[str, Any]
 ) -> tuple[FineTunedHead | None, dict[str, torch.Tensor], list[str]]:
     """The fine-tuned head of a file, the other parameters, and names of a pooler that the head does not read.
 
     Args:
+        family: of the class.
         settings: of ``config.json``.
-        state: parameters under the names of BERT.
+        state: parameters under the names of the family.
         own: what this library wrote of the head into ``config.json``, see :func:`fine_tuned`; or nothing.
 
     Raises:
-        UnifiedError: the class has several labels for one text, or parameters are missing or have another shape.
+        UnifiedError: the class has several labels for one text, or reads another state than ours; or parameters are
+            missing or have another shape.
     """
-    kind = _kind(settings)
+    kind = _kind(family, settings)
     if kind is None:
         return None, dict(state), []
+    for field, value in (family.summary if kind.pooled else {}).items():
+        if settings.get(field, value) != value:
+            raise UnifiedError(f"config.json: {field} {settings[field]!r}; only {value!r} is built")
     labels = _labels(settings) if kind.has_labels else ()
     ours = {} if own.get("head") != kind.head else {n: _tuples(value) for n, value in own["settings"].items()}
     if kind.dropout:
-        usual = settings.get("classifier_dropout")
-        ours.setdefault("dropout", settings.get("hidden_dropout_prob", 0.1) if usual is None else usual)
+        usual = settings.get(family.dropout)
+        ours.setdefault("dropout", settings.get(family.usual_dropout, 0.1) if usual is None else usual)
     if kind.has_labels:
         ours["labels"] = labels
-    modules = {kind.projection: "output"} | ({_POOLER: "pooler"} if kind.pooled else {})
+    modules = {kind.projection: "output"} | ({family.pooler: "pooler"} if kind.pooled else {})
     wanted = {
         f"{theirs}.{part}": f"heads.{kind.head}.{mine}.{part}" for theirs, mine in modules.items() for part in _PARTS
     }
@@ -107,41 +163,33 @@ def take_head(
             f"{len(state[f'{kind.projection}.weight'])}; id2label must name each of them"
         )
     parameters = {mine: state[theirs].float() for theirs, mine in wanted.items()}
-    unread = [] if kind.pooled else [f"{_POOLER}.{part}" for part in _PARTS if f"{_POOLER}.{part}" in state]
+    unread = [] if kind.pooled else [f"{family.pooler}.{part}" for part in _PARTS if f"{family.pooler}.{part}" in state]
     rest = {name: value for name, value in state.items() if name not in wanted and name not in unread}
     return FineTunedHead(kind, ours, parameters), rest, unread
 
 
-def class_of(head: Mapping[str, Any]) -> HeadClass | None:
-    """The class of ``transformers`` that has a head of ours, of which ``head`` is the record; None if none has.
-
-    Heads that read more than the last layer (tagging from fixed features), or decide in XLNet's way, have none.
-    """
-    settings = head["settings"]
-    if settings.get("features") is not None or settings.get("design") == "xlnet":
-        return None
-    return next((kind for kind in CLASSES if kind.head == head["head"]), None)
-
-
 def fine_tuned(
-    name: str, head: Mapping[str, Any], parameters: Mapping[str, torch.Tensor], layers: int
+    family: Family,
+    name: str,
+    head: Mapping[str, Any],
+    parameters: Mapping[str, torch.Tensor],
+    encoder: Mapping[str, torch.Tensor],
 ) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:
     """Fields of ``config.json``, parameters of the class of ``transformers``, and names of ours that it has not.
 
     Args:
+        family: of the class.
         name: of the head in our model.
-        head: its record; it has a class, see :func:`class_of`.
-        parameters: ours, rows in BERT's order.
+        head: its record; it has a class, see :meth:`Family.class_of`.
+        parameters: ours.
+        encoder: those of the class that are not its head's.
     """
-    kind, settings = class_of(head), head["settings"]
+    kind, settings = family.class_of(head), head["settings"]
     assert kind is not None
-    encoder = {mine: value for mine, value in parameters.items() if mine.startswith("transformer.")}
-    _, found, _ = to_bert(encoder, layers)
-    found = {f"bert.{theirs}": value for theirs, value in found.items()}
-    modules = {"output": kind.projection} | ({"pooler": _POOLER} if kind.pooled else {})
+    modules = {"output": kind.projection} | ({"pooler": family.pooler} if kind.pooled else {})
     written = {f"heads.{name}.{mine}.{part}": f"{theirs}.{part}" for mine, theirs in modules.items() for part in _PARTS}
-    found |= {theirs: parameters[mine].contiguous() for mine, theirs in written.items()}
-    fields: dict[str, Any] = {"architectures": [f"Bert{kind.ending}"]}
+    found = {**encoder, **{theirs: parameters[mine].contiguous() for mine, theirs in written.items()}}
+    fields: dict[str, Any] = {"architectures": [f"{family.name}{kind.ending}"]}
     if kind.has_labels:
         labels = settings["labels"]
         fields["id2label"] = {str(i): label for i, label in enumerate(labels)}
@@ -150,13 +198,16 @@ def fine_tuned(
         fields["problem_type"] = "regression" if kind.head == "regression" else "single_label_classification"
         fields |= {} if kind.has_labels else {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
     if kind.dropout:
-        fields["classifier_dropout"] = settings.get("dropout", 0.1)
-    return fields, found, [mine for mine in parameters if mine not in encoder and mine not in written]
+        fields[family.dropout] = settings.get("dropout", 0.1)
+    if kind.pooled:
+        fields |= family.summary
+    left_out = [mine for mine in parameters if not mine.startswith("transformer.") and mine not in written]
+    return fields, found, left_out
 
 
-def _kind(settings: Mapping[str, Any]) -> HeadClass | None:
+def _kind(family: Family, settings: Mapping[str, Any]) -> HeadClass | None:
     """The class that ``config.json`` names; None for one without a fine-tuned head."""
-    found = [kind for kind in CLASSES if _name(settings).endswith(kind.ending)]
+    found = [kind for kind in family.classes if _name(settings).endswith(kind.ending)]
     if len(found) < 2:
         return found[0] if found else None
     if settings.get("problem_type") == "multi_label_classification":

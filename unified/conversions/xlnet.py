@@ -21,7 +21,8 @@ from unified.checkpoints.sources import counted, read_parameters, read_settings,
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
-from unified.conversions.export import Source, write_folder
+from unified.conversions.export import OWN_SETTINGS, Source, write_folder
+from unified.conversions.task_heads import XLNET, fine_tuned, take_head
 from unified.conversions.tokenizers import PIECES_NAME, xlnet_tokenizer_files
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.data.vocabulary import Vocabulary
@@ -51,7 +52,10 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
         tokenizer = JsonTokenizer.load(source / JSON_NAME)
     else:
         tokenizer = XLNetTokenizer.load(required(source / PIECES_NAME))
-    config, parameters, left_out = _read(source)
+    settings, parameters, left_out = _read(source)
+    own = settings.get(OWN_SETTINGS) or {}
+    head, parameters, _ = take_head(XLNET, settings, parameters, own.get("head") or {})
+    config = xlnet_config(settings)
     found, new = from_xlnet(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
     symbols = tokenizer.native_symbols()
@@ -63,6 +67,10 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
     vocabulary = Vocabulary(ordinary_symbols(tokenizer))
     found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
     config = config.with_vocabulary(len(vocabulary))
+    if head is not None:
+        heads = found | dict(head.parameters)
+        trained = Trained(config, "nothing", heads, vocabulary, head.record, own.get("longest") or config.max_positions)
+        return Imported(trained, tokenizer, Conversion())
     scheme, said = decoding(config, writes, "permutation")
     told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
     return Imported(Trained(config, scheme, found, vocabulary), tokenizer, told)
@@ -71,7 +79,9 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
 def export_xlnet(source: Source, destination: Path) -> Conversion:
     """Make a folder for ``transformers`` from a model with XLNet's tokenizer.
 
-    It loads there as XLNetLMHeadModel, or as XLNetModel where the checkpoint has no token head.
+    A model that was fine-tuned for one task loads there as XLNetForSequenceClassification or the like, see
+    :mod:`unified.conversions.task_heads`. Any other loads as XLNetLMHeadModel, or as XLNetModel where it has no token
+    head.
 
     Args:
         source: the model.
@@ -84,20 +94,28 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
     if reason is not None:
         raise UnifiedError(f"{source.name}: {reason}")
     files = xlnet_tokenizer_files(source)
-    rows = source.by_rows_of(files.symbols)
-    language = {name: value for name, value in rows.items() if name not in source.left_out}
-    architecture, found, left_out = to_xlnet(language, config.layers)
+    parameters, head = source.by_rows_of(files.symbols), source.exported_head(XLNET)
+    if head is None:
+        parameters = {name: value for name, value in parameters.items() if name not in source.left_out}
+        architecture, found, left_out = to_xlnet(parameters, config.layers)
+        fields: dict[str, Any] = {"architectures": [architecture]}
+        left_out = [*left_out, *source.left_out]
+    else:
+        name, record = head
+        encoder = {mine: value for mine, value in parameters.items() if mine.startswith("transformer.")}
+        below = {f"transformer.{theirs}": value for theirs, value in to_xlnet(encoder, config.layers)[1].items()}
+        fields, found, left_out = fine_tuned(XLNET, name, record, parameters, below)
+        fields[OWN_SETTINGS] = {"head": dict(record), "longest": source.trained.longest}
     settings = {
-        "architectures": [architecture], "model_type": "xlnet", "vocab_size": len(files.symbols),
+        **fields, "model_type": "xlnet", "vocab_size": len(files.symbols),
         "d_model": config.width, "n_layer": config.layers, "n_head": config.heads,
         "d_head": config.width // config.heads,
         "d_inner": config.feed_forward, "ff_activation": ACTIVATIONS[config.activation], "dropout": config.dropout,
         "initializer_range": config.initializer_range, "layer_norm_eps": config.norm_epsilon, "untie_r": True,
         "attn_type": config.attn_type, "bi_data": False, "clamp_len": config.clamp_len or -1, "same_length": False,
     }  # fmt: skip
-
     write_folder(destination, settings, found, files.save)
-    return Conversion(left_out=(*left_out, *source.left_out))
+    return Conversion(left_out=tuple(left_out))
 
 
 def no_xlnet(source: Source) -> str | None:
@@ -147,16 +165,15 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
         raise UnifiedError(f"config.json: no {error.args[0]}; is it an XLNet's?") from None
 
 
-def _read(folder: Path) -> tuple[TransformerConfig, dict[str, torch.Tensor], list[str]]:
-    """Configuration, parameters under the names of ``transformers``, and what of the file is left out."""
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:
+    """Settings, parameters under the names of ``transformers``, and what of the file is left out."""
     prefix = find_tensorflow(folder)
     if prefix is None or (folder / "model.safetensors").is_file() or any(folder.glob("*.bin")):
-        return xlnet_config(read_settings(folder / "config.json")), read_parameters(folder), []
+        return read_settings(folder / "config.json"), read_parameters(folder), []
     settings = read_settings(folder / "xlnet_config.json")
     if settings.get("ff_activation", "gelu") == "gelu":
         settings["ff_activation"] = "gelu_new"  # the published code approximates by tanh
     variables, optimizer = load_tensorflow(prefix)
     settings.setdefault("vocab_size", settings.get("n_token"))
-    config = xlnet_config(settings)
-    parameters, heads = from_tensorflow(variables, config.layers)
-    return config, parameters, [*counted(optimizer), *heads]
+    parameters, heads = from_tensorflow(variables, xlnet_config(settings).layers)
+    return settings, parameters, [*counted(optimizer), *heads]

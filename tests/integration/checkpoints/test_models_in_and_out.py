@@ -16,6 +16,7 @@ import unified
 from tests.support import task_folders
 from unified import TaskModel, UnifiedLM
 from unified.cli import main
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
 from unified.tokenization import load_tokenizer
@@ -108,6 +109,31 @@ def test_a_name_of_the_hub_is_fetched_and_loaded(berts, tmp_path, monkeypatch):
     # An older model, which has no safetensors, is asked for its other file.
     files = ["*.safetensors", "*.safetensors", "pytorch_model.bin"]
     assert asked == list(zip(("some/tiny-bert", "older-bert", "older-bert"), files, strict=True))
+
+
+def test_text_is_prepared_by_a_tokenizer_of_transformers_or_of_the_hub(berts, tmp_path, monkeypatch, capsys):
+    (tmp_path / "text").write_text("\n".join(SENTENCES) + "\n")
+    words = ["prepare", str(tmp_path / "text"), "--output"]
+    asked = []
+
+    def snapshot(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, [pattern for pattern in allow_patterns if "safetensors" in pattern or ".bin" in pattern]))
+        return str(berts / "BertModel")
+
+    assert main([*words, str(tmp_path / "one"), "--tokenizer", str(berts / "BertModel")]) == 0
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    assert main([*words, str(tmp_path / "two"), "--tokenizer", "some/tiny-bert"]) == 0
+    assert asked == [("some/tiny-bert", [])]  # without weights
+    for name in ("one", "two"):
+        assert load_tokenizer(tmp_path / name).entries == WORDS
+        # It is the data that a training from that model takes.
+        symbols = unified.load(berts / "BertModel").vocabulary.symbols
+        assert Vocabulary.load(tmp_path / name / "dict.txt").symbols == symbols
+    monkeypatch.undo()
+    capsys.readouterr()
+    assert main([*words, str(tmp_path / "no"), "--tokenizer", "unigrm"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "--tokenizer unigrm: neither one of unigram, bpe, char, wordpiece, anna nor a model; unigrm: no such" in said
 
 
 def test_a_model_in_parts_is_read(berts, tmp_path):

@@ -86,10 +86,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tokenizer.add_argument(
         "--tokenizer",
         default="unigram",
-        metavar="TYPE|PATH",
+        metavar="TYPE|PATH|NAME",
         help="tokenizer to train (unigram, bpe, char, wordpiece or anna), or one that exists: a sentencepiece model, "
-        "a WordPiece vocab.txt, or a folder with a tokenizer, such as the folder that the model was pre-trained "
-        "on (default: unigram)",
+        "a WordPiece vocab.txt, a folder with a tokenizer, such as the one that the model was pre-trained on or one of "
+        "transformers, or a name of the Hugging Face hub (default: unigram)",
     )
     tokenizer.add_argument(
         "--vocabulary-size",
@@ -185,7 +185,7 @@ def run(args: argparse.Namespace) -> None:
         test=_corpus(args, args.test, args.test_target, "--test-target"),
         valid_share=args.valid_share,
         tokenizer=TokenizerSource(
-            name=args.tokenizer,
+            name=_tokenizer(args.tokenizer),
             vocabulary_size=args.vocabulary_size,
             character_coverage=args.character_coverage,
             normalization=args.normalization,
@@ -211,6 +211,24 @@ def run(args: argparse.Namespace) -> None:
     for line in _summary(manifest):
         print(line)
     print(f"wrote {args.output}")
+
+
+def _tokenizer(name: str) -> str:
+    """A type of tokenizer to train, or the path of one that exists, which may be fetched from the hub.
+
+    Raises:
+        UnifiedError: it is neither, and the hub has no model of that name, or cannot be asked.
+    """
+    from unified.corpus.tokenizer_source import TRAINED
+
+    if name in TRAINED:
+        return name
+    from unified.conversions.named_models import tokenizer_named
+
+    try:
+        return str(tokenizer_named(name))
+    except UnifiedError as error:
+        raise UnifiedError(f"--tokenizer {name}: neither one of {', '.join(TRAINED)} nor a model; {error}") from None
 
 
 def _annotation(args: argparse.Namespace) -> AnnotationSource | None:

@@ -16,6 +16,10 @@ from .generation_unified import Writing
 from .heads_unified import HEADS, BoundaryHead, SymbolTable, TokenHead
 from .layers_unified import Layer, TransformerXLAttention, View
 from .masks_unified import types_of_texts, visible_by_steps, visible_in_texts, without_following
+from .search_unified import Hypothesis, Search
+
+# What is imported above is all that earlier releases of transformers copy: every file has to be among it.
+__all__ = ["Hypothesis", "Search", "UnifiedForMaskedLM", "UnifiedModel"]
 
 
 class Embeddings(nn.Module):
