@@ -111,5 +111,6 @@ def _one(where: str, action: argparse.Action, value: Any) -> Any:
     except (TypeError, ValueError, argparse.ArgumentTypeError):
         raise UnifiedError(f"{where}: {value!r} is no value of it") from None
     if action.choices is not None and converted not in action.choices:
-        raise UnifiedError(f"{where}: must be one of {', '.join(map(str, action.choices))}, got {value!r}")
+        known = list(map(str, action.choices))
+        raise UnifiedError(f"{where}: must be one of {', '.join(known)}, got {value!r}{nearest(str(value), known)}")
     return converted

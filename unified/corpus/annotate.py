@@ -16,7 +16,7 @@ import numpy as np
 
 from unified.corpus.items import Items
 from unified.data.annotations import KINDS
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.runtime.progress import Progress
 
 
@@ -54,7 +54,8 @@ class AnnotationSource:
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds:
-            raise UnifiedError(f"--annotate takes some of {','.join(KINDS)}, got {','.join(self.kinds)!r}")
+            hint = nearest(unknown[0], KINDS) if unknown else ""
+            raise UnifiedError(f"--annotate takes some of {','.join(KINDS)}, got {','.join(self.kinds)!r}{hint}")
         if len(set(self.kinds)) < len(self.kinds):
             raise UnifiedError(f"--annotate {','.join(self.kinds)}: name each kind once")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unified.corpus.noun_phrases import NounPhrases
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.tokenization import Tokenizer, load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import WORD_SHARE, train_anna
 from unified.tokenization.sentencepiece_tokenizer import MODEL_TYPES, train_sentencepiece
@@ -102,6 +102,7 @@ class TokenizerSource:
         if not path.exists():
             raise UnifiedError(
                 f"--tokenizer {self.name}: neither one of {', '.join(TRAINED)} nor an existing file or folder"
+                f"{nearest(str(self.name), TRAINED)}"
             )
         tokenizer = load_tokenizer(path, lowercase=self.lowercase or None)
         symbols = ordinary_symbols(tokenizer)

@@ -12,7 +12,7 @@ from unified.arguments import by_length, require_integer
 from unified.data.collate import collate
 from unified.data.targets import TASK
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.inference.sequences import Codec, sequence
 from unified.model import UnifiedModel
 from unified.tokenization import Tokenizer
@@ -32,7 +32,9 @@ def embedded(
 ) -> torch.Tensor:
     """Vectors of texts, float32 (N, D) on the CPU, from their ids; see :meth:`.TrainedModel.embed`."""
     if pooling not in POOLINGS:
-        raise UnifiedError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
+        raise UnifiedError(
+            f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}{nearest(str(pooling), POOLINGS)}"
+        )
     require_integer("max_tokens", max_tokens, 0)
     rows = [np.array(row[: max_tokens or None], dtype=np.int64) for row in ids]
     _require_short(rows, model.config.position_limit - 2)

@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.masks import TEXT_MASKS
 
 NORMS = ("post", "pre")
@@ -133,7 +133,8 @@ class TransformerConfig:
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:
-                raise UnifiedError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+                given = getattr(self, name)
+                raise UnifiedError(f"{name} must be one of {known}, got {given!r}{nearest(str(given), known)}")
         for name, none in (("attn_type", "bi"), ("clamp_len", 0)):
             if getattr(self, name) != none and not self.relative:
                 raise UnifiedError(f"{name} {getattr(self, name)!r} needs positions 'relative', got {self.positions!r}")

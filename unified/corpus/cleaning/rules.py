@@ -11,7 +11,7 @@ from unified.corpus.cleaning.patterns import strip_noise, strip_paths, strip_url
 from unified.corpus.cleaning.report import Counts, Report
 from unified.corpus.cleaning.sentences import split_sentences
 from unified.corpus.readers import RowDocuments, TextChunk
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 
 if TYPE_CHECKING:
     from unified.corpus.encode import DocumentEncoder, EncodedDocuments
@@ -77,7 +77,10 @@ class Cleaning:
         for entry in ANNA.split(",") if text == "anna" else text.split(","):
             name, equals, value = entry.strip().partition("=")
             if name not in _NAMES:
-                raise UnifiedError(f"--clean: no rule {name!r}; the rules are {', '.join(_NAMES)}, or anna by itself")
+                raise UnifiedError(
+                    f"--clean: no rule {name!r}{nearest(name, _NAMES)}; the rules are {', '.join(_NAMES)}, or anna by "
+                    "itself"
+                )
             if name in settings:
                 raise UnifiedError(f"--clean: {name} is given twice")
             settings[name] = _value(name, bool(equals), value.strip())
