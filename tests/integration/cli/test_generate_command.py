@@ -1,6 +1,7 @@
 """``unified generate``: the texts of ``UnifiedLM``, in any number of processes, across crashes."""
 
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from tests.support.checkpoint_samples import TEXT, checkpoint, data_folder
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint, save
 from unified.cli import main
+from unified.data.token_files import TokenFileWriter
 from unified.files.claims import Claim, claimed_folder
 from unified.generation import GenerationConfig
 from unified.inference.generate_output import lines
@@ -113,6 +115,22 @@ def test_windows_are_those_of_python_in_any_chunks(samples, writer, tmp_path, ca
     # The sources of a prepared folder are divided as the texts that they stand for.
     assert generate(samples, tmp_path / "folder", str(samples / "pairs"), *options) == 0
     assert read_generate_output([tmp_path / "folder"])[0] == one[:3]
+
+
+def test_windows_of_sources_of_several_parts(samples, writer, tmp_path):
+    """A prepared source holds its parts with the separator between them, and the longest one is divided."""
+    lm = UnifiedLM.from_pretrained(writer)
+    sources = [["a cat", " ".join(TEXT).lower()], [" ".join(TEXT).lower(), "the dog", "a mat"]]
+    shutil.copytree(samples / "pairs", tmp_path / "pairs")
+    for side in ("source", "target"):
+        with TokenFileWriter(tmp_path / "pairs" / f"test.source-target.{side}", "uint16") as tokens:
+            for source in sources:
+                tokens.add([*lm.encode_source(source), lm.special.separator])
+    options = ["--windows", "--max-source", "50", "--model", str(writer)]
+    assert generate(samples, tmp_path / "out", str(tmp_path / "pairs"), *options) == 0
+    found = read_generate_output([tmp_path / "out"])[0]
+    assert found == lm.generate(sources, windows=True, max_source=50, beam=3, max_length=8)
+    assert found != lm.generate(sources, max_source=50, beam=3, max_length=8)
 
 
 def test_line_ends_in_a_text_do_not_break_lines(samples):

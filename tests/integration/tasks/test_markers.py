@@ -133,13 +133,13 @@ def test_every_tokenizer_gets_the_markers_it_lacks(tmp_path, kind, head):
     assert with_markers(made, len(added)) is made
 
 
-@pytest.mark.parametrize("reserve", [6, 4, 3])
+@pytest.mark.parametrize(("kind", "reserve"), [("wordpiece", 6), ("wordpiece", 4), ("wordpiece", 3), ("unigram", 5)])
 @torch.no_grad()
-def test_reserved_symbols_are_taken_before_any_is_added(tmp_path, caplog, reserve):
+def test_reserved_symbols_are_taken_before_any_is_added(tmp_path, caplog, kind, reserve):
     """A model made with `prepare --reserve` keeps its size, or grows by what it lacks; exports have all."""
     data, text = data_of(tmp_path / "items", np.random.default_rng(0)), tmp_path / "text.txt"
     text.write_text("\n".join(TEXT))
-    words = ["prepare", str(text), "--tokenizer", "wordpiece", "--vocabulary-size", "60", "--reserve", str(reserve)]
+    words = ["prepare", str(text), "--tokenizer", kind, "--reserve", str(reserve)]
     assert main([*words, "--workers", "1", "--output", str(tmp_path / "data")]) == 0
     vocabulary, tokenizer = Vocabulary.load(tmp_path / "data" / "dict.txt"), load_tokenizer(tmp_path / "data")
     folder = new_model(tokenizer, vocabulary, tmp_path / "model")
