@@ -8,7 +8,7 @@ import traceback
 
 from unified.cli.configuration import config_first
 from unified.cli.loudness import loudness
-from unified.cli.parsing import command_of, make_parser
+from unified.cli.parsing import command_modules, command_of, make_parser
 from unified.errors import UnifiedError
 from unified.runtime.processes import guarded_children
 
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     name = command_of(arguments)
     verbose = False
     try:
-        options = make_parser(name).parse_args(config_first(arguments))
+        options = make_parser(name, outline=name not in command_modules()).parse_args(config_first(arguments))
         # Taken out, as they are no settings of what the command does.
         quiet, verbose = vars(options).pop("quiet"), vars(options).pop("verbose")
         with guarded_children(), loudness(quiet, verbose):

@@ -58,8 +58,12 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint} (choose from {', '.join(known)})")
 
 
-def make_parser(name: str | None = None) -> Parser:
-    """Parser of ``name`` alone, so that a command imports only what it needs; of all commands for any other name."""
+def make_parser(name: str | None = None, outline: bool = False) -> Parser:
+    """Parser of ``name`` alone, so that a command imports only what it needs; of all commands for any other name.
+
+    Args:
+        outline: leave the options of all commands out, where nothing but their list is wanted.
+    """
     parser = Parser(prog="unified", description="Pre-train and fine-tune unified language models.")
     parser.add_argument("--version", action="version", version=f"unified {__version__}")
     parser.set_defaults(quiet=False, verbose=False)
@@ -68,7 +72,8 @@ def make_parser(name: str | None = None) -> Parser:
     for command in [name] if name in modules else modules:
         module = importlib.import_module(modules[command])
         subparser = subparsers.add_parser(command, help=module.HELP, description=module.HELP)
-        module.add_arguments(subparser)
+        if not outline:
+            module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return parser
 

@@ -10,7 +10,6 @@ import os
 import platform
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,8 @@ _FIELDS = ("task", "run", "scores", "seed", "command", "model", "settings", "dat
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the installed packages that decide figures."""
+    from importlib import metadata  # it brings the library of electronic mail, which help should not wait for
+
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
