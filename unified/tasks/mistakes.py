@@ -21,7 +21,7 @@ _ANSWERS = {
     "chains": ("chains",),
 }
 #: Fields that are not shown of an item.
-_HIDDEN = frozenset(("id",))
+_HIDDEN = frozenset(("id", "reference_group"))
 _MOST_LABELS, _MOST_ROWS, _LONGEST = 24, 20, 400
 
 
@@ -54,8 +54,10 @@ class Answered:
     def right(self, item: Mapping[str, Any], prediction: Mapping[str, Any]) -> bool | None:
         """Whether a prediction is right; None where only a score can say, such as of texts and numbers."""
         gold, answer = self.gold(item), self.field and prediction[self.field]
-        if gold is None or isinstance(answer, float) or self.field in ("text", "chains"):
+        if gold is None or isinstance(answer, float) or self.field == "chains":
             return None
+        if self.field == "text":  # another text than the right one may be right, too
+            return answer in _texts(gold) or None
         return answer in _texts(gold) if self.field == "answer" else answer == gold
 
     def samples(self, count: int, rng: random.Random) -> list[Sample]:
@@ -66,9 +68,17 @@ class Answered:
     def _sample(self, item: Mapping[str, Any], prediction: Mapping[str, Any]) -> Sample:
         gold = _ANSWERS[self.field] if self.field else ()
         told = {name: value for name, value in item.items() if name not in (*gold, *_HIDDEN) and value is not None}
-        fields = {name: _shown(value) for name, value in told.items()} | {"right answer": _shown(self.gold(item))}
+        fields = {name: _shown(value) for name, value in told.items()} | {"right answer": self._right_answer(item)}
         answer = prediction[self.field] if self.field else {k: v for k, v in prediction.items() if k != "id"}
         return Sample({**fields, "model": _shown(answer)}, self.right(item, prediction))
+
+    def _right_answer(self, item: Mapping[str, Any]) -> str:
+        gold = self.gold(item)
+        return (
+            " | ".join(dict.fromkeys(_texts(gold)))
+            if gold is not None and self.field in ("answer", "text")
+            else _shown(gold)
+        )
 
     def mistakes(self, rng: random.Random) -> list[Table]:
         """A confusion matrix of labels, the most frequent confusions of tags or of many labels, or wrong items."""
@@ -91,6 +101,7 @@ class Answered:
     def _wrong_items(self, rng: random.Random) -> list[Table]:
         pairs = list(zip(self.items, self.predictions, strict=True))
         if self.field == "label":  # numbers: the largest differences
+            pairs = [pair for pair in pairs if self.gold(pair[0]) is not None]
             pairs = sorted(pairs, key=lambda pair: -abs(float(self.gold(pair[0])) - pair[1]["label"]))
             title, note = f"{self.name}, largest errors", ""
         else:
@@ -98,7 +109,7 @@ class Answered:
             title = f"{self.name}, answers that are not the right one word by word"
             note = f"{len(pairs):,} of {len(self.items):,} items"
             pairs = rng.sample(pairs, min(_MOST_ROWS, len(pairs)))
-        rows = [(one["id"], _shown(self.gold(item)), _shown(one[self.field])) for item, one in pairs[:_MOST_ROWS]]
+        rows = [(one["id"], self._right_answer(item), _shown(one[self.field])) for item, one in pairs[:_MOST_ROWS]]
         return [Table(title, ("item", "right", "model"), rows, note)]
 
 
@@ -115,12 +126,17 @@ def _confusions(name: str, pairs: Sequence[tuple[str, str]]) -> Table:
 
 
 def _texts(gold: Any) -> list[str]:
-    """The right answers of a question: texts, or objects with a text."""
-    return [one["text"] if isinstance(one, dict) else one for one in (gold if isinstance(gold, list) else [gold])]
+    """The right answers of a question: texts, or objects with a text; none means that it has no answer."""
+    return [one["text"] if isinstance(one, dict) else one for one in (gold if isinstance(gold, list) else [gold])] or [
+        ""
+    ]
 
 
 def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         text = " ".join(value)
+    elif isinstance(value, float):
+        text = f"{value:.4g}"
+    else:
+        text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"

@@ -48,6 +48,17 @@ def test_numbers_show_the_largest_errors_and_answers_those_that_are_wrong(tmp_pa
     [table] = found.mistakes(random.Random(1))
     assert [row[0] for row in table.rows] == ["1"] and table.note == "1 of 2 items"
     assert [sample.right for sample in found.samples(9, random.Random(1))] == [True, False]
+    assert found.samples(9, random.Random(1))[0].fields["right answer"] == "Anna | Berg"
+    nothing = answered(tmp_path, [{"question": "q", "answers": []}] * 2, [{"answer": ""}, {"answer": "Rome"}])
+    assert [sample.right for sample in nothing.samples(2, random.Random(1))] == [True, False]
+
+
+def test_a_text_is_right_word_by_word_or_nobody_knows(tmp_path):
+    items = [{"source": "s", "target": "a b", "references": ["a b", "c"]}, {"source": "s", "target": "a b"}]
+    found = answered(tmp_path, items, [{"text": "c"}, {"text": "b a"}])
+    assert [sample.right for sample in found.samples(2, random.Random(1))] == [True, None]
+    [table] = found.mistakes(random.Random(1))
+    assert table.rows == [("1", "a b", "b a")]
 
 
 def test_samples_are_drawn_by_the_seed_and_show_item_and_answer(tmp_path):
