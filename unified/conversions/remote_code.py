@@ -8,9 +8,12 @@ Parameters keep their names and values; only the rows of the tables of symbols f
 from __future__ import annotations
 
 import shutil
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from unified.checkpoints.conversion import Conversion, Imported, decoding, require_model_type
 from unified.checkpoints.heads import OPTIONAL_HEADS
@@ -19,7 +22,8 @@ from unified.checkpoints.sources import read_parameters, read_settings
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import BY_SYMBOL, over_symbols
 from unified.conversions.bert import read_tokenizer
-from unified.conversions.export import Source, write_folder
+from unified.conversions.export import OWN_SETTINGS, Source, write_folder
+from unified.conversions.task_heads import OWN_CODE, head_fields, with_tuples
 from unified.conversions.tokenizers import PIECES_NAME, every_symbol_files
 from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN, Vocabulary
@@ -48,7 +52,8 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
     """Make a folder for ``transformers`` with the code of its model.
 
     AutoModel loads it as UnifiedModel, AutoModelForMaskedLM as UnifiedForMaskedLM, and so does AutoModelForCausalLM
-    where the model writes texts.
+    where the model writes texts. A model that was fine-tuned for one task is a UnifiedForSequenceClassification or the
+    like, see :mod:`unified.conversions.task_heads`.
 
     Args:
         source: the model.
@@ -57,20 +62,14 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
     Raises:
         UnifiedError: the tokenizer cannot be written; nothing is written.
     """
-    config, files = source.config, every_symbol_files(source)
-    found = {name: value for name, value in source.ordered(files.symbols).items() if name not in source.left_out}
-    heads = [head for head in PREDICTION_HEADS if _has_head(head, found)]
-    classes = {"AutoModel": "UnifiedModel"}
-    if "token" in heads:
-        classes["AutoModelForMaskedLM"] = "UnifiedForMaskedLM"
-        if source.trained.writes != "nothing":
-            classes["AutoModelForCausalLM"] = "UnifiedForMaskedLM"
+    files, head = every_symbol_files(source), source.exported_head(OWN_CODE)
+    parameters = source.ordered(files.symbols)
+    if head is None:
+        fields, found = _language(source, parameters)
+    else:
+        fields, found = _task(source, *head, parameters)
     settings = {
-        "model_type": MODEL_TYPE, "architectures": [[*classes.values()][-1]],
-        "auto_map": {"AutoConfig": _CONFIG_CLASS, **{auto: f"{_CLASSES}.{name}" for auto, name in classes.items()}},
-        "vocabulary_size": len(files.symbols),
-        **_shape(config),
-        "prediction_heads": heads, "decoding": source.trained.writes, **source.trained.lengths.state(),
+        "model_type": MODEL_TYPE, "vocabulary_size": len(files.symbols), **_shape(source.config), **fields,
         **{name: files.symbols.index(symbol) for name, symbol in _SPECIAL.items()},
     }  # fmt: skip
 
@@ -84,7 +83,38 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
     remarks = [f"it loads with its own code: AutoModel.from_pretrained({str(destination)!r}, trust_remote_code=True)"]
     if isinstance(source.tokenizer, AnnaTokenizer):
         remarks.append(f"transformers has no class for its tokenizer, {ANNA_NAME}; unified.load reads it")
-    return Conversion(left_out=source.left_out, remarks=tuple(remarks))
+    return Conversion(left_out=tuple(name for name in parameters if name not in found), remarks=tuple(remarks))
+
+
+def _language(source: Source, parameters: dict[str, torch.Tensor]) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Fields of ``config.json`` and parameters of a language model or an encoder."""
+    found = {name: value for name, value in parameters.items() if name not in source.left_out}
+    heads = [head for head in PREDICTION_HEADS if _has_head(head, found)]
+    classes = {"AutoModel": "UnifiedModel"}
+    if "token" in heads:
+        classes["AutoModelForMaskedLM"] = "UnifiedForMaskedLM"
+        if source.trained.writes != "nothing":
+            classes["AutoModelForCausalLM"] = "UnifiedForMaskedLM"
+    own = {"prediction_heads": heads, "decoding": source.trained.writes, **source.trained.lengths.state()}
+    return {"architectures": [[*classes.values()][-1]], **_auto_map(classes), **own}, found
+
+
+def _task(
+    source: Source, name: str, head: Mapping[str, Any], parameters: dict[str, torch.Tensor]
+) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Fields of ``config.json`` and parameters of a model with the head of a task."""
+    found = {n: value for n, value in parameters.items() if n.startswith(("transformer.", f"heads.{name}."))}
+    fields = head_fields(OWN_CODE, head)
+    (architecture,) = fields["architectures"]
+    classes = {"AutoModel": "UnifiedModel", architecture.replace("Unified", "AutoModel"): architecture}
+    own = {"token_head": "none", "prediction_heads": [], "task_head": name}
+    record = {"head": dict(head), "longest": source.trained.longest}
+    return {**fields, **_auto_map(classes), **own, OWN_SETTINGS: record}, found
+
+
+def _auto_map(classes: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The field that names the class of the folder's code for each of ``transformers``' automatic classes."""
+    return {"auto_map": {"AutoConfig": _CONFIG_CLASS, **{auto: f"{_CLASSES}.{own}" for auto, own in classes.items()}}}
 
 
 def read_with_code(source: Path, writes: str | None = None) -> Imported:
@@ -114,7 +144,19 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
     found = over_symbols(parameters, symbols, vocabulary.symbols, own.get("initializer_range", 0.02))
     found = {name: value.float() for name, value in found.items()}
     config = TransformerConfig(vocabulary_size=len(vocabulary), **own)
-    new, _ = load_parameters(UnifiedModel.for_language(config), found, OPTIONAL_HEADS)
+    name = settings.get("task_head") or ""
+    of_task = [f"heads.{name}."] if name else []
+    new, heads = load_parameters(UnifiedModel.for_language(config), found, OPTIONAL_HEADS, of_task)
+    if name:
+        own_settings = settings.get(OWN_SETTINGS) or {}
+        if not heads or "head" not in own_settings:
+            raise UnifiedError(
+                f"{source}: task_head {name!r} in config.json, but its parameters or settings are missing"
+            )
+        record = own_settings["head"]
+        head = {**record, "settings": {one: with_tuples(value) for one, value in record["settings"].items()}}
+        trained = Trained(config, "nothing", found, vocabulary, {name: head}, own_settings["longest"])
+        return Imported(trained, tokenizer, Conversion())
     scheme, said = decoding(config, writes, str(settings.get("decoding", "nothing")))
     lengths = PairLengths.of_state(settings)
     told = Conversion(new=tuple(new), remarks=tuple(said if writes else ()))
@@ -123,7 +165,7 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
 
 def _shape(config: TransformerConfig) -> dict[str, Any]:
     """Fields of a configuration that an export has."""
-    names = (field.name for field in fields(config))
+    names = (field.name for field in fields_of(config))
     return {name: getattr(config, name) for name in names if name not in _NOT_EXPORTED}
 
 

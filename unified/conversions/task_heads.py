@@ -7,7 +7,7 @@ XLNet's classes call it ``logits_proj``, and BERT's pooler ``sequence_summary``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -101,6 +101,10 @@ XLNET = Family(
 )
 
 
+#: Classes of a folder's own code, see :mod:`unified.conversions.remote_code`; parameters keep our names there.
+OWN_CODE = replace(BERT, name="Unified")
+
+
 @dataclass(frozen=True)
 class FineTunedHead:
     """A head that was taken from a file.
@@ -143,7 +147,7 @@ def take_head(
         if settings.get(field, value) != value:
             raise UnifiedError(f"config.json: {field} {settings[field]!r}; only {value!r} is built")
     labels = _labels(settings) if kind.has_labels else ()
-    ours = {} if own.get("head") != kind.head else {n: _tuples(value) for n, value in own["settings"].items()}
+    ours = {} if own.get("head") != kind.head else {n: with_tuples(value) for n, value in own["settings"].items()}
     if kind.dropout:
         usual = settings.get(family.dropout)
         ours.setdefault("dropout", settings.get(family.usual_dropout, 0.1) if usual is None else usual)
@@ -184,11 +188,24 @@ def fine_tuned(
         parameters: ours.
         encoder: those of the class that are not its head's.
     """
-    kind, settings = family.class_of(head), head["settings"]
+    kind = family.class_of(head)
     assert kind is not None
     modules = {"output": kind.projection} | ({"pooler": family.pooler} if kind.pooled else {})
     written = {f"heads.{name}.{mine}.{part}": f"{theirs}.{part}" for mine, theirs in modules.items() for part in _PARTS}
     found = {**encoder, **{theirs: parameters[mine].contiguous() for mine, theirs in written.items()}}
+    left_out = [mine for mine in parameters if not mine.startswith("transformer.") and mine not in written]
+    return head_fields(family, head), found, left_out
+
+
+def head_fields(family: Family, head: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of ``config.json`` that name the class of a head of ours and say what its scores are.
+
+    Args:
+        family: of the class.
+        head: the record of ours; it has a class, see :meth:`Family.class_of`.
+    """
+    kind, settings = family.class_of(head), head["settings"]
+    assert kind is not None
     fields: dict[str, Any] = {"architectures": [f"{family.name}{kind.ending}"]}
     if kind.has_labels:
         labels = settings["labels"]
@@ -201,8 +218,7 @@ def fine_tuned(
         fields[family.dropout] = settings.get("dropout", 0.1)
     if kind.pooled:
         fields |= family.summary
-    left_out = [mine for mine in parameters if not mine.startswith("transformer.") and mine not in written]
-    return fields, found, left_out
+    return fields
 
 
 def _kind(family: Family, settings: Mapping[str, Any]) -> HeadClass | None:
@@ -231,5 +247,6 @@ def _labels(settings: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(named[number]) for number in sorted(named, key=int))
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def with_tuples(value: Any) -> Any:
+    """A value of JSON, its lists as tuples, as settings have them."""
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value

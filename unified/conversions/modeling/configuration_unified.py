@@ -30,6 +30,8 @@ class UnifiedConfig(PreTrainedConfig):
         norm: "post" or "pre".
         norm_epsilon, initializer_range: of LayerNorm; standard deviation of initial weights.
         prediction_heads: names of the heads of language modelling that the file has parameters of.
+        task_head: name of the head of fine-tuning that the file has parameters of; "" where it has none.
+        classifier_dropout: rate in training before that head's projection.
         decoding: how the model writes: "cloze", "next", "left_to_right", "permutation" or "nothing".
         pair_lengths: ``max_source``, ``max_target`` and ``longest_target`` of fine-tuning on pairs; 0 where whole.
         cls_token_id, pad_token_id, sep_token_id, unk_token_id, mask_token_id: ids of the special symbols.
@@ -73,6 +75,8 @@ class UnifiedConfig(PreTrainedConfig):
         norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         prediction_heads: Sequence[str] = ("token",),
+        task_head: str = "",
+        classifier_dropout: float = 0.1,
         decoding: str = "nothing",
         pair_lengths: Mapping[str, int] | None = None,
         cls_token_id: int = 0,
@@ -95,6 +99,7 @@ class UnifiedConfig(PreTrainedConfig):
         self.dropout, self.inner_dropout, self.attention_dropout = dropout, inner_dropout, attention_dropout
         self.norm, self.norm_epsilon, self.initializer_range = norm, norm_epsilon, initializer_range
         self.prediction_heads, self.decoding = list(prediction_heads), decoding
+        self.task_head, self.classifier_dropout = task_head, classifier_dropout
         self.pair_lengths = dict(pair_lengths or {"max_source": 0, "max_target": 0, "longest_target": 0})
         self.cls_token_id, self.pad_token_id, self.sep_token_id = cls_token_id, pad_token_id, sep_token_id
         self.unk_token_id, self.mask_token_id = unk_token_id, mask_token_id

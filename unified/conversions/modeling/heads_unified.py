@@ -1,4 +1,4 @@
-"""The table of symbols, and the heads that score them or answer other questions of pre-training.
+"""Heads: those that pre-training learns, and those of tasks.
 
 Letters: N states, D width, V symbols.
 """
@@ -10,24 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from .configuration_unified import UnifiedConfig
+from .embeddings_unified import SymbolTable
 from .layers_unified import gelu
-
-
-class SymbolTable(nn.Embedding):
-    """Embeddings of symbols, the output matrix of every softmax over them.
-
-    ``scored``, float (V,), is 0 for symbols that the training never had as targets, which have no probability.
-    """
-
-    scored: torch.Tensor
-
-    def __init__(self, config: UnifiedConfig):
-        super().__init__(config.vocabulary_size, config.width)
-        self.register_buffer("scored", torch.ones(config.vocabulary_size))
-
-    def logits(self, states: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """(..., D) and (V,) -> (..., V); -inf for symbols that are left out."""
-        return functional.linear(states, self.weight, bias.masked_fill(self.scored < 0.5, -torch.inf))
 
 
 class TokenHead(nn.Module):
@@ -95,5 +79,30 @@ class BoundaryHead(nn.Module):
         return symbols.logits(self.second_norm(functional.gelu(self.second(states))), self.bias)
 
 
-#: The class of each head, by its name in parameters.
+class PooledHead(nn.Module):
+    """Scores of a whole text by one state: a tanh layer, dropout, and a projection."""
+
+    def __init__(self, config: UnifiedConfig, scores: int):
+        super().__init__()
+        self.pooler, self.dropout = nn.Linear(config.width, config.width), nn.Dropout(config.classifier_dropout)
+        self.output = nn.Linear(config.width, scores)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(N, D) -> (N, scores)."""
+        return self.output(self.dropout(torch.tanh(self.pooler(states))))
+
+
+class LinearHead(nn.Module):
+    """Scores of each token: dropout and a projection."""
+
+    def __init__(self, config: UnifiedConfig, scores: int):
+        super().__init__()
+        self.dropout, self.output = nn.Dropout(config.classifier_dropout), nn.Linear(config.width, scores)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(..., D) -> (..., scores)."""
+        return self.output(self.dropout(states))
+
+
+#: The class of each head of language modelling, by its name in parameters.
 HEADS = {"token": TokenHead, "next_sentence": NextSentenceHead, "boundary": BoundaryHead, "extractive": SentenceHead}

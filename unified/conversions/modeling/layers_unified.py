@@ -1,7 +1,6 @@
 """Layers of a model that was trained by UNIFIED (unified-lm), written plainly: dense attention from the definition.
 
-Letters: B rows, T tokens, Q queries (the tokens, and behind them those of a query stream), S keys, H heads, K size of a
-head, D width.
+Letters: B rows, T tokens, Q queries (tokens, then those of a query stream), S keys, H heads, K head size, D width.
 """
 
 from __future__ import annotations
@@ -297,6 +296,5 @@ def attention_of(sublayer_type: str, config: UnifiedConfig, number: int) -> nn.M
         return TransformerXLAttention(config, number)
     if sublayer_type in ("self", "neighbor"):
         return Attention(config, number, hides_self=sublayer_type == "neighbor")
-    return {
-        "relative_key": RelativeKeyAttention, "relative_value": RelativeValueAttention, "entity": EntityAttention
-    }[sublayer_type](config, number)  # fmt: skip
+    others = {"relative_key": RelativeKeyAttention, "relative_value": RelativeValueAttention, "entity": EntityAttention}
+    return others[sublayer_type](config, number)

@@ -44,6 +44,23 @@ def visible_in_texts(mask: str, real: torch.Tensor, segments: torch.Tensor) -> t
     return visible[mask] & real.unsqueeze(1) & real.unsqueeze(2)
 
 
+def class_index(config: UnifiedConfig, visible: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """Index of the token that each text is read by as a whole, int64 (B,).
+
+    It is CLS, at the front, or at the end where positions are relative; or the last SEP, where CLS does not see all.
+
+    Args:
+        visible: bool (B, T, T).
+        real: bool (B, T).
+    """
+    first, index = real.long().argmax(1), torch.arange(real.size(1), device=real.device)
+    last = (real * index).argmax(1)
+    if config.positions == "relative":
+        return last
+    seen = visible[torch.arange(len(first), device=real.device), first]  # (B, T), by the first token
+    return torch.where((seen == real).all(1), first, last)
+
+
 def types_of_texts(config: UnifiedConfig, segments: torch.Tensor) -> torch.Tensor:
     """Token types of a text or a pair of texts, int64 (B, T), from the segments 0 and 1 that tokenizers give."""
     if config.token_types <= 5 or config.positions == "relative":

@@ -9,51 +9,25 @@ import torch
 from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
-from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    MaskedLMOutput,
+    MultipleChoiceModelOutput,
+    QuestionAnsweringModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
 
 from .configuration_unified import UnifiedConfig
+from .embeddings_unified import Embeddings, SymbolTable, TokenEmbeddings
 from .generation_unified import Writing
-from .heads_unified import HEADS, BoundaryHead, SymbolTable, TokenHead
+from .heads_unified import HEADS, BoundaryHead, LinearHead, PooledHead, TokenHead
 from .layers_unified import Layer, TransformerXLAttention, View
-from .masks_unified import types_of_texts, visible_by_steps, visible_in_texts, without_following
+from .masks_unified import class_index, types_of_texts, visible_by_steps, visible_in_texts, without_following
 from .search_unified import Hypothesis, Search
 
 # What is imported above is all that earlier releases of transformers copy: every file has to be among it.
 __all__ = ["Hypothesis", "Search", "UnifiedForMaskedLM", "UnifiedModel"]
-
-
-class Embeddings(nn.Module):
-    """Tables of tokens, positions and token types, whose rows are added."""
-
-    def __init__(self, config: UnifiedConfig):
-        super().__init__()
-        self.tokens = SymbolTable(config)
-        self.positions = nn.Embedding(config.max_positions, config.width)
-        self.token_types = nn.Embedding(config.token_types, config.width)
-        self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "post" else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
-        """int64 (B, T) three times -> (B, T, D)."""
-        if positions.size(1) != tokens.size(1):
-            raise ValueError(f"{positions.size(1)} positions for {tokens.size(1)} tokens: a query stream is XLNet's")
-        summed = self.tokens(tokens) + self.positions(positions) + self.token_types(token_types)
-        return self.dropout(self.norm(summed))
-
-
-class TokenEmbeddings(nn.Module):
-    """Embeddings of tokens alone, and the vector that every query of a query stream starts from (XLNet)."""
-
-    def __init__(self, config: UnifiedConfig):
-        super().__init__()
-        self.tokens = SymbolTable(config)
-        self.query = nn.Parameter(torch.zeros(config.width))
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
-        """int64 (B, T), (B, Q), (B, Q) -> (B, Q, D)."""
-        queries = self.query.expand(len(tokens), positions.size(1) - tokens.size(1), -1)
-        return self.dropout(torch.cat([self.tokens(tokens), queries], dim=1))
 
 
 class UnifiedPreTrainedModel(PreTrainedModel):
@@ -220,3 +194,104 @@ class UnifiedForMaskedLM(Writing, UnifiedPreTrainedModel):
             loss = functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
         outputs = MaskedLMOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
         return outputs if return_dict else outputs.to_tuple()
+
+
+class _WithTaskHead(UnifiedPreTrainedModel):
+    """A Transformer and one head of fine-tuning; texts are read under the mask of the model's training."""
+
+    head_class: type[nn.Module]
+
+    def __init__(self, config: UnifiedConfig):
+        super().__init__(config)
+        self.transformer = UnifiedModel(config)
+        self.heads = nn.ModuleDict({config.task_head: self.head_class(config, self.scores)})
+        self.post_init()
+
+    @property
+    def scores(self) -> int:
+        """How many scores the head gives."""
+        return len(self.config.id2label)
+
+    def read(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None, token_type_ids: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Scores (B, n) of texts, or (B, T, n) of their tokens."""
+        states = self.transformer(input_ids, attention_mask, token_type_ids).last_hidden_state
+        head = self.heads[self.config.task_head]
+        if isinstance(head, PooledHead):
+            real = torch.ones_like(input_ids).bool() if attention_mask is None else attention_mask.bool()
+            segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+            visible = visible_in_texts(self.config.mask, real, segments)
+            states = states[torch.arange(len(states)), class_index(self.config, visible, real)]
+        return head(states)
+
+
+class UnifiedForSequenceClassification(_WithTaskHead):
+    """Scores of the classes of a text or a pair of texts, or one number."""
+
+    head_class = PooledHead
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+    ) -> SequenceClassifierOutput:
+        """``logits`` (B, classes); ``labels`` int64 (B,), or float (B,) of a regression."""
+        logits, loss = self.read(input_ids, attention_mask, token_type_ids), None
+        if labels is not None:
+            regression = self.config.problem_type == "regression"
+            loss = functional.mse_loss(logits[:, 0], labels) if regression else functional.cross_entropy(logits, labels)
+        return SequenceClassifierOutput(loss=loss, logits=logits)
+
+
+class UnifiedForTokenClassification(_WithTaskHead):
+    """Scores of the tags of each token."""
+
+    head_class = LinearHead
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+    ) -> TokenClassifierOutput:
+        """``logits`` (B, T, tags); ``labels`` int64 (B, T), -100 where none is asked for."""
+        logits = self.read(input_ids, attention_mask, token_type_ids)
+        loss = None if labels is None else functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        return TokenClassifierOutput(loss=loss, logits=logits)
+
+
+class UnifiedForQuestionAnswering(_WithTaskHead):
+    """Scores of each token as the first and as the last one of an answer."""
+
+    head_class, scores = LinearHead, 2
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> QuestionAnsweringModelOutput:
+        """``start_logits`` and ``end_logits`` (B, T)."""
+        start, end = self.read(input_ids, attention_mask, token_type_ids).unbind(-1)
+        return QuestionAnsweringModelOutput(start_logits=start, end_logits=end)
+
+
+class UnifiedForMultipleChoice(_WithTaskHead):
+    """A score of each choice."""
+
+    head_class, scores = PooledHead, 1
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> MultipleChoiceModelOutput:
+        """int64 (B, choices, T) -> ``logits`` (B, choices)."""
+        mask, types = (None if one is None else one.flatten(0, 1) for one in (attention_mask, token_type_ids))
+        logits = self.read(input_ids.flatten(0, 1), mask, types)
+        return MultipleChoiceModelOutput(logits=logits.view(input_ids.shape[:2]))
