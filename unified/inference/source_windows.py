@@ -78,10 +78,11 @@ def shortened(
 
 
 def divided(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
-    """Windows of a text, in their order, of like lengths; their words are those of the text.
+    """Windows of a text, in their order; their words are those of the text.
 
-    A window ends where a sentence ends (:func:`.split_sentences`), as near as possible to equal shares. Only a
-    sentence that is longer than a window is divided behind a word, and only such a word within.
+    The text is divided in two at the sentence end (:func:`.split_sentences`) that is nearest to equal shares of as many
+    windows as it needs, and so are its parts, until they fit. Only a sentence that is longer than a window is divided
+    behind a word, and only such a word within.
 
     Args:
         limit: tokens of a window, at most.

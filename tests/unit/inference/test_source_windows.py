@@ -12,6 +12,7 @@ from tests.support.checkpoint_samples import checkpoint, data_folder
 from unified import UnifiedLM
 from unified.corpus.cleaning.sentences import split_sentences
 from unified.errors import UnifiedError
+from unified.generation import GenerationConfig
 from unified.inference.source_windows import divided
 
 WORDS = "cat dog bird mat Monday sang sat barked 12 a".split()
@@ -105,6 +106,8 @@ def test_windows_equal_a_loop_by_hand(lm):
     assert found == [text for text, _ in hands]
     rounds = [number for _, number in hands]
     assert rounds[0] == 0 and rounds[3] >= 1 and rounds[4] >= 2
+    windows = lm.shortened(sources, GenerationConfig(**options), max_source=60).windows  # at first
+    assert windows[0] == 0 and windows[4] == len(divided(texts[4], 60, lambda text: len(lm.encode(text))))
     cut = lm.generate(sources, max_source=60, **options)
     assert cut[0] == found[0] and cut != found
     # By default a window has as many tokens as the positions leave.
