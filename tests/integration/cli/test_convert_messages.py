@@ -48,6 +48,7 @@ def test_a_tokenizer_is_missed_only_where_there_is_none(models, tmp_path, capsys
 
 def test_a_name_of_the_hub_that_cannot_be_had(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "items.jsonl").write_text('{"text": "a"}\n')
     by_hand = "`hf download nobody/bert --local-dir FOLDER` where there is a network makes a folder to name instead"
     words = [["convert", "nobody/bert", "out"], ["predict", "classification", "items.jsonl", "--model", "nobody/bert"]]
     for command, *more in words:
