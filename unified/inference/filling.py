@@ -1,4 +1,4 @@
-"""Texts with ``<mask>`` in them as batches of one row, and what stands around each run of it."""
+"""Models that predict hidden tokens: the text with ``<mask>`` as a batch, and the best symbols for each."""
 
 from __future__ import annotations
 
@@ -7,17 +7,82 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from unified.arguments import require_integer, require_text
 from unified.data.collate import collate
 from unified.data.example import Batch, Example
-from unified.data.targets import TOKEN, ExampleTargets
+from unified.data.targets import BOUNDARY, TOKEN, ExampleTargets
 from unified.data.vocabulary import MASK, Vocabulary
 from unified.errors import UnifiedError
+from unified.generation import SCHEMES
 from unified.inference.sequences import Codec
+from unified.inference.trained_model import TrainedModel
 from unified.masks import TEXT_MASKS, permutation
 from unified.model import TransformerConfig
 from unified.objectives.spans import hidden_ranges
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tokenization import Tokenizer
+
+
+class FillingModel(TrainedModel):
+    """A trained model that predicts hidden tokens.
+
+    Attributes:
+        writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
+    """
+
+    writes: str
+
+    @torch.no_grad()
+    def fill_mask(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
+        """The ``top`` most probable symbols for each ``<mask>`` in ``text`` with their probabilities, best first.
+
+        The text is read in both directions, or under the mask of a model that was trained in one direction alone. A
+        permutation language model knows no ``<mask>``: it is asked by a query at each of them, and nothing sees what
+        stands there.
+
+        Raises:
+            UnifiedError: this is not one text, there is no ``<mask>`` in it, it is longer than the position table, or
+                ``top`` is below 1.
+        """
+        require_text("text", text)
+        self._require_one_model("fill_mask")
+        self.model.head(TOKEN)  # refuses a model without one, before the text is looked at
+        batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
+        states = self.model.hidden(batch, output_indices=batch.targets[TOKEN].output_indices[:, 0])
+        return self._best(self.model.logits(states), top)
+
+    @torch.no_grad()
+    def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
+        """Fills each span of ``<mask>`` from the tokens before and behind it alone, in the form of :meth:`fill_mask`.
+
+        This is SpanBERT's boundary objective; its head looks at nothing within the span.
+
+        Raises:
+            UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a span is longer than its reach,
+                or stands at an end of the text.
+        """
+        require_text("text", text)
+        self._require_one_model("fill_span")
+        batch = self._masked(text, query_stream=False)
+        tokens, states = batch.tokens[0], self.model.hidden(batch)[0]
+        around, distances = around_runs(tokens, self.special.mask, self.model.config.boundary_offsets)
+        before, behind = (states.index_select(0, side) for side in around.to(self.device).unbind(1))
+        head = self.model.head(BOUNDARY)
+        return self._best(head(before, behind, distances.to(self.device), self.model.symbols), top)
+
+    def _masked(self, text: str, query_stream: bool) -> Batch:
+        own = self.model.config, self.tokenizer, self.vocabulary
+        return masked_batch(text, self.encode, *own, query_stream).to(self.device)
+
+    def _best(self, logits: torch.Tensor, top: int) -> list[list[tuple[str, float]]]:
+        """The ``top`` symbols of each row of (N, V), best first, with their probabilities."""
+        require_integer("top", top, 1)
+        scored = int((~self.model.symbols.left_out).sum())
+        best = logits.float().softmax(-1).topk(min(top, scored))
+        return [
+            [(self.vocabulary.symbols[i], p) for i, p in zip(row_ids, row, strict=True)]
+            for row_ids, row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
 
 
 def masked_batch(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Any
 
 import torch
 
-from unified.arguments import by_length, require_integer, require_list, require_path, require_text, require_texts
+from unified.arguments import by_length, require_list, require_path, require_texts
 from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore, write
-from unified.data.example import Batch
-from unified.data.targets import BOUNDARY, TOKEN
+from unified.data.targets import TOKEN
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
@@ -22,9 +20,10 @@ from unified.generation.contract import Decoder
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths, positions_left
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
-from unified.inference.filling import around_runs, masked_batch
+from unified.inference.filling import FillingModel
+from unified.inference.source_limits import require_room, warn_of_cuts, warn_of_long_windows
 from unified.inference.source_windows import ShortSources, Source, shortened
-from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike
+from unified.inference.trained_model import CheckpointFiles, require_alike
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, parts_of
@@ -43,7 +42,7 @@ def require_no_heads(heads: Collection[str]) -> None:
         )
 
 
-class UnifiedLM(TrainedModel):
+class UnifiedLM(FillingModel):
     """A language model with its vocabulary and tokenizer: it fills, generates, scores and embeds.
 
     Attributes:
@@ -166,62 +165,6 @@ class UnifiedLM(TrainedModel):
             ids += [self.special.separator, *self.encode(part)] if number else self.encode(part)
         return ids
 
-    # Predicting hidden tokens
-
-    @torch.no_grad()
-    def fill_mask(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
-        """The ``top`` most probable symbols for each ``<mask>`` in ``text`` with their probabilities, best first.
-
-        The text is read in both directions, or under the mask of a model that was trained in one direction alone. A
-        permutation language model knows no ``<mask>``: it is asked by a query at each of them, and nothing sees what
-        stands there.
-
-        Raises:
-            UnifiedError: this is not one text, there is no ``<mask>`` in it, it is longer than the position table, or
-                ``top`` is below 1.
-        """
-        require_text("text", text)
-        self._require_one_model("fill_mask")
-        self.model.head(TOKEN)  # refuses a model without one, before the text is looked at
-        batch = self._masked(text, self.writes in SCHEMES and SCHEMES[self.writes].query_stream)
-        states = self.model.hidden(batch, output_indices=batch.targets[TOKEN].output_indices[:, 0])
-        return self._best(self.model.logits(states), top)
-
-    @torch.no_grad()
-    def fill_span(self, text: str, top: int = 5) -> list[list[tuple[str, float]]]:
-        """Fills each span of ``<mask>`` from the tokens before and behind it alone, in the form of :meth:`fill_mask`.
-
-        This is SpanBERT's boundary objective; its head looks at nothing within the span.
-
-        Raises:
-            UnifiedError: as :meth:`fill_mask`; or the model has no span-boundary head, a span is longer than its reach,
-                or stands at an end of the text.
-        """
-        require_text("text", text)
-        self._require_one_model("fill_span")
-        batch = self._masked(text, query_stream=False)
-        tokens, states = batch.tokens[0], self.model.hidden(batch)[0]
-        around, distances = around_runs(tokens, self.special.mask, self.model.config.boundary_offsets)
-        before, behind = (states.index_select(0, side) for side in around.to(self.device).unbind(1))
-        head = self.model.head(BOUNDARY)
-        return self._best(head(before, behind, distances.to(self.device), self.model.symbols), top)
-
-    def _masked(self, text: str, query_stream: bool) -> Batch:
-        own = self.model.config, self.tokenizer, self.vocabulary
-        return masked_batch(text, self.encode, *own, query_stream).to(self.device)
-
-    def _best(self, logits: torch.Tensor, top: int) -> list[list[tuple[str, float]]]:
-        """The ``top`` symbols of each row of (N, V), best first, with their probabilities."""
-        require_integer("top", top, 1)
-        scored = int((~self.model.symbols.left_out).sum())
-        best = logits.float().softmax(-1).topk(min(top, scored))
-        return [
-            [(self.vocabulary.symbols[i], p) for i, p in zip(row_ids, row, strict=True)]
-            for row_ids, row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
-
-    # Writing
-
     def generate(
         self,
         texts: Sequence[Source],
@@ -267,7 +210,7 @@ class UnifiedLM(TrainedModel):
         if windows:
             fitting = self.shortened(texts, config, prompt=prompt, batch_size=batch_size, max_source=max_source)
             ids, max_source = fitting.ids, 0
-            _warn_of_long_windows(fitting)
+            warn_of_long_windows(fitting)
         given = ids if is_prompt else [[]] * len(ids)
         found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size, max_source=max_source)
         written = [
@@ -301,9 +244,9 @@ class UnifiedLM(TrainedModel):
         decoder = self.decoder(prompt)
         limit = self.source_limit(config.max_length, max_source, decoder.scheme.prompt)
         if max_source is None:
-            self._warn_of_cuts(sources, [limit] * len(sources))
+            warn_of_cuts(sources, [limit] * len(sources))
         sources = [source[:limit] for source in sources]
-        self._check_lengths(sources, indices, config)
+        require_room(sources, indices, config.max_length, self.model.config)
         found: list[list[Hypothesis]] = [[] for _ in sources]
         for batch in by_length(sources, batch_size):
             rows = self._rows([sources[i] for i in batch])
@@ -379,7 +322,7 @@ class UnifiedLM(TrainedModel):
         usual = self.lengths.default_length(self.model.config.position_limit)
         limits = [self.source_limit(max(usual, len(t)), max_source, decoder.scheme.prompt) for t in written]
         if max_source is None:
-            self._warn_of_cuts(given, limits)
+            warn_of_cuts(given, limits)
         pairs = [(s[:limit], t + end) for s, t, limit in zip(given, written, limits, strict=True)]
         found: list[list[float]] = [[] for _ in pairs]
         for batch in by_length([s + t for s, t in pairs], batch_size):
@@ -440,35 +383,3 @@ class UnifiedLM(TrainedModel):
         else:
             usual = self.lengths.default_length(self.model.config.position_limit, max_source, longest)
         return max(1, usual, least if isinstance(least, int) else 1)
-
-    def _warn_of_cuts(self, sources: Sequence[Sequence[int]], limits: Sequence[int | None]) -> None:
-        """Say how many sources are cut, and at what length."""
-        kept = [limit for ids, limit in zip(sources, limits, strict=True) if limit is not None and len(ids) > limit]
-        if kept:
-            least = f"{min(kept)} to " if min(kept) < max(kept) else ""
-            warnings.warn(
-                f"{len(kept)} of {len(sources)} texts have more than {least}{max(kept)} tokens; the rest is not read",
-                stacklevel=4,  # the caller of generate()
-            )
-
-    def _check_lengths(
-        self, sources: Sequence[Sequence[int]], indices: Sequence[int], config: GenerationConfig
-    ) -> None:
-        left = max(self.tokens_left(config.max_length), 0)
-        for index, source in zip(indices, sources, strict=True):
-            if len(source) > left:
-                raise UnifiedError(
-                    f"sentence {index}: {len(source)} tokens, but the model's {self.model.config.max_positions} "
-                    f"positions leave room for {left} beside the {config.max_length} that may be written; shorten the "
-                    "text or what is written"
-                )
-
-
-def _warn_of_long_windows(fitting: ShortSources) -> None:
-    """Say how many sources are cut although they were divided into windows."""
-    cut = sum(map(bool, fitting.cut))
-    if cut:
-        warnings.warn(
-            f"{cut} of {len(fitting.ids)} texts get no shorter in windows; what is too long is not read",
-            stacklevel=3,  # the caller of generate()
-        )

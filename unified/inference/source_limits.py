@@ -1,0 +1,59 @@
+"""What is said of texts that are longer than the model reads: warnings of cuts, and the refusal where none is made."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from unified.errors import UnifiedError
+from unified.generation.lengths import positions_left
+from unified.inference.source_windows import ShortSources
+from unified.model import TransformerConfig
+
+
+def warn_of_cuts(sources: Sequence[Sequence[int]], limits: Sequence[int | None]) -> None:
+    """Say how many sources are cut, and at what length; called by a method that :meth:`.UnifiedLM.generate` calls.
+
+    Args:
+        sources: ids of each.
+        limits: how many of them are read; None for all.
+    """
+    kept = [limit for ids, limit in zip(sources, limits, strict=True) if limit is not None and len(ids) > limit]
+    if kept:
+        least = f"{min(kept)} to " if min(kept) < max(kept) else ""
+        warnings.warn(
+            f"{len(kept)} of {len(sources)} texts have more than {least}{max(kept)} tokens; the rest is not read",
+            stacklevel=4,  # the caller of generate()
+        )
+
+
+def warn_of_long_windows(fitting: ShortSources) -> None:
+    """Say how many sources are cut although they were divided into windows; called by :meth:`.UnifiedLM.generate`."""
+    cut = sum(map(bool, fitting.cut))
+    if cut:
+        warnings.warn(
+            f"{cut} of {len(fitting.ids)} texts get no shorter in windows; what is too long is not read",
+            stacklevel=3,  # the caller of generate()
+        )
+
+
+def require_room(
+    sources: Sequence[Sequence[int]], indices: Sequence[int], max_length: int, config: TransformerConfig
+) -> None:
+    """Refuse sources that the position table has no room for.
+
+    Args:
+        sources: ids of each, without special symbols.
+        indices: numbers of the sources in the message.
+        max_length: how many tokens may be written.
+
+    Raises:
+        UnifiedError: names the first source that is too long.
+    """
+    left = max(positions_left(config.position_limit, max_length), 0)
+    for index, source in zip(indices, sources, strict=True):
+        if len(source) > left:
+            raise UnifiedError(
+                f"sentence {index}: {len(source)} tokens, but the model's {config.max_positions} positions leave room "
+                f"for {left} beside the {max_length} that may be written; shorten the text or what is written"
+            )
