@@ -26,7 +26,7 @@ class Interrupted(UnifiedError):
 SHOWN = 10
 _LOCATIONS = 3
 _FIELDS = 8
-_PLACE = re.compile(r"(.*?)(line|row) (\d+)", re.DOTALL)
+_PLACE = re.compile(r"(.*?)(line|row|item) ([\w-]+)", re.DOTALL)
 
 
 class MissingField(UnifiedError):
@@ -84,7 +84,7 @@ class Problems:
         """Note a problem.
 
         Args:
-            location: where it is, such as "line 3" or "train.jsonl, line 3".
+            location: where it is, such as "line 3", "train.jsonl, line 3" or "item q7".
         """
         line = _PLACE.fullmatch(location)
         equal = problem.problem if isinstance(problem, MissingField) else str(problem)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+NOT_THERE = "the answer is not in the passage"
+
 
 def misalignment(context: str, text: str, start: int) -> str | None:
     """Why ``text`` does not stand at character ``start`` of ``context``; None where it does."""
@@ -13,4 +15,4 @@ def misalignment(context: str, text: str, start: int) -> str | None:
         return "the passage has the answer with other white space"
     if text.casefold() in context.casefold():
         return "the passage has the answer in other capitals"
-    return "the answer is not in the passage"
+    return NOT_THERE

@@ -82,6 +82,7 @@ def test_tokens_stand_at_their_characters(kind):
         ("w1 w22", Answer("w2", 3), INSIDE_TOKEN),
         ("w1 w22 .", Answer("2 .", 5), INSIDE_TOKEN),
         ("w1 w2", Answer("w2", None), UNKNOWN_SPAN),
+        ("w1 w2", Answer("w9", None), "the answer is not in the passage"),
         ("w1 w2", Answer("w2", 0), "the answer stands elsewhere in the passage"),
         ("w1 w2", Answer("w2", -2), "the answer stands elsewhere in the passage"),
         ("w1 w2", Answer("w9", 3), "the answer is not in the passage"),

@@ -11,7 +11,7 @@ from tests.unit.tasks.test_passages import WORDS, words  # noqa: F401
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.tasks.heads.passages import windows
-from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.questions import Answer, QuestionItem, question_item
 from unified.tasks.heads.span import SpanAnswers
 
 
@@ -41,10 +41,13 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
     encoded = task.encode(items, codec)
     lost = [max(0, len(f"{item.history or ''} {item.question}".split()) - 5) for item in items]
     assert list(encoded.lost) == lost and 10 < np.count_nonzero(lost) < 60
+    several = [item.id for item in items if len(item.answers) > 1]
+    assert several[:3] == ["3", "6", "9"]
     assert encoded.remarks == [
-        f"{sum(len(item.answers) > 1 for item in items)} of {sum(len(item.answers) for item in items)} answers cannot "
-        f"be learnt ({sum(len(item.answers) > 1 for item in items)}: the answer is not in the passage); 0 of 60 "
-        "questions have no other and count in no loss",
+        "15 of 60 questions count as unanswerable, and scores follow the rules of SQuAD 2.0: 15 items (0, 4, 8, ...): no "
+        "answer is given",
+        f"{len(several)} of 60 questions have an answer that cannot be learnt, and another that is: {len(several)} items "
+        "(3, 6, 9, ...): the answer is not in the passage",
         f"of {np.count_nonzero(lost)} of 60 items question and history have more than 5 tokens; the rest is not read",
     ]
     held, divided = Counter(), 0
@@ -96,12 +99,41 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
 def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
     lost = QuestionItem("1", "w1", "w1 w2", (Answer("w2", 0),))
     task = SpanAnswers()
-    encoded = task.encode([lost, QuestionItem("2", "w1", "w1 w2", (Answer("w2", 3),))], words)
-    assert [target.tolist() for target in encoded.facts["labels"]] == [[[-1, -1]], [[4, 4]]]
-    assert encoded.remarks[0].endswith("1 of 2 questions have no other and count in no loss")
+    others = [
+        QuestionItem("2", "w1", "w1 w2", (Answer("w2", 3),)),
+        QuestionItem("q-7", "w1", "w1 w2", (Answer("w9"), Answer("w2"))),
+        QuestionItem("q-9", "w1", "w1 w2", (Answer("w9"),)),
+        QuestionItem("q-8", "w1", "w1 w2", (), references=("two",)),
+    ]
+    encoded = task.encode([lost, *others], words)
+    unasked = [[-1, -1]]
+    assert [target.tolist() for target in encoded.facts["labels"]] == [unasked, [[4, 4]], unasked, unasked, unasked]
+    assert encoded.remarks == [
+        "4 of 5 questions cannot be learnt from and count in no loss: item 1: the answer stands elsewhere in the passage; "
+        "2 items (q-7, q-9): the answer is not in the passage; item q-8: no part of the passage is marked as the answer"
+    ]
+    assert not task.encode(others[:1], words).remarks
     unlabelled = task.encode([QuestionItem("1", "w1", "\u200b")], words)
     assert set(unlabelled.facts) == {"cls"} and len(unlabelled.examples) == 1
     assert len(unlabelled.notes[0].offsets) == 0
+
+
+def test_an_answer_without_a_start_is_found_in_other_capitals_and_spaces():
+    """Against all parts of the passage, of which the first that is equal counts, and before it the first as written."""
+    rng, seen = np.random.default_rng(5), Counter()
+    for _ in range(300):
+        context = "".join(rng.choice([*"aAbB.(", " ", "\n"], 14)) + "x"
+        text = "".join(rng.choice([*"aAb.(", " "], rng.integers(1, 5)))
+        if not text.strip():
+            continue
+        (found,) = question_item({"question": "q", "context": context, "answers": [text]}, 1, labelled=True).answers
+        parts = [(i, context[i:j]) for i in range(15) for j in range(i + 1, 16)]
+        exact = [(part, i) for i, part in parts if part == text]
+        equal = [(part, i) for i, part in parts if part == part.strip() and
+                 part.lower().split() == text.lower().split()]  # fmt: skip
+        assert (found.text, found.start) == [*exact, *equal, (text, None)][0]
+        seen[bool(exact), bool(equal)] += 1
+    assert min(seen[True, True], seen[False, True], seen[False, False]) > 20
 
 
 def test_refusals(words):  # noqa: F811

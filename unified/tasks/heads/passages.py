@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unified.tasks.alignment import misalignment
+from unified.tasks.alignment import NOT_THERE, misalignment
 from unified.tasks.heads.questions import Answer
 from unified.tasks.metrics.squad import normalize_answer
 
@@ -48,7 +48,7 @@ def align(context: str, offsets: np.ndarray, answer: Answer) -> tuple[int, int] 
     and white space do not count.
     """
     if answer.start is None:
-        return UNKNOWN_SPAN
+        return UNKNOWN_SPAN if answer.text in context else NOT_THERE
     misaligned = misalignment(context, answer.text, answer.start)
     if misaligned is not None:
         return misaligned

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.items import stated
 from unified.tasks.heads.named_entities import named_entities_of
 from unified.tasks.heads.passages import align, central, token_marks, windows
+from unified.tasks.heads.question_remarks import UnlearntAnswers
 from unified.tasks.heads.questions import QuestionItem
 from unified.tasks.heads.span_decoding import Window
 
@@ -97,12 +97,10 @@ def encode_questions(
     facts: dict[str, list[np.ndarray]] = {
         name: [] for name in ("cls", *(("labels", "answer_types") if labelled else ()))
     }
-    unusable: Counter[str] = Counter()
-    lost = 0
+    unlearnt = UnlearntAnswers()
     for number, read in enumerate(_read(items, codec, max_query, stride)):
-        span = _span(read, unusable) if labelled else None
         answer_type = _answer_type(read.item, labels) if labelled else 0
-        lost += labelled and span is None and answer_type == 0
+        span = _span(read, unlearnt) if labelled and not answer_type else None
         cut += len(read.windows) > 1
         unread.append(read.lost)
         for (first, size), chosen in zip(read.windows, central(read.windows, len(read.passage)), strict=True):
@@ -116,7 +114,7 @@ def encode_questions(
                 target, here = _target(span, answer_type, first, size, passage_index, cls)
                 facts["labels"].append(target)
                 facts["answer_types"].append(np.array([here]))
-    remarks = [*(_remarks(items, unusable, lost) if labelled else ())]
+    remarks = unlearnt.remarks(len(items))
     if any(unread):
         remarks.append(
             f"of {np.count_nonzero(unread)} of {len(items)} items question and history have more than {max_query} "
@@ -173,13 +171,14 @@ def _marks(
     return query, token_marks(offsets, spans["context"])
 
 
-def _span(read: _Read, unusable: Counter[str]) -> tuple[int, int] | None:
-    """The first answer that can be learnt; why others cannot is counted."""
+def _span(read: _Read, unlearnt: UnlearntAnswers) -> tuple[int, int] | None:
+    """The first answer that can be learnt; why others cannot is noted."""
     found = [
         align(read.item.context, read.offsets, answer) for answer in stated(read.item.answers, read.item, "answers")
     ]
-    unusable.update(reason for reason in found if isinstance(reason, str))
-    return next((span for span in found if not isinstance(span, str)), None)
+    span = next((one for one in found if not isinstance(one, str)), None)
+    unlearnt.note(read.item, [one for one in found if isinstance(one, str)], learnt=span is not None)
+    return span
 
 
 def _answer_type(item: QuestionItem, labels: tuple[str, ...]) -> int:
@@ -215,14 +214,3 @@ def _target(
     if first <= span[0] and span[1] < first + size:
         return np.array([span]) - first + passage_index, 0
     return np.array([[cls, cls]]), ELSEWHERE
-
-
-def _remarks(items: Sequence[QuestionItem], unusable: Counter[str], lost: int) -> tuple[str, ...]:
-    if not unusable and not lost:
-        return ()
-    answers = sum(len(item.answers or ()) for item in items)
-    reasons = "; ".join(f"{count}: {reason}" for reason, count in unusable.most_common())
-    return (
-        f"{unusable.total()} of {answers} answers cannot be learnt ({reasons}); "
-        f"{lost} of {len(items)} questions have no other and count in no loss",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -127,7 +128,7 @@ def _answers(value: Any, context: str) -> tuple[tuple[Answer, ...], bool]:
     """The answers in any of their forms, and whether the form says that there is none.
 
     Forms are a list of answers or of texts, one text (empty where there is no answer), or SQuAD's lists in
-    Hugging Face's form: {"text": [...], "answer_start": [...]}. A text without a start is looked for in the passage.
+    Hugging Face's form: {"text": [...], "answer_start": [...]}. A text is looked for in the passage, see :func:`_found`.
     """
     if isinstance(value, str):
         value = value.strip()
@@ -146,8 +147,7 @@ def _answers(value: Any, context: str) -> tuple[tuple[Answer, ...], bool]:
 
 def _answer(fields: Any, context: str) -> Answer:
     if isinstance(fields, str) and fields.strip():
-        start = context.find(fields)
-        return Answer(fields, start if start >= 0 else None)
+        return _found(fields, context)
     text = fields.get("text") if isinstance(fields, dict) else None
     if not isinstance(text, str) or not text.strip():
         raise UnifiedError(f"an answer must have a 'text' that is not empty, got {fields!r}")
@@ -155,3 +155,15 @@ def _answer(fields: Any, context: str) -> Answer:
     if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
         raise UnifiedError(f"'start' of the answer {text!r} must be an integer, got {start!r}")
     return Answer(text, start)
+
+
+def _found(text: str, context: str) -> Answer:
+    """The first place of a text in the passage, as it is or else, as the passage spells it, in other capitals or spaces.
+
+    Scores tell neither apart. An answer that the passage lacks has no start.
+    """
+    start = context.find(text)
+    if start >= 0:
+        return Answer(text, start)
+    alike = re.search(r"\s+".join(map(re.escape, text.split())), context, re.IGNORECASE)
+    return Answer(text) if alike is None else Answer(alike[0], alike.start())

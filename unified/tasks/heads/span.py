@@ -17,6 +17,7 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, TaskHead
 from unified.model.span_heads import SpanScores, beams_of, example_maxima, example_of_states, firsts, log_sum_exp
 from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
+from unified.tasks.heads.question_remarks import unanswerable_remarks
 from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.heads.span_decoding import chosen_answer, decided, distinct
@@ -177,7 +178,8 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         """Windows of the passages, see :func:`unified.tasks.heads.question_windows.encode_questions`."""
         passage_first = codec.cls_last if self.passage_first is None else self.passage_first
         whole = self.model_design.reads_question
-        return encode_questions(items, codec, self.labels, self.max_query, self.stride, passage_first, whole=whole)
+        found = encode_questions(items, codec, self.labels, self.max_query, self.stride, passage_first, whole=whole)
+        return replace(found, remarks=[*unanswerable_remarks(items, self.scored_by), *found.remarks])
 
     def subset_of(self, item: QuestionItem) -> str | None:
         return item.subset
