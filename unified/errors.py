@@ -61,6 +61,17 @@ class MissingField(UnifiedError):
         return f"{self.problem}{nearest(name, names)}; its {what}s: {there}{more}{advice}"
 
 
+class EmptyField(UnifiedError):
+    """A field of a record, or a cell of a table, holds nothing.
+
+    Args:
+        name: of the field, as the user has it.
+    """
+
+    def __init__(self, name: str):
+        super().__init__(f"the field {name!r} is empty")
+
+
 def require_fields(record: Mapping[str, object], *names: str) -> None:
     """Refuse a record that lacks one of the named fields.
 

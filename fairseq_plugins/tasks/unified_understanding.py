@@ -152,9 +152,8 @@ class UnifiedUnderstandingTask(DictionaryTask):
         except UnifiedError as error:
             raise UnifiedError(f"{path}: {error}") from None
         if encoded.cut:
-            logger.info(
-                f"{path}: {encoded.cut} of {len(items)} items are cut or divided at --tokens-per-sample {length}"
-            )
+            longer = f"{encoded.cut:,} of {len(items):,} items have more than {length} tokens"
+            logger.info(f"{path}: {longer}; they are cut, or read in windows")
         for remark in encoded.remarks:
             logger.info(f"{path}: {remark}")
         return encoded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import shlex
+import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,11 +95,17 @@ def print_command(arguments: Sequence[str], further: str) -> list[str]:
 def run_command(words: Sequence[str]) -> None:
     """Run a command line of :func:`print_command`: show how far it is, and keep all that it prints in its folder.
 
+    A training that has all its updates is not started again.
+
     Raises:
         TrainingFailed: it ended with an error; says which, and the last lines of the log are shown.
     """
     options = by_name(words)
-    log = Path(str(options["--save-dir"])) / LOG_NAME
+    folder, asked = Path(str(options["--save-dir"])), options.get("--max-update")
+    if asked is not None and updates_done(folder) >= int(str(asked)):
+        print(f"{folder}: trained with these settings before; nothing is changed", file=sys.stderr)
+        return
+    log = folder / LOG_NAME
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=_LAST_LINES)
     with log.open("a", encoding="utf-8") as file, TrainingDisplay(options.get("--max-update")) as display:
@@ -114,6 +121,14 @@ def run_command(words: Sequence[str]) -> None:
         if status:
             reason = _reason(list(last), display)
             raise TrainingFailed(f"fairseq-train has failed: {reason}; all that it printed is in {log}")
+
+
+def updates_done(folder: Path) -> int:
+    """Updates of the last checkpoint of a run; 0 without one."""
+    from unified.checkpoints import load_checkpoint
+
+    last = folder / "checkpoint_last.pt"
+    return load_checkpoint(last)["optimizer_history"][-1]["num_updates"] if last.is_file() else 0
 
 
 def _reason(last: Sequence[str], display: TrainingDisplay) -> str:

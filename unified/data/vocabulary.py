@@ -91,12 +91,13 @@ class Vocabulary:
         symbols: list[str] = []
         counts: list[int] = []
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
+            text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
             raise UnifiedError(f"{path}: no such dictionary; `unified prepare` makes one") from None
         except UnicodeDecodeError as error:
             raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; a dictionary is a UTF-8 text file") from None
-        for number, line in enumerate(lines, 1):
+        # Not splitlines(): symbols may hold characters that Python takes for ends of lines, too.
+        for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
             symbol, _, count = line.rstrip().removesuffix(" #fairseq:overwrite").rpartition(" ")
             if not symbol or not count.lstrip("-").isdigit():
                 raise UnifiedError(f"{path}, line {number}: expected 'symbol count', got {line[:60]!r}")

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from unified.errors import MissingField, UnifiedError
+from unified.errors import EmptyField, MissingField, UnifiedError
 from unified.files.json_files import Fields
 
 _TRUTH = {"true": 1, "false": 0}
+#: Fields of items whose empty text says something: the passage has no answer, there is no second text.
+_MAY_BE_EMPTY = ("answers", "second")
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,13 @@ class FieldNames:
         parts: names in items by part: {"text": "words", "label": "tags"} for words with tags.
         given: names in rows by part; a part that is not there is called as in items.
         labels: names of labels that rows have as numbers from 0, or as false and true.
+        skip_empty: whether rows in which a part is empty are left out instead of refused.
     """
 
     parts: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
+    skip_empty: bool = False
 
     def check(self, reader: str, classes: bool) -> None:
         """Refuse names of parts that items do not have.
@@ -48,8 +52,9 @@ class FieldNames:
         """The fields of a row with the names of items; other fields stay.
 
         Raises:
-            UnifiedError: a field is missing, or a label has no name.
+            UnifiedError: a field is missing or empty, or a label has no name.
         """
+        self._require_filled(fields)
         found = dict(fields)
         for part, name in self.given.items():
             if name not in fields:
@@ -73,6 +78,14 @@ class FieldNames:
             part = next((part for part, name in self.parts.items() if name == problem.name), None)
             option = None if part is None or part in self.given else option_of(part)
             raise MissingField(problem.name, list(fields), option=option) from None
+
+    def _require_filled(self, fields: Fields) -> None:
+        """Refuse an empty text where a part of an item should be, by the name that the user has for it."""
+        for part, own in self.parts.items():
+            name = self.given.get(part, own)
+            value = fields.get(name)
+            if own not in _MAY_BE_EMPTY and isinstance(value, str) and not value.strip():
+                raise EmptyField(name)
 
     def _named(self, label: Any) -> Any:
         """The name of a label, or the names of a list of labels, or of several in one text."""

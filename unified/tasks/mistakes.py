@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.files.text_files import numbered_lines
 from unified.reports.run_page import Sample, Table
 
 #: The field of a prediction with the answer, and those of an item that may say what is right.
@@ -39,8 +40,7 @@ class Answered:
     def __init__(self, name: str, items: Path, predictions: Path):
         self.name = name
         self.items, self.predictions = (
-            [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-            for file in (items, predictions)
+            [json.loads(line) for _, line in numbered_lines(file)] for file in (items, predictions)
         )
         if [one["id"] for one in self.items] != [one["id"] for one in self.predictions]:
             raise UnifiedError(f"{predictions}: not the predictions of {items}; score the run anew")

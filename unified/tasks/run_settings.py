@@ -44,6 +44,7 @@ NOT_SETTINGS = frozenset(
         "source_field",
         "target_field",
         "labels",
+        "skip_empty",
         "max_source",
         "max_target",
     )

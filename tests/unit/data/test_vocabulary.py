@@ -42,6 +42,13 @@ def test_loading_what_was_saved_changes_nothing(tmp_path):
     assert second.special == first.special
 
 
+@pytest.mark.parametrize("character", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_symbols_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path, character):
+    symbols = ["a", f"b{character}", f"{character}c", character, f"d{character}e"]
+    Vocabulary(symbols).save(tmp_path / "dict.txt")
+    assert Vocabulary.load(tmp_path / "dict.txt").symbols == Vocabulary(symbols).symbols
+
+
 def test_ordinary_symbols_are_exactly_those_that_are_not_special():
     vocabulary = Vocabulary(SYMBOLS)
     special = vocabulary.special

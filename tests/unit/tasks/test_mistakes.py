@@ -28,6 +28,16 @@ def test_a_confusion_matrix_counts_every_pair_of_labels(tmp_path):
     assert [row[0] for row in table.rows] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("character", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_texts_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path, character):
+    for name in ("items", "predictions"):
+        rows = [{"id": str(i), "text": f"a{character}b", "label": "x"} for i in range(2)]
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = Answered("task", tmp_path / "items", tmp_path / "predictions")
+    assert [one["text"] for one in found.items] == [f"a{character}b"] * 2
+
+
 def test_many_labels_give_the_most_frequent_confusions_and_tags_count_words(tmp_path):
     gold = [f"l{i}" for i in range(30)] + ["l1"] * 3
     found = answered(tmp_path, [{"label": one} for one in gold], [{"label": "l2"} for _ in gold])

@@ -136,3 +136,41 @@ def test_what_is_wrong_is_named_as_the_user_calls_it(tmp_path, name, given, labe
 def test_plain_text_is_no_file_of_items(tmp_path):
     with pytest.raises(UnifiedError, match="films.txt: no file of rows by its name; rows come as CSV, TSV, Parquet"):
         reader("classification")(Path(write(tmp_path / "films.txt", "a film\n")))
+
+
+def test_rows_with_empty_fields_are_refused_by_the_names_of_the_file_or_left_out(tmp_path, capsys):
+    rows = [
+        {"review": text, "verdict": label}
+        for text, label in (("a b", "good"), ("  ", "bad"), ("c", ""), ("d", "bad"), ("e", ""))
+    ]
+    path = write(tmp_path / "rows.csv", csv_text(rows))
+    names = {"text": "review", "label": "verdict"}
+    task = task_named("classification")
+    with pytest.raises(UnifiedError) as caught:
+        task.read.with_options(task, FieldNames(given=names), None, None).items(path)
+    advice = "--skip-empty leaves such rows out"
+    assert str(caught.value) == (
+        f"{path}: line 3: the field 'review' is empty; {advice}; 2 lines (4, 6): the field 'verdict' is empty; {advice}"
+    )
+    found = task.read.with_options(task, FieldNames(given=names, skip_empty=True), None, None).items(path)
+    assert [(item.id, item.text, item.label) for item in found] == [("1", "a b", "good"), ("4", "d", "bad")]
+    assert capsys.readouterr().err.splitlines() == [
+        f"{path}: the field 'review' is empty in 1 rows, which are left out",
+        f"{path}: the field 'verdict' is empty in 2 rows, which are left out",
+    ]
+
+
+def test_an_empty_answer_is_no_empty_field(tmp_path):
+    rows = [{"context": PASSAGE, "question": "Who?", "answers": answer} for answer in ("Anna", "")]
+    path = write(tmp_path / "rows.csv", csv_text(rows))
+    task = task_named("span")
+    found = task.read.with_options(task, FieldNames(skip_empty=True), None, None).items(path)
+    assert [item.impossible for item in found] == [None, True]
+
+
+def test_a_missing_field_is_named_before_rows_are_read(tmp_path):
+    path = write(tmp_path / "rows.csv", csv_text([{"review": "a", "label": "x"}] * 3))
+    task = task_named("classification")
+    with pytest.raises(UnifiedError, match="rows.csv, line 2: no field 'text'; its fields: 'review', 'label'; --text-"):
+        task.read.check_fields(Path(path))
+    task.read.with_options(task, FieldNames(given={"text": "review"}), None, None).check_fields(Path(path))

@@ -83,11 +83,8 @@ def run(args: argparse.Namespace) -> int:
         words = print_command([*pretraining.command(torch.cuda.device_count()), *reports], args.fairseq)
         if args.dry_run:
             return 0
-        if _updates_done(folder) >= args.max_update:
-            print(f"{folder}: trained with these settings before; nothing is changed", file=sys.stderr)
-        else:
-            write_run(folder, args, add_arguments)
-            run_command(words)
+        write_run(folder, args, add_arguments)
+        run_command(words)
     print(f"the model is in {folder}; {_next(pretraining)}", file=sys.stderr)
     return 0
 
@@ -122,14 +119,6 @@ def _require_validation(data: DataFolder) -> None:
                 "--valid-share, or let fairseq-train go without by "
                 "--fairseq=--disable-validation"
             )
-
-
-def _updates_done(folder: Path) -> int:
-    """Updates of the last checkpoint of a run; 0 without one."""
-    from unified.checkpoints import load_checkpoint
-
-    last = folder / "checkpoint_last.pt"
-    return load_checkpoint(last)["optimizer_history"][-1]["num_updates"] if last.is_file() else 0
 
 
 def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:

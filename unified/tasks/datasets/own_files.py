@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError
+from unified.errors import MissingField, UnifiedError
 from unified.files.fields import FieldNames
 from unified.files.json_files import Fields
-from unified.files.rows import FORMATS, has_fields, is_hub
+from unified.files.rows import FORMATS, has_fields, is_hub, read_rows
 from unified.files.text_files import without_compression
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.items import Item, read_items
@@ -79,6 +79,23 @@ class OwnFiles:
         names = replace(names, parts=self.names.parts)
         names.check(reader, self.has_classes)
         return replace(self, names=names, valid=valid, test=test)
+
+    def check_fields(self, source: Path) -> None:
+        """Refuse a file whose first row lacks a field, before anything else is read.
+
+        Raises:
+            UnifiedError: names the field, and those that are there.
+        """
+        for path in self.files(source).values():
+            row = None if is_hub(path) or not has_fields(path) else next(read_rows(path), None)
+            if row is not None:
+                try:
+                    with self.names.explaining(row.fields):
+                        self.item_of(self.names.renamed(row.fields), row.number)
+                except MissingField as problem:
+                    raise UnifiedError(f"{path}, {row.place}: {problem}") from None
+                except UnifiedError:
+                    pass  # whatever else is wrong with a row is named with all other rows
 
     def items(self, path: str) -> list[Any]:
         """Items of a file, see :func:`unified.tasks.heads.items.read_items`."""

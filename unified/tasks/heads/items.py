@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
-from unified.errors import UnifiedError, require_fields
+from unified.errors import EmptyField, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text
 from unified.files.json_files import Entries, Fields
@@ -114,17 +116,26 @@ def read_items(
         item_of: makes an item of the fields and the number of a row; raises UnifiedError with the reason.
         names: what rows call the fields of items.
 
+    Rows with an empty field are left out where ``names.skip_empty`` says so; standard error says how many.
+
     Raises:
         UnifiedError: the file is missing, holds nothing, or rows are wrong, those among them whose ``id`` another row
             has, or whose label is a number here and a text there; the first ten are named with the reason.
     """
     entries, spellings = Entries(path), Spellings()
     items: list[_ItemT] = []
+    empty: Counter[str] = Counter()
     for row in read_rows(path):
         try:
             fields = names.renamed(row.fields)
             with names.explaining(row.fields):
                 items.append(item_of(fields, row.number))
+        except EmptyField as problem:
+            if names.skip_empty:
+                empty[str(problem)] += 1
+            else:
+                entries.wrong(row.place, f"{problem}; --skip-empty leaves such rows out")
+            continue
         except UnifiedError as problem:
             entries.wrong(row.place, problem)
             continue
@@ -133,6 +144,8 @@ def read_items(
         if mixed is not None:
             entries.wrong(row.place, mixed)
     entries.check()
+    for reason, count in empty.items():
+        print(f"{path}: {reason} in {count:,} rows, which are left out", file=sys.stderr)
     if not items:
         raise UnifiedError(f"{path}: holds no item")
     return items

@@ -33,6 +33,11 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of the training items to validate and to choose settings on, from 0 to 1, where there are no "
         f"validation items, or where they are the test set (default: {_SHARE} of a file without --valid)",
     )
+    parser.add_argument(
+        "--skip-empty",
+        action="store_true",
+        help="leave out rows of your own data in which a text or a label is empty, instead of refusing them",
+    )
     add_field_arguments(parser, "text", "second", "label", "source", "target", labels=True)
 
 
@@ -54,9 +59,12 @@ def with_own_data(
 
     given = {"--valid": args.valid, "--test": args.test, **field_options(args)}
     options = [f"{name} {value}" for name, value in given.items() if value is not None]
+    options += ["--skip-empty"] if args.skip_empty else []
     share, source = args.valid_share, Path(args.data)
     if not isinstance(task, SeveralTasks) and isinstance(task.read, OwnFiles):
-        read: Any = task.read.with_options(task.name, field_names(args), args.valid, args.test)
+        names = replace(field_names(args), skip_empty=args.skip_empty)
+        read: Any = task.read.with_options(task.name, names, args.valid, args.test)
+        read.check_fields(source)
         task = replace(task, read=read)
         if share is None and args.valid is None and is_own_file(source):
             share = _SHARE

@@ -1,0 +1,45 @@
+"""What somebody should know of the data before a model is fine-tuned on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from unified.tasks.heads.items import Splits, TextItem
+
+#: Labels that are named with their counts.
+_SHOWN = 20
+
+
+def data_notes(splits: Splits) -> list[str]:
+    """Sentences on the items of a task: how many there are, their classes, and what is probably a mistake.
+
+    Classes that differ in capitals or blanks alone are learnt as different ones; items that train and validate make a
+    score too high.
+    """
+    notes = ["items: " + ", ".join(f"{split} {len(items):,}" for split, items in splits.items())]
+    train, valid = _texts(splits.get("train", ())), _texts(splits.get("valid", ()))
+    counts = Counter(item.label for item in train if isinstance(item.label, str))
+    if counts:
+        more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
+        named = ", ".join(f"{label!r} {count:,}" for label, count in counts.most_common(_SHOWN))
+        notes.append(f"{len(counts):,} labels in train: {named}{more}")
+        alike: dict[str, list[str]] = {}
+        for label in sorted(counts):
+            alike.setdefault(" ".join(label.lower().split()), []).append(label)
+        notes += [
+            f"labels that differ in capitals or blanks alone, and are different classes: {', '.join(map(repr, labels))}"
+            for labels in alike.values()
+            if len(labels) > 1
+        ]
+    known = {(item.text, item.second) for item in train}
+    both = sum((item.text, item.second) in known for item in valid)
+    if both:
+        found = f"{both:,} of {len(valid):,} valid items have the texts of a train item"
+        notes.append(f"{found}: scores come out too high")
+    return notes
+
+
+def _texts(items: Sequence[Any]) -> list[TextItem]:
+    return [item for item in items if isinstance(item, TextItem)]
