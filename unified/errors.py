@@ -152,4 +152,4 @@ def first_few(problems: Sequence[str], shown: int = SHOWN) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name that ``name`` may stand for, or nothing."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
-    return f" (did you mean {matches[0]}?)" if matches else ""
+    return f" (did you mean {matches[0]!r}?)" if matches else ""

@@ -41,14 +41,14 @@ def test_a_name_is_the_librarys_and_a_path_is_imported():
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("knwn", r"thing: no such thing \(did you mean known\?\); known are auto, known, and any package.module:Class"),
+        ("knwn", r"thing: no such thing \(did you mean 'known'\?\); known are auto, known, and any package.module:Class"),
         ("a:b:c", "no such thing; known are"),
         ("no_such_module:Own", r"module no_such_module cannot be imported \(No module named 'no_such_module'\)"),
         (
             "no_such_package.own:Own",
             r"No module named 'no_such_package'\); PYTHONPATH=\. in front of the command",
         ),
-        ("knwn:Own", r"module knwn cannot be imported .* \(did you mean known\?\)"),
+        ("knwn:Own", r"module knwn cannot be imported .* \(did you mean 'known'\?\)"),
         (f"{__name__}:Absent", f"thing: module {__name__} has no 'Absent'"),
         (f"{__name__}:refusal", f"thing: refusal is not a subclass of {__name__}.Base"),
         (f"{__name__}:Stranger", f"thing: Stranger is not a subclass of {__name__}.Base"),

@@ -61,15 +61,15 @@ COMMANDS = {
         (
             "finetune",
             "--head 'classification(dropuot=0)'",
-            "no setting 'dropuot' (did you mean dropout?); its settings",
+            "no setting 'dropuot' (did you mean 'dropout'?); its settings",
         ),
         ("finetune", '--fairseq "\'"', '--fairseq "\'": a quotation mark is not closed'),
         ("pretrain", '--fairseq "\'"', '--fairseq "\'": a quotation mark is not closed'),
-        ("pretrain", "--objectives bidirectionl", "no such objective (did you mean bidirectional?)"),
-        ("prepare", "--clean url", "--clean: no rule 'url' (did you mean urls?); the rules are urls, "),
-        ("prepare", "--annotate noun_phrase --spacy x", "got 'noun_phrase' (did you mean noun_phrases?)"),
-        ("prepare", "--tokenizer unigrm", "nor an existing file or folder (did you mean unigram?)"),
-        ("finetune", "--mask bidirectionl", "got 'bidirectionl' (did you mean bidirectional?)"),
+        ("pretrain", "--objectives bidirectionl", "no such objective (did you mean 'bidirectional'?)"),
+        ("prepare", "--clean url", "--clean: no rule 'url' (did you mean 'urls'?); the rules are urls, "),
+        ("prepare", "--annotate noun_phrase --spacy x", "got 'noun_phrase' (did you mean 'noun_phrases'?)"),
+        ("prepare", "--tokenizer unigrm", "nor an existing file or folder (did you mean 'unigram'?)"),
+        ("finetune", "--mask bidirectionl", "got 'bidirectionl' (did you mean 'bidirectional'?)"),
     ],
 )
 def test_options_are_refused_by_name(folder, capsys, command, options, says):

@@ -19,28 +19,28 @@ from unified.tasks.datasets.summaries.oracles import ORACLES
     [
         (
             ["finetun"],
-            "unified: error: argument COMMAND: invalid choice: 'finetun' (did you mean finetune?) (",
+            "unified: error: argument COMMAND: invalid choice: 'finetun' (did you mean 'finetune'?) (",
         ),
         (["xyz"], "unified: error: argument COMMAND: invalid choice: 'xyz' (choose from augment, "),
         (
             ["results", "runs", "--diferences", "--measure=f1"],
-            "unified results: error: unrecognized arguments: --diferences (did you mean --differences?); see unified "
+            "unified results: error: unrecognized arguments: --diferences (did you mean '--differences'?); see unified "
             "results --help",
         ),
         (["results", "runs", "-x"], "unified results: error: unrecognized arguments: -x; see "),
         (["plugin-dir", "here"], "unified plugin-dir: error: unrecognized arguments: here; see "),
         (
             ["score", "squad", "a", "b", "--rule=1.1", "--na-probs", "c"],
-            "unified score squad: error: unrecognized arguments: --na-probs (did you mean --na-prob?), c; see unified "
-            "score squad --help",
+            "unified score squad: error: unrecognized arguments: --na-probs (did you mean '--na-prob'?), c; see "
+            "unified score squad --help",
         ),
         (
             ["score", "sqad"],
-            "unified score: error: argument TYPE: invalid choice: 'sqad' (did you mean squad?) (",
+            "unified score: error: argument TYPE: invalid choice: 'sqad' (did you mean 'squad'?) (",
         ),
         (
             ["convert", "a", "b", "--from", "brt"],
-            "unified convert: error: argument --from: invalid choice: 'brt' (did you mean bert?) (choose from bert, ",
+            "unified convert: error: argument --from: invalid choice: 'brt' (did you mean 'bert'?) (choose from bert, ",
         ),
     ],
 )

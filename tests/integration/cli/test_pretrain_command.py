@@ -71,8 +71,8 @@ def test_options_change_it(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("folder", "options", "says"),
     [
-        ("documents", "--model smal", "--model smal: no such model (did you mean small?); they are tiny, mini, small"),
-        ("documents", "--objectives seq2sec", "no such objective (did you mean seq2seq?)"),
+        ("documents", "--model smal", "--model smal: no such model (did you mean 'small'?); they are tiny, mini"),
+        ("documents", "--objectives seq2sec", "no such objective (did you mean 'seq2seq'?)"),
         ("documents", "--objectives target_cloze", "--objectives 'target_cloze' does not fit"),
         ("pairs", "--objectives bert", "which holds source/target pairs"),
         ("documents", "--objectives xlnet", "--model unified_lm_small: objective xlnet predicts by a query stream"),
@@ -109,8 +109,8 @@ def test_options_come_from_a_file_and_the_command_line_wins(data, tmp_path, caps
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("objectivs: bert", "my.yaml: no option 'objectivs' (did you mean objectives?)"),
-        ("max_update: 3", "my.yaml: no option 'max_update' (did you mean max-update?)"),
+        ("objectivs: bert", "my.yaml: no option 'objectivs' (did you mean 'objectives'?)"),
+        ("max_update: 3", "my.yaml: no option 'max_update' (did you mean 'max-update'?)"),
         ("max-update: many", "my.yaml: max-update: 'many' is no value of it"),
         ("lr: [1, 2]", "my.yaml: lr: must be a text or a number, got [1, 2]"),
         ("- lr", "my.yaml: must hold a line 'name: value' for each option"),

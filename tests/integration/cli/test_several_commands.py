@@ -230,10 +230,10 @@ def test_lists_of_tasks(tmp_path):
         ("rte, mnli:", "got ''"),
         ("rte, mnli, rte:2", "two tasks are called rte; give each a name of its own, as in other=rte"),
         ("rte, rte=classification", "two tasks are called rte"),
-        ("rte, mnlii", "task 'mnlii': no such task .did you mean mnli"),
+        ("rte, mnlii", "task 'mnlii': no such task .did you mean 'mnli'"),
         ("rte, , mnli", "nothing stands on one side of a comma"),
         ("rte, data=classification", "take another name"),
-        ("rte:2", "task 'rte:2': no such task .did you mean rte"),
+        ("rte:2", "task 'rte:2': no such task .did you mean 'rte'"),
     ):
         with pytest.raises(UnifiedError, match=says):
             tasks_named(text)

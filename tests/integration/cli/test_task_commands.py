@@ -301,7 +301,7 @@ def test_what_cannot_be_predicted_is_refused(finetuned, tmp_path, capsys):
     folder, _ = finetuned
     model, item = ("--model", folder / "run"), '{"text": "w1"}'
     assert "was fine-tuned for classification, not for tagging" in refused(capsys, "predict", "tagging", *model, item)
-    nearest = "task 'classificaton': no such task (did you mean classification?)"
+    nearest = "task 'classificaton': no such task (did you mean 'classification'?)"
     assert nearest in refused(capsys, "predict", "classificaton", *model, item)
     assert f"{tmp_path / 'none'}: no such file" in refused(
         capsys, "predict", "classification", *model, tmp_path / "none"

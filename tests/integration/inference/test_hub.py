@@ -176,7 +176,7 @@ def test_ignored_symbols_may_be_named(samples):
     with pytest.raises(UnifiedError, match="no_repeat_ngram_ignore: 'xyz' is not a symbol"):
         lm.generate(["a"], no_repeat_ngram_ignore=["xyz"])
     with pytest.raises(
-        UnifiedError, match=r"unknown option 'beams' \(did you mean beam\?\); generation knows beam, max_length"
+        UnifiedError, match=r"unknown option 'beams' \(did you mean 'beam'\?\); generation knows beam, max_length"
     ):
         lm.generate(["a"], beams=3)
 

@@ -61,7 +61,7 @@ def test_a_grid_in_words():
     assert parse_seeds("1,2,3") == (1, 2, 3)
     for words, says in (
         (["learning_rates=1e-5"], "--grid learning_rates=1e-5: expected a setting and its values, such as"),
-        (["head-r=1e-5"], "did you mean head-lr?"),
+        (["head-r=1e-5"], "did you mean 'head-lr'?"),
         (["epochs"], "settings are lr, batch-size, epochs, max-length, head-lr, layer-decay"),
         (["epochs=1.5"], "--grid epochs=1.5: expected integers with commas between them"),
         (["lr=1e-5,"], "expected numbers with commas"),

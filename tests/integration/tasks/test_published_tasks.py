@@ -51,7 +51,7 @@ def test_settings_are_berts_and_spanberts():
         task, training = parse_head(xlnet.head).task_of([]), xlnet.training
         assert (task.design, task.max_query, task.stride, task.max_answer) == ("xlnet", 64, 128, 64)
         assert training == Training(epochs, 48, 3e-5, 512, 1000 / 8000, "adam", 0.0, layer_decay=0.75)
-    with pytest.raises(UnifiedError, match="no settings of 'unlm' for rte .did you mean unilm.*; known are unilm,"):
+    with pytest.raises(UnifiedError, match="no settings of 'unlm' for rte .did you mean 'unilm'.*; known are unilm,"):
         TASKS["rte"].as_in("unlm")
     with pytest.raises(UnifiedError, match="no settings of 'unilm' for swag; only one paper's are known"):
         TASKS["swag"].as_in("unilm")

@@ -38,7 +38,7 @@ def test_heads_are_read_with_names_settings_and_weights():
         ("", "the list of heads is empty; the heads are classification"),
         ("classification:0", "the weight must be a finite number above 0, got 0"),
         ("classification:two", "head 'classification:two': the weight after the colon must be a number, got 'two'"),
-        ("clasification", "no such head .did you mean classification"),
+        ("clasification", "no such head .did you mean 'classification'"),
         ("classification(dropout=0", "a bracket or quotation mark is not closed"),
         ("a=b=classification", "expected \\[name=\\]type"),
         ("regression(labels=['a'])", "no setting 'labels'"),

@@ -143,7 +143,7 @@ def test_a_stopped_training_leaves_the_last_saved_model(documents, tmp_path, mon
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"model": "smal"}, r"^model smal: no such model \(did you mean small\?\)"),
+        ({"model": "smal"}, r"^model smal: no such model \(did you mean 'small'\?\)"),
         ({"model": 3}, "^model must be the name of a preset, a TransformerConfig or a UnifiedLM"),
         ({"model": TransformerConfig(vocabulary_size=7)}, "^model: vocabulary_size is 7, but the dictionary"),
         ({"updates": 0}, "^updates must be above 0, got 0"),

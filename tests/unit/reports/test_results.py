@@ -210,7 +210,7 @@ def test_tables_as_json(tmp_path, capsys):
 def test_a_measure_that_no_result_has_is_refused(tmp_path, capsys):
     written(tmp_path / "run")
     assert main(["results", str(tmp_path), "--measures", "acuracy"]) == 2
-    expected = "no measure 'acuracy' (did you mean accuracy?); the results have accuracy, matthews, total\n"
+    expected = "no measure 'acuracy' (did you mean 'accuracy'?); the results have accuracy, matthews, total\n"
     assert capsys.readouterr().err.endswith(expected)
 
 
