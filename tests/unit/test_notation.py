@@ -41,7 +41,10 @@ def test_a_name_is_the_librarys_and_a_path_is_imported():
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("knwn", r"thing: no such thing \(did you mean 'known'\?\); known are auto, known, and any package.module:Class"),
+        (
+            "knwn",
+            r"thing: no such thing \(did you mean 'known'\?\); known are auto, known, and any package.module:Class",
+        ),
         ("a:b:c", "no such thing; known are"),
         ("no_such_module:Own", r"module no_such_module cannot be imported \(No module named 'no_such_module'\)"),
         (

@@ -17,6 +17,8 @@ from unified.reports.differences import Digest, canonical, flat, short_paths
 Result = Mapping[str, Any]
 #: Splits that decide which model is scored, on whatever split: what it learns from, and what chooses a checkpoint.
 _DECIDING = ("train", "valid")
+#: Option of fairseq-train that names the folder of a training.
+_FOLDER = "--save-dir"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,12 @@ class Run:
             if value is not None:
                 found.setdefault(result["seed"], []).append(float(value))
         return [statistics.mean(values) for values in found.values()]
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of the trainings, as far as their commands say."""
+        commands = [[str(word) for word in result["command"]] for result in self.results]
+        return [words[words.index(_FOLDER) + 1] for words in commands if _FOLDER in words[:-1]]
 
     @property
     def seeds(self) -> Counter[Any]:

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unified.errors import UnifiedError, nearest
-from unified.reports.differences import described, differing
+from unified.errors import UnifiedError, first_few, nearest
+from unified.reports.differences import described, differing, short_paths
 from unified.reports.result_runs import Result, Run, file_of, runs_of
 from unified.reports.seeds import SeedScores, seed_scores
 
+#: Folders that are named of a run with several trainings.
+_FOLDERS = 3
 _COPIES = "Several results of one run and seed count as one, their mean."
 _INTERVALS = (
     "In brackets the 95 % interval of the mean by Student's t over n seeds: it says what other seeds would give on the "
@@ -49,21 +51,29 @@ class Table:
 
     def markdown(self, intervals: bool) -> str:
         """The table, with the intervals of means if wanted."""
-        more = ["differs in"] if any(self.distinctions) else []
+        further = {"folder": self._folders(), "differs in": self.distinctions}
+        more = {heading: cells for heading, cells in further.items() if any(cells)}
         lines = [
             _line("run", *more, "seeds", *self.columns),
             "|---" * (2 + len(more) + len(self.columns)) + "|",
         ]
-        for run, distinction in zip(self.runs, self.distinctions, strict=True):
+        for i, run in enumerate(self.runs):
             seeds = (f"{seed} ({count} times)" if count > 1 else str(seed) for seed, count in sorted(run.seeds.items()))
-            cells = (_cell(score, intervals) for score in self.scores(run).values())
-            lines.append(_line(run.name, *([distinction] if more else []), ", ".join(seeds), *cells))
+            scores = (_cell(score, intervals) for score in self.scores(run).values())
+            lines.append(_line(run.name, *(cells[i] for cells in more.values()), ", ".join(seeds), *scores))
         for system, figures in self.published.items():
             cells = (f"{figures[column]:.2f}" if column in figures else "" for column in self.columns)
             lines.append(_line(f"{system} (published)", *("" for _ in more), "", *cells))
         notes = [_COPIES] if any(max(run.seeds.values()) > 1 for run in self.runs) else []
         notes += [_INTERVALS] if intervals and any(len(run.seeds) > 1 for run in self.runs) else []
         return "\n".join([f"### {self.task}, {self.split}", "", *lines, *(["", *notes] if notes else [])])
+
+    def _folders(self) -> list[str]:
+        """Where the trainings of each run are, in short; nothing where names tell the runs apart."""
+        if len({run.name for run in self.runs}) == len(self.runs):
+            return ["" for _ in self.runs]
+        short = short_paths(dict.fromkeys(folder for run in self.runs for folder in run.folders))
+        return [first_few([short[folder] for folder in run.folders], _FOLDERS) for run in self.runs]
 
     def described(self) -> dict[str, Any]:
         """The table for programs; what one seed has no value for is None."""
@@ -75,6 +85,7 @@ class Table:
                     "run": run.name,
                     "differs_in": distinction,
                     "model": run.identity["model"],
+                    "folders": run.folders,
                     "seeds": sorted(run.seeds),
                     "scores": {name: _numbers(score) for name, score in self.scores(run).items() if score},
                 }

@@ -51,6 +51,17 @@ def cells_of(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
+def test_runs_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    for name, lr, seed in (("a/x", 1e-5, 1), ("b/x", 2e-5, 1), ("c", 2e-5, 2)):
+        (tmp_path / name).mkdir(parents=True)
+        command = ["fairseq-train", "data", "--save-dir", f"runs/{name}", "--lr", str(lr)]
+        written(tmp_path / name, seed, command=command, settings=SETTINGS | {"lr": lr})
+    found = tables(read_results([tmp_path]))
+    assert found.splitlines()[2] == "| run | folder | differs in | seeds | accuracy | matthews |"
+    assert [row[1] for row in cells_of(found)] == ["a/x", "b/x; c"]
+    assert found.splitlines()[-1].count("|") == 7  # published figures have as many cells
+
+
 def test_tables_of_results(tmp_path):
     for seed, accuracy in ((1, 90.0), (2, 92.0)):
         written(tmp_path / f"run{seed}", seed, accuracy)
@@ -201,7 +212,14 @@ def test_tables_as_json(tmp_path, capsys):
     assert (table["task"], table["split"], table["published"]) == ("sst2", "valid", PUBLISHED["valid"])
     peer, own = table["runs"]
     one = {"mean": 89.125, "deviation": None, "interval": None, "n": 1}
-    assert peer == {"run": "peer", "differs_in": "", "model": "bert", "seeds": [1], "scores": {"accuracy": one}}
+    assert peer == {
+        "run": "peer",
+        "differs_in": "",
+        "model": "bert",
+        "folders": [],
+        "seeds": [1],
+        "scores": {"accuracy": one},
+    }
     accuracy = own["scores"]["accuracy"]
     assert own["seeds"] == [1, 2] and (accuracy["mean"], accuracy["n"]) == (91.0, 2)
     assert accuracy["interval"] == pytest.approx(scipy.stats.t.interval(0.95, 1, 91, 1))

@@ -351,6 +351,7 @@ def _report(
         )
         paths.append(path)
         _submit(learnt.task, learnt.folder)
+        _announce(learnt, scores[learnt.task.name])
     _publish(job, paths)
     print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
     written = f"{path} and the other tasks' folders" if learnt.together else path
@@ -358,6 +359,17 @@ def _report(
     following = next_command(args, learnt, job.items)
     if following is not None:
         print(f"the model is in {job.folder}; predict with it:\n  {following}", file=sys.stderr)
+
+
+def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
+    """Say how good the model is, by the measure that a checkpoint or a setting is chosen by."""
+    for split, measured in scores.items():
+        if learnt.measure in measured:
+            items = len(learnt.splits[split])
+            print(
+                f"{learnt.task.name}: {learnt.measure} {measured[learnt.measure]:.2f} on {items:,} items of {split}",
+                file=sys.stderr,
+            )
 
 
 def _publish(job: Job, results: list[Path]) -> None:
