@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unified.cli.output import add_json_argument, print_json
 from unified.cli.values import non_negative
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.files.text_files import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -228,7 +228,10 @@ def _tokenizer(name: str) -> str:
     try:
         return str(tokenizer_named(name))
     except UnifiedError as error:
-        raise UnifiedError(f"--tokenizer {name}: neither one of {', '.join(TRAINED)} nor a model; {error}") from None
+        hint = nearest(name, TRAINED)
+        raise UnifiedError(
+            f"--tokenizer {name}: neither one of {', '.join(TRAINED)}{hint} nor a model; {error}"
+        ) from None
 
 
 def _annotation(args: argparse.Namespace) -> AnnotationSource | None:
