@@ -108,7 +108,7 @@ def run_command(words: Sequence[str]) -> None:
     log = folder / LOG_NAME
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=_LAST_LINES)
-    with log.open("a", encoding="utf-8") as file, TrainingDisplay(options.get("--max-update")) as display:
+    with log.open("a", encoding="utf-8") as file, TrainingDisplay(options) as display:
         display.say(f"fairseq-train logs to {log}")
 
         def read(line: str) -> None:

@@ -24,11 +24,14 @@ class TrainingDisplay:
     """Reads the log of a training line by line and shows what is of interest; a context manager.
 
     Args:
-        updates: of the whole training, as its command line says it; without a number there is no bar.
+        options: fairseq's, by their names. Without ``--max-update`` there is no bar, and without
+            ``--best-checkpoint-metric`` no score that selects the checkpoint.
     """
 
-    def __init__(self, updates: object):
+    def __init__(self, options: Mapping[str, str | bool]):
+        updates, measure = options.get("--max-update"), options.get("--best-checkpoint-metric")
         self._updates = int(float(updates)) if isinstance(updates, str) else 0
+        self._measure = measure if isinstance(measure, str) else None
         self._progress: StepProgress | None = None
         self._done = 0
 
@@ -60,7 +63,7 @@ class TrainingDisplay:
             reached = int(float(figures["valid_num_updates"]))
             if self._progress is not None and reached > self._done:  # no line of an interval ended there
                 self._reach(reached)
-            self.say(_validation(figures))
+            self.say(_validation(figures, self._measure))
         elif logger.startswith(_OURS) or logger in (*_OF_UPDATES, _OF_VALIDATION):  # figures in another format
             self.say(found["text"])
 
@@ -80,10 +83,15 @@ class TrainingDisplay:
         self._done = update
 
 
-def _validation(figures: Mapping[str, Any]) -> str:
-    """Losses of objectives, without the accuracies of their predictions, or the scores of a task."""
+def _validation(figures: Mapping[str, Any], measure: str | None) -> str:
+    """Losses of objectives, without the accuracies of their predictions, or the scores of a task.
+
+    Args:
+        measure: the score that selects the checkpoint, which is shown first; None for the loss, as fairseq's default.
+    """
     named = {name.removeprefix("valid_"): value for name, value in figures.items() if value is not None}
     left_out = {f"{name.removesuffix('_loss')}_{other}" for name in named for other in ("accuracy", "ppl")} | _OTHERS
-    shown = [name for name in named if name not in left_out and not name.startswith("best_")]
-    values = ", ".join(f"{name} {named[name]}" for name in shown)
-    return f"validation after {int(float(named['num_updates'])):,} updates: {values}"
+    left_out |= {f"best_{measure or 'loss'}"}  # the highest so far
+    shown = {name: f"{name} {value}" for name, value in named.items() if name not in left_out}
+    first = [f"{shown.pop(measure)} (selects checkpoint_best.pt)"] if measure in shown else []
+    return f"validation after {int(float(named['num_updates'])):,} updates: {', '.join([*first, *shown.values()])}"

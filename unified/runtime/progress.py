@@ -68,7 +68,7 @@ class Progress:
 
 
 class StepProgress:
-    """Says how far a job of a known number of steps is, and the time left; a context manager.
+    """Says how far a job of a known number of steps is, and after the first the time left; a context manager.
 
     Args:
         what: name of the job.
@@ -93,9 +93,10 @@ class StepProgress:
         self._what, self._total, self._unit = what, total, unit
         self._stream = sys.stderr if stream is None else stream
         self._interval, self._eager = interval, eager
-        self._first, self._done, self._note = done, done, ""
-        self._start = time.monotonic()
-        self._last = self._start - interval if eager else self._start
+        self._done, self._note = done, ""
+        self._last = time.monotonic() - (interval if eager else 0)
+        # When the first step was done, and how many were then: it alone waits for what is loaded and started.
+        self._timed: tuple[float, int] | None = None
         self._bar = None
         if self._stream.isatty() or "ipykernel" in sys.modules:  # a notebook shows tqdm's line, too
             from tqdm import tqdm
@@ -126,9 +127,11 @@ class StepProgress:
             self._bar.update(steps)
             return
         now = time.monotonic()
+        if self._timed is None:
+            self._timed = now, self._done
         if now - self._last >= self._interval or (self._eager and self._done >= self._total):
             self._last = now
-            self._print(now - self._start)
+            self._print(now - self._timed[0], self._done - self._timed[1])
 
     def say(self, text: str) -> None:
         """One line above the bar, or in the log."""
@@ -137,8 +140,7 @@ class StepProgress:
         else:
             print(text, file=self._stream, flush=True)
 
-    def _print(self, seconds: float) -> None:
-        made = self._done - self._first
+    def _print(self, seconds: float, made: int) -> None:
         left = f"{_clock(seconds / made * (self._total - self._done))} left" if made else ""
         parts = [f"{self._done:,} of {self._total:,} {self._unit}", self._note, left]
         print(f"{self._what}: {', '.join(filter(None, parts))}", file=self._stream, flush=True)

@@ -67,6 +67,16 @@ def test_losses_and_scores_are_shown_and_everything_is_kept(tmp_path, monkeypatc
     ]
 
 
+def test_the_score_that_selects_the_checkpoint_comes_first(tmp_path, monkeypatch, capsys):
+    """fairseq logs the best of it so far, too, which is no score of this validation."""
+    scores = {"loss": "3.8", "f1": "0", "best_f1": "8.64", "best_best_f1": "9", "num_updates": "5"}
+    figures = {f"valid_{name}": value for name, value in scores.items()}
+    play(monkeypatch, [line("valid", figures)], 0)
+    run_command([*WORDS, "--save-dir", str(tmp_path), "--best-checkpoint-metric", "best_f1"])
+    said = capsys.readouterr().err.splitlines()[1]
+    assert said == "validation after 5 updates: best_f1 8.64 (selects checkpoint_best.pt), loss 3.8, f1 0"
+
+
 def test_a_refusal_is_said_in_one_line_and_another_error_with_the_lines_before_it(tmp_path, monkeypatch, capsys):
     words = [*WORDS, "--save-dir", str(tmp_path)]
     play(monkeypatch, [*LOG, "unified_lm: error: split 'train' is empty\n", "\n"], 1)

@@ -38,6 +38,21 @@ def test_a_log_has_lines_some_seconds_apart_the_first_and_the_last(clock):
     ]
 
 
+def test_the_time_left_does_not_count_what_the_first_step_waits_for(clock):
+    log = io.StringIO()
+    with StepProgress("predict", 50, "items", stream=log) as bar:
+        clock[0] += 18  # a model is loaded
+        for _ in range(50):
+            bar.advance()
+            clock[0] += 0.5
+    assert log.getvalue().splitlines() == [
+        "predict: 1 of 50 items",
+        "predict: 21 of 50 items, 0:00:14 left",
+        "predict: 41 of 50 items, 0:00:04 left",
+        "predict: 50 of 50 items, 0:00:00 left",
+    ]
+
+
 def test_a_short_job_leaves_no_line_in_a_log_and_a_long_one_some(clock, capsys):
     assert list(progress.shown(iter("abc"), "predict", 3, "items")) == ["a", "b", "c"] and capsys.readouterr().err == ""
     for _ in progress.shown(range(4), "predict", 8, "items", 4):

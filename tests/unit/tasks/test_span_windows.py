@@ -44,10 +44,10 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
     several = [item.id for item in items if len(item.answers) > 1]
     assert several[:3] == ["3", "6", "9"]
     assert encoded.remarks == [
-        "15 of 60 questions count as unanswerable, and scores follow the rules of SQuAD 2.0: 15 items (0, 4, 8, ...): no "
-        "answer is given",
-        f"{len(several)} of 60 questions have an answer that cannot be learnt, and another that is: {len(several)} items "
-        "(3, 6, 9, ...): the answer is not in the passage",
+        "15 of 60 questions count as unanswerable, and scores follow the rules of SQuAD 2.0: 15 items (0, 4, 8, ...): "
+        "no answer is given",
+        f"{len(several)} of 60 questions have an answer that cannot be learnt, and another that is: {len(several)} "
+        "items (3, 6, 9, ...): the answer is not in the passage",
         f"of {np.count_nonzero(lost)} of 60 items question and history have more than 5 tokens; the rest is not read",
     ]
     held, divided = Counter(), 0
@@ -109,8 +109,9 @@ def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
     unasked = [[-1, -1]]
     assert [target.tolist() for target in encoded.facts["labels"]] == [unasked, [[4, 4]], unasked, unasked, unasked]
     assert encoded.remarks == [
-        "4 of 5 questions cannot be learnt from and count in no loss: item 1: the answer stands elsewhere in the passage; "
-        "2 items (q-7, q-9): the answer is not in the passage; item q-8: no part of the passage is marked as the answer"
+        "4 of 5 questions cannot be learnt from and count in no loss: item 1: the answer stands elsewhere in the "
+        "passage; 2 items (q-7, q-9): the answer is not in the passage; item q-8: no part of the passage is marked as "
+        "the answer"
     ]
     assert not task.encode(others[:1], words).remarks
     unlabelled = task.encode([QuestionItem("1", "w1", "\u200b")], words)

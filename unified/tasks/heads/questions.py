@@ -128,7 +128,7 @@ def _answers(value: Any, context: str) -> tuple[tuple[Answer, ...], bool]:
     """The answers in any of their forms, and whether the form says that there is none.
 
     Forms are a list of answers or of texts, one text (empty where there is no answer), or SQuAD's lists in
-    Hugging Face's form: {"text": [...], "answer_start": [...]}. A text is looked for in the passage, see :func:`_found`.
+    Hugging Face's form: {"text": [...], "answer_start": [...]}. A text is looked for in the passage (:func:`_found`).
     """
     if isinstance(value, str):
         value = value.strip()
@@ -158,9 +158,9 @@ def _answer(fields: Any, context: str) -> Answer:
 
 
 def _found(text: str, context: str) -> Answer:
-    """The first place of a text in the passage, as it is or else, as the passage spells it, in other capitals or spaces.
+    """The first place of a text in the passage: as it is, or else in other capitals and with other white space.
 
-    Scores tell neither apart. An answer that the passage lacks has no start.
+    The answer is then spelt as in the passage; scores do not tell them apart. One that the passage lacks has no start.
     """
     start = context.find(text)
     if start >= 0:
