@@ -102,7 +102,8 @@ def run_command(words: Sequence[str]) -> None:
     """
     options = by_name(words)
     folder, asked = Path(str(options["--save-dir"])), options.get("--max-update")
-    if asked is not None and updates_done(folder) >= int(str(asked)):
+    done = updates_done(folder)
+    if asked is not None and done >= int(str(asked)):
         print(f"{folder}: trained with these settings before; nothing is changed", file=sys.stderr)
         return
     log = folder / LOG_NAME
@@ -110,6 +111,8 @@ def run_command(words: Sequence[str]) -> None:
     last: deque[str] = deque(maxlen=_LAST_LINES)
     with log.open("a", encoding="utf-8") as file, TrainingDisplay(options) as display:
         display.say(f"fairseq-train logs to {log}")
+        if done:
+            display.say(f"{folder} holds {done:,} updates of this training, which goes on behind them")
 
         def read(line: str) -> None:
             file.write(line)
@@ -117,7 +120,11 @@ def run_command(words: Sequence[str]) -> None:
             display.read(line)
             last.append(line.rstrip())
 
-        status = read_module("fairseq_cli.train", words[1:], read)
+        try:
+            status = read_module("fairseq_cli.train", words[1:], read)
+        except KeyboardInterrupt:
+            display.say("interrupted; the same command goes on from the last checkpoint")
+            raise
         if status:
             reason = _reason(list(last), display)
             raise TrainingFailed(f"fairseq-train has failed: {reason}; all that it printed is in {log}")

@@ -80,8 +80,9 @@ def export(source: Source, destination: Path, format: str | None = None) -> Conv
     Args:
         source: the model.
         destination: must not exist, or be empty.
-        format: one of :data:`WRITERS`; None takes the class of BERT or XLNet where it would give the same states, and
-            else "unified", whose folders bring the code of their model along.
+        format: one of :data:`WRITERS`; None takes the class of BERT or XLNet where it would give the same states and
+            the model was not fine-tuned to write, and else "unified", whose folders bring the code of their model
+            along.
 
     Raises:
         UnifiedError: there is no such format, or the model or its tokenizer does not fit it; nothing is written.
@@ -91,7 +92,12 @@ def export(source: Source, destination: Path, format: str | None = None) -> Conv
             raise UnifiedError(f"format must be one of {', '.join(WRITERS)}, got {format!r}")
         return WRITERS[format](source, destination)
     usual, reason = ("xlnet", no_xlnet(source)) if source.config.relative else ("bert", no_bert(source))
+    trained = source.trained
+    if reason is None and trained.lengths.longest_target:
+        reason = "the model was fine-tuned to write, which no class of transformers does as it does"
     if reason is None:
-        return WRITERS[usual](source, destination)
+        done = WRITERS[usual](source, destination)
+        writes = f"transformers' class does not write as the model does; --format {MODEL_TYPE} writes so"
+        return done if trained.writes == "nothing" else replace(done, remarks=(*done.remarks, writes))
     done = export_with_code(source, destination)
     return replace(done, remarks=(f"written as the format {MODEL_TYPE!r}: {reason}", *done.remarks))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from unified.inference.language_model import UnifiedLM
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results
 from unified.tasks.loading import load
@@ -31,9 +30,7 @@ def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
     """
     with TemporaryDirectory(dir=folder, prefix=".export.") as temporary:
         made = Path(temporary) / "model"
-        model = load(folder, data=data)
-        writes = isinstance(model, UnifiedLM) and model.writes != "nothing"
-        model.save_pretrained(made, "unified" if writes else None)
+        load(folder, data=data).save_pretrained(made)
         config = json.loads((made / "config.json").read_text(encoding="utf-8"))
         (made / CARD).write_text(model_card(read_results(results), config), encoding="utf-8")
         for path in sorted(made.iterdir()):

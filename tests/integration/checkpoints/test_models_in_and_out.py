@@ -224,13 +224,15 @@ def test_a_regression_and_what_is_no_head_of_ours(tmp_path):
         unified.load(tmp_path / "three")
 
 
-def test_a_model_that_writes_comes_back_as_it_was(tmp_path):
+@pytest.mark.parametrize(("asked", "written"), [("bert", "bert"), (None, "unified")])
+def test_a_model_that_writes_comes_back_as_it_was(tmp_path, asked, written):
+    """One that was fine-tuned to write takes its code along, unless another format is asked for."""
     shape = {"token_types": 6, "max_positions": 48, "initializer_range": 0.4}
     ours = task_folders.language_model(tmp_path / "ours", writes="cloze", **shape)
     lm = UnifiedLM.from_pretrained(ours)
     lm.lengths = PairLengths(max_source=12, longest_target=7)
-    lm.save_pretrained(tmp_path / "theirs")
-    assert transformers.AutoConfig.from_pretrained(tmp_path / "theirs").type_vocab_size == 6
+    lm.save_pretrained(tmp_path / "theirs", asked)
+    assert json.loads((tmp_path / "theirs" / "config.json").read_text(encoding="utf-8"))["model_type"] == written
     again = UnifiedLM.from_pretrained(tmp_path / "theirs")
     assert (again.writes, again.lengths) == (lm.writes, lm.lengths)
     sources = ["w1 w2 w3", "w9 w8"]

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="what to write: the class of BERT or of XLNet; or unified, any model with code of its own, which writes "
         "texts as the model does and is loaded with trust_remote_code=True (default: the first that gives the same "
-        "states)",
+        "states; unified of a model that was fine-tuned to write)",
     )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
     add_json_argument(parser)
