@@ -30,7 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FRESH = sys.executable
-COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training")  # what their names begin with
+# What their names begin with.
+COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training", "tests.support.built_commands")
 SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
 LIMIT = 600  # seconds that a command may take, as a test may

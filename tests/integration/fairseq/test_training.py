@@ -111,7 +111,7 @@ def shards(data, tmp_path_factory):
 
 def test_bert_trains_beside_others_over_shards_and_resumes(shards, tmp_path):
     objectives = ("--objectives", "bert:2,seq2seq,spanbert(scheme='subword')", "--batch-size", 4, "--log-interval", 1)
-    result = fairseq.train(shards, tmp_path / "whole", *objectives, "--max-epoch", 6, "--lr", 3e-3)
+    result = fairseq.train(shards, tmp_path / "whole", *objectives, "--max-epoch", 4, "--lr", 3e-3)
     whole = result.stdout + result.stderr
     rows, valid = fairseq.logged(whole, "train"), fairseq.logged(whole, "valid")
     for name in ("bert", "seq2seq", "spanbert"):
@@ -121,7 +121,7 @@ def test_bert_trains_beside_others_over_shards_and_resumes(shards, tmp_path):
     parts = []
     for updates in (5, 11, 1000):
         result = fairseq.train(
-            shards, tmp_path / "parts", *objectives, "--max-epoch", 6, "--lr", 3e-3, "--max-update", updates
+            shards, tmp_path / "parts", *objectives, "--max-epoch", 4, "--lr", 3e-3, "--max-update", updates
         )
         parts += losses(result.stdout + result.stderr)
     assert parts == losses(whole)
@@ -168,12 +168,12 @@ def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained,
 
 
 def test_two_processes_equal_one_with_twice_the_update_frequency(data, tmp_path):
-    shared = (data, *fairseq.PLUGINS, *fairseq.TINY, "--objectives", EVERYTHING, "--batch-size", 2, "--max-update", 50,
+    shared = (data, *fairseq.PLUGINS, *fairseq.TINY, "--objectives", EVERYTHING, "--batch-size", 2, "--max-update", 25,
               "--log-interval", 1, "--disable-validation", "--no-save", "--save-dir", tmp_path)  # fmt: skip
     one = fairseq.run("train_exactly", *shared, "--update-freq", 2)
     first = fairseq.in_two_processes(*shared, command="train_exactly")
     expected, got = (fairseq.logged(r.stdout + r.stderr, "train_inner") for r in (one, first))
-    assert len(expected) == len(got) == 50
+    assert len(expected) == len(got) == 25
     for a, b in zip(expected, got, strict=True):
         measured = [name for name in a if name.endswith("loss") and a[name] is not None]  # None: no example of it
         assert len(measured) > 1

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.prepared_python import interpreter
 from unified import masks
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
@@ -127,6 +128,9 @@ def test_preparation_and_the_encoding_alone_read_the_same_text(benchmark, lines,
     with lzma.open(tmp_path / "pretrain_wiki" / "train-00.jsonl.xz", "wt", encoding="utf-8") as file:
         file.writelines(json.dumps({"text": text}) + "\n" for text in documents)
     monkeypatch.setenv("UNIFIED_DATA", str(tmp_path))
+    # Only where memory is measured the command has a fresh Python.
+    run = preparing.run
+    monkeypatch.setattr(preparing, "run", lambda words: run([interpreter(), *words[1:]]))
     found = lines(preparing, "--megabytes", 0.03, "--vocabulary-size", 200, *SMALLEST)
     assert set(found) == {
         "prepare / encoding alone", "prepare, beyond its start / encoding alone", "prepare: memory"
