@@ -55,3 +55,27 @@ def test_texts_of_own_files_are_references(tmp_path, capsys):
         assert "no field 'target'; its fields: 'long', 'short'; --target-field names the one to read" in refused(
             capsys, "score", "generation", found, "--references", path
         )
+
+
+def test_answers_to_own_questions_are_scored_as_official_ones(tmp_path, capsys):
+    """Against `score squad` on the same questions in SQuAD's format, with and without questions that have no answer."""
+    answers = ["Anna Berg", "the bridge", "in 1990", ""]
+    found = {"1": "anna berg", "2": "bridge of stone", "3": "Rome", "4": "Rome"}
+    written = [{"id": key, "answer": text, "no_answer": 0.1} for key, text in found.items()]
+    names = ("--text-field", "passage", "--second-field", "asked", "--label-field", "told")
+    for count, version in ((4, "v2.0"), (3, "1.1")):
+        rows = [
+            {"passage": "Anna Berg built the bridge in 1990.", "asked": "?", "told": one} for one in answers[:count]
+        ]
+        qas = [{"id": i, "answers": [{"text": one}] if one else []} for i, one in enumerate(answers[:count], 1)]
+        document = {"version": version, "data": [{"paragraphs": [{"qas": qas}]}]}
+        official = write(tmp_path / "squad.json", json.dumps(document))
+        expected = scored(capsys, "squad", official, write(tmp_path / "found.json", json.dumps(found)))
+        assert 0 < expected["f1"] < 100 and expected["total"] == count
+        own = jsonl(tmp_path / "found.jsonl", written[:count])
+        for path in files_of(tmp_path, rows):
+            assert scored(capsys, "span", path, own, *names) == expected
+    assert scored(capsys, "span", path, own, *names, "--rules", "2.0")["HasAns_total"] == 3
+    table = write(tmp_path / "rows.tsv", "passage\tasked\ttold\n")
+    assert "rows.tsv: rows, not a file of SQuAD; `unified score span`" in refused(capsys, "score", "squad", table, own)
+    assert "no field 'answer'" in refused(capsys, "score", "span", path, jsonl(tmp_path / "x.jsonl", rows), *names)

@@ -17,13 +17,13 @@ from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text, require_common
 from unified.files.json_files import Fields
-from unified.files.rows import has_fields, read_rows
+from unified.files.rows import FORMATS, has_fields, read_rows
 from unified.files.text_files import numbered_lines, without_compression
 from unified.tasks.metrics.conll import read_tags
 
 _T = TypeVar("_T")
-#: Files of labels, and of tags, whose fields have their own names.
-LABEL, TAGS = FieldNames({"label": "label"}), FieldNames({"label": "tags"})
+#: Files of labels, of tags, and of answers, whose fields have their own names.
+LABEL, TAGS, ANSWER = (FieldNames({"label": name}) for name in ("label", "tags", "answer"))
 
 
 def read_labels(
@@ -84,6 +84,17 @@ def read_numbers(gold: str | Path, predicted: str | Path, names: FieldNames = LA
     """Finite numbers of two files, paired as by :func:`read_labels`; of rows numbers, or texts of numbers."""
     wanted, found = _paired(gold, predicted, _numbers, names)
     return list(wanted.values()), list(found.values())
+
+
+def read_answers(path: str | Path) -> dict[str, str]:
+    """Id to ``answer`` of each row of predictions to questions; "" where there is none.
+
+    Raises:
+        UnifiedError: a row has no ``answer`` that is a text, an id occurs twice, or there is no row.
+    """
+    if not has_fields(path):
+        raise UnifiedError(f"{path}: no file of rows by its name; rows come as {FORMATS}")
+    return {key: text for key, _, text in _fields(path, ANSWER, lambda value: isinstance(value, str), "a text")}
 
 
 def _paired(

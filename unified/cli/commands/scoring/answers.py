@@ -1,4 +1,4 @@
-"""Answers to questions: SQuAD, MRQA, CoQA."""
+"""Answers to questions: SQuAD, MRQA, CoQA, and of one's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
+from unified.cli.fields import add_field_arguments, field_names
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -39,17 +40,35 @@ def add_parsers(scores: ScoreParsers) -> None:
     coqa = add_parser(scores, "coqa", "exact match and F1 of CoQA, by domain")
     _add_files(coqa, "file of CoQA, JSON", "JSON list of objects with id, turn_id and answer")
     coqa.set_defaults(score=_coqa)
+    span = add_parser(scores, "span", "exact match and F1 of answers to questions of your own")
+    _add_files(
+        span,
+        "rows with 'question', 'context' and 'answers', as `unified finetune span` reads them",
+        "rows with 'id' and 'answer', as `unified predict span` writes them",
+        called="GOLD",
+    )
+    span.add_argument(
+        "--rules",
+        choices=("1.1", "2.0"),
+        help="rules of SQuAD to follow (default: 2.0 where some rows of GOLD have no answer, else 1.1)",
+    )
+    add_field_arguments(span, "text", "second", "label")
+    span.set_defaults(score=_span)
 
 
-def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str) -> None:
-    parser.add_argument("data", metavar="DATA", help=data)
+def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str, called: str = "DATA") -> None:
+    parser.add_argument("data", metavar=called, help=data)
     parser.add_argument("predictions", metavar="PREDICTIONS", help=predictions)
 
 
 def _squad(args: argparse.Namespace) -> Examples:
+    from unified.files.rows import has_fields
+    from unified.files.text_files import without_compression
     from unified.tasks.metrics.answer_files import read_predictions, read_probabilities, read_squad
     from unified.tasks.metrics.squad import SquadV2Examples
 
+    if has_fields(args.data) and not without_compression(args.data).lower().endswith(".json"):
+        raise UnifiedError(f"{args.data}: rows, not a file of SQuAD; `unified score span` scores answers to them")
     data = read_squad(args.data)
     rules = args.rules or data.version.lstrip("v")
     if rules not in ("1.1", "2.0"):
@@ -91,6 +110,20 @@ def _coqa(args: argparse.Namespace) -> Examples:
     _say_unanswered(sum(turn not in predictions for turn in data.turns), len(data.turns), "turns")
     with naming(args.data, args.predictions):
         return CoqaDomains(data.answers, [predictions.get(turn) for turn in data.turns], data.sources)
+
+
+def _span(args: argparse.Namespace) -> Examples:
+    from unified.tasks.datasets.own_files import head_files
+    from unified.tasks.heads.span import SpanAnswers
+    from unified.tasks.metrics.files import read_answers
+    from unified.tasks.metrics.squad import SquadV2Examples
+
+    items = head_files(SpanAnswers).with_options("span", field_names(args), None, None).items(args.data)
+    answers, predictions = {item.id: item.gold for item in items}, read_answers(args.predictions)
+    if args.rules == "1.1" or (args.rules is None and all(answers.values())):
+        return _by_squad_1(answers, predictions, args)
+    with naming(args.data, args.predictions):
+        return SquadV2Examples(answers, predictions)
 
 
 def _say_unanswered(unanswered: int, total: int, what: str) -> None:
