@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from unified.reports.results import measures_of
 
 #: Names on the Hugging Face hub of what models do, by the end of the name of their class in ``transformers``.
 _PIPELINES = {
@@ -22,13 +25,15 @@ _WRITING = {"cloze": "text2text-generation", "next": "text2text-generation"}
 _CONTINUING = "text-generation"
 
 
-def model_card(results: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> str:
+def model_card(results: Sequence[Mapping[str, Any]], config: Mapping[str, Any], folder: str | Path) -> str:
     """The card of a model.
 
     Args:
         results: contents of its files of results, one for each task that it was fine-tuned for.
         config: content of its ``config.json``.
+        folder: with the model, for the code that loads it.
     """
+    called = json.dumps(str(folder), ensure_ascii=False)  # a text of Python, too
     (architecture,) = config["architectures"]
     does = next((does for end, does in _PIPELINES.items() if architecture.endswith(end)), _FEATURES)
     writes = config.get("decoding", "nothing") != "nothing"
@@ -37,11 +42,11 @@ def model_card(results: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) 
     first, tasks = results[0], ", ".join(result["task"] for result in results)
     lines = ["---", "library_name: transformers", f"pipeline_tag: {does}", "tags:", "- unified", "---", ""]
     lines += [f"# {tasks}", ""]
-    lines += [f"A `{architecture}`: {first['model']['name']} fine-tuned for {tasks} by UNIFIED.", ""]
-    lines += ["## Use", "", "```python", "import unified", "", 'model = unified.load("FOLDER")', "```", ""]
-    lines += ["```python", *_loading(architecture, config), *(_WRITES if writes else ()), "```", ""]
+    lines += [f"A `{architecture}`: {_name(first['model']['name'])} fine-tuned for {tasks} by UNIFIED.", ""]
+    lines += ["## Use", "", "```python", "import unified", "", f"model = unified.load({called})", "```", ""]
+    lines += ["```python", *_loading(architecture, config, called), *(_WRITES if writes else ()), "```", ""]
     for result in results:
-        lines += [f"## Scores of {result['task']}", "", *_scores(result["scores"]), ""]
+        lines += [f"## Scores of {result['task']}", "", *_scores(result["scores"]), "", *_scored_on(result["scores"])]
     lines += ["## Training", "", *_table(("setting", "value"), _training(first).items()), ""]
     lines += ["```sh", shlex.join(first["command"]), "```", "", "## Data", ""]
     files = {f"{result['task']}/{name}": one for result in results for name, one in result["data"].items()}
@@ -56,24 +61,40 @@ _WRITES = (
 )
 
 
-def _loading(architecture: str, config: Mapping[str, Any]) -> list[str]:
+def _name(model: str) -> str:
+    """A model without the folders around it, which are those of one machine; a name of the hub stays."""
+    return Path(model).name if Path(model).is_absolute() else model
+
+
+def _loading(architecture: str, config: Mapping[str, Any], called: str) -> list[str]:
     """Python that loads a model by ``transformers``; one with its own code by the class that names it."""
     name, trust = architecture, ""
     if "auto_map" in config:
         name = [auto for auto, own in config["auto_map"].items() if own.endswith(f".{architecture}")][-1]
         trust = ", trust_remote_code=True"
-    lines = [f"from transformers import {name}, AutoTokenizer", "", f'model = {name}.from_pretrained("FOLDER"{trust})']
-    return [*lines, f'tokenizer = AutoTokenizer.from_pretrained("FOLDER"{trust})']
+    lines = [f"from transformers import {name}, AutoTokenizer", "", f"model = {name}.from_pretrained({called}{trust})"]
+    return [*lines, f"tokenizer = AutoTokenizer.from_pretrained({called}{trust})"]
 
 
 def _scores(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
     rows = [
-        (split, measure, f"{value:.2f}" if isinstance(value, float) else str(value))
+        (split, measure, f"{value:.2f}")
         for split, measures in scores.items()
-        for measure, value in measures.items()
-        if isinstance(value, int | float | str)
+        for measure, value in measures_of(measures).items()
     ]
     return _table(("split", "measure", "score"), rows)
+
+
+def _scored_on(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What is noted beside the scores of each split, such as the number of its items and the rules, in a line each."""
+    said = []
+    for split, measures in scores.items():
+        notes = {name: value for name, value in measures.items() if name not in measures_of(measures)}
+        if "signature" in notes:
+            notes["signature"] = f"`{notes['signature']}`"
+        shown = [f"{name} {value}" for name, value in notes.items() if isinstance(value, int | float | str)]
+        said += [f"{split}: {', '.join(shown)}.", ""] if shown else []
+    return said
 
 
 def _training(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from unified.errors import UnifiedError, first_few, nearest
 from unified.reports.differences import described, differing, short_paths
 from unified.reports.result_runs import Result, Run, file_of, runs_of
+from unified.reports.results import measures_of
 from unified.reports.seeds import SeedScores, seed_scores
 
 #: Folders that are named of a run with several trainings.
@@ -103,7 +104,8 @@ def result_tables(
     Results of one run with the same seed are no independent ones: their mean counts once, and a note says so.
 
     Args:
-        measures: columns; by default those that every run of the task has, counts and signatures left out.
+        measures: columns; by default those that every run of the task has
+            (:func:`unified.reports.results.measures_of`).
         every_difference: say in what runs differ where their names do, too.
 
     Raises:
@@ -170,9 +172,8 @@ def _line(*cells: str) -> str:
 
 
 def _common(scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Measures that all have: floats, in the order of the first."""
-    first = [name for name, value in scores[0].items() if isinstance(value, float)]
-    return [name for name in first if all(name in one for one in scores)]
+    """Measures that all have, in the order of the first."""
+    return [name for name in measures_of(scores[0]) if all(name in one for one in scores)]
 
 
 def _cell(score: SeedScores | None, intervals: bool) -> str:

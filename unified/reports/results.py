@@ -34,6 +34,11 @@ def versions() -> dict[str, str]:
     return found
 
 
+def measures_of(scores: Mapping[str, Any]) -> dict[str, float]:
+    """The scores of a split without what is noted beside them: counts of items, thresholds and signatures."""
+    return {name: value for name, value in scores.items() if isinstance(value, float) and not name.endswith("_thresh")}
+
+
 def write_result(
     folder: Path,
     *,

@@ -32,6 +32,6 @@ def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
         made = Path(temporary) / "model"
         load(folder, data=data).save_pretrained(made)
         config = json.loads((made / "config.json").read_text(encoding="utf-8"))
-        (made / CARD).write_text(model_card(read_results(results), config), encoding="utf-8")
+        (made / CARD).write_text(model_card(read_results(results), config, folder), encoding="utf-8")
         for path in sorted(made.iterdir()):
             path.replace(folder / path.name)

@@ -13,7 +13,7 @@ import yaml
 from unified.errors import UnifiedError
 from unified.inference.language_model import UnifiedLM
 from unified.reports.charts import HELD_OUT, Chart, Point
-from unified.reports.results import FILE_NAME, read_results
+from unified.reports.results import FILE_NAME, measures_of, read_results
 from unified.reports.run_page import RunPage, Sample, Table
 from unified.reports.training_log import LOG_NAME, loss_curves, next_sentence_note, read_training_log
 from unified.tasks.language_samples import language_samples
@@ -118,8 +118,7 @@ def _scores(result: Mapping[str, Any]) -> Table:
     rows = [
         (split, measure, f"{value:,.2f}")
         for split, scores in result["scores"].items()
-        for measure, value in scores.items()
-        if isinstance(value, int | float)
+        for measure, value in measures_of(scores).items()
     ]
     return Table(f"Scores: {result['task']}", ("split", "measure", "score"), rows)
 

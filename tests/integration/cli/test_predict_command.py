@@ -71,7 +71,7 @@ def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys)
 def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_path, capsys):
     arguments = ("predict", "classification", "--model", str(model), "--ahead", "1")
     for stream, says in (
-        (io.StringIO('{"text": "w1"}\n{"text": "w2"}\n{"text": ""}\n'), "line 3: 'text' must be a text"),
+        (io.StringIO('{"text": "w1"}\n{"text": "w2"}\n{"text": ""}\n'), "line 3: the field 'text' is empty"),
         (io.TextIOWrapper(OneLineAtATime(b'{"text": "w1"}\n{"text": "w2"}\n\xff\n')), "not UTF-8 behind line 2"),
     ):
         monkeypatch.setattr("sys.stdin", stream)

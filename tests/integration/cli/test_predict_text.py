@@ -84,8 +84,9 @@ def test_tags_numbers_answers_and_texts_are_told_as_such(models, tmp_path, capsy
         (["films.csv"], "films.csv: no such file\n"),
         (["my films.csv"], "my films.csv: no such file\n"),
         (["my films.jsonl.gz"], "my films.jsonl.gz: no such file\n"),
-        (["{folder}/my films"], "my films: no such file; a text of one word is given as an item, {...}\n"),
-        (["great"], "great: no such file; a text of one word is given as an item, {...}\n"),
+        (["{folder}/my films"], 'my films: no such file; a text of one word is given as an item, \'{"text": '),
+        (["great"], 'great: no such file; a text of one word is given as an item, \'{"text": "great"}\'\n'),
+        (["great", "--text-field", "review"], 'is given as an item, \'{"review": "great"}\'\n'),
         (
             [TEXT, "--text-field", "review"],
             "--text-field review: INPUT is a plain text, which has no fields",

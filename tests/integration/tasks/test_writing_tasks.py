@@ -104,7 +104,7 @@ def test_questions_are_learnt_from_one_command(asker):
 
 
 def test_the_card_of_the_run_says_how_transformers_writes(asker):
-    """Its code is run as it stands, but for the names of the folder and of the text."""
+    """Its code is run as it stands, but for the text."""
     run = asker[0] / "run"
     card = (run / "README.md").read_text(encoding="utf-8")
     assert "pipeline_tag: text2text-generation\n" in card
@@ -112,7 +112,7 @@ def test_the_card_of_the_run_says_how_transformers_writes(asker):
     for source in ("w1 is w9 . w2 is w12 .", "w7 w8"):
         names: dict = {}
         for code in (own, theirs):
-            exec(code.partition("```")[0].replace("FOLDER", str(run)).replace('"A text ..."', repr(source)), names)
+            exec(code.partition("```")[0].replace('"A text ..."', repr(source)), names)
             names["ours" if code is own else "theirs"] = names["model"]
         assert names["texts"] == names["ours"].generate([source], beam=5)
 

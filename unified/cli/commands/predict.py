@@ -136,14 +136,14 @@ def run(args: argparse.Namespace) -> int:
     device = usable_device(args.device, "--device")
     pipeline = entity_source(args)
     annotator = None if pipeline is None else pipeline.load()
-    text = _plain_text(args)
     task = task_named(args.task)  # before the checkpoint is read: a head of one's own is known from now on
+    names = _names(args, task)
+    text = _plain_text(args, names)
     if args.head is None:
         for model in args.model:
             require_learnt(model, task.name)
     handle = load(*args.model, device=device, annotator=annotator)
     predictor = replace(predictor_of(args, task, handle), ahead=args.ahead)
-    names = _names(args, task)
     total = 0  # of a stream nobody knows it
     if text is not None:
         items: Iterator[Any] = iter([item_of_text(text, args.second, predictor, names, args.task)])
@@ -170,8 +170,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _plain_text(args: argparse.Namespace) -> str | None:
+def _plain_text(args: argparse.Namespace, names: FieldNames) -> str | None:
     """INPUT where it is a plain text.
+
+    Args:
+        names: what the fields of INPUT are called.
 
     Raises:
         UnifiedError: there is no such file, or a second text beside another kind of INPUT.
@@ -180,7 +183,7 @@ def _plain_text(args: argparse.Namespace) -> str | None:
 
     if is_plain_text(args.input):
         return str(args.input)
-    require_input(args.input)
+    require_input(args.input, names)
     if args.second is not None:
         raise UnifiedError("--second goes with a plain text of several words as INPUT; other items have it as a field")
     return None
@@ -293,13 +296,14 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
     """What decides the predictions. Nobody can say whether two streams are equal: each is another."""
     from unified.checkpoints.trained import contents
     from unified.cli.commands.predicting.inputs import called, is_object
+    from unified.cli.commands.predicting.plain_text import is_plain_text
     from unified.conversions.named_models import checkpoint_named
     from unified.files.claims import Claim, hashes
     from unified.files.rows import is_hub
     from unified.tasks.thresholds import abstains
 
     path = Path(args.input)
-    if is_object(args.input) or _plain_text(args) is not None:
+    if is_object(args.input) or is_plain_text(args.input):
         read = {"the item": hashlib.sha256(f"{args.input}{args.second or ''}".encode()).hexdigest()}
     elif args.input == "-" or path.is_fifo():
         read = {called(args.input): f"stream {uuid.uuid4()}"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +25,27 @@ def is_plain_text(source: str) -> bool:
     return not is_name_of_data(source) and not (folder and os.path.isdir(folder))
 
 
-def require_input(source: str) -> None:
+def require_input(source: str, names: FieldNames) -> None:
     """Refuse an INPUT that is neither a text of several words nor anything that can be read.
+
+    Args:
+        names: what the task and the options call the fields of an item.
 
     Raises:
         UnifiedError: says what INPUT may be.
     """
     if source == "-" or source.lstrip().startswith("{") or is_hub(source) or os.path.exists(source):
         return
-    told = "" if is_name_of_data(source) else "; a text of one word is given as an item, {...}"
-    raise UnifiedError(f"{source}: no such file{told}")
+    part = _text_part(names)
+    if part is None or is_name_of_data(source):
+        raise UnifiedError(f"{source}: no such file")
+    item = json.dumps({names.given.get(part, names.parts[part]): source}, ensure_ascii=False)
+    raise UnifiedError(f"{source}: no such file; a text of one word is given as an item, {shlex.quote(item)}")
+
+
+def _text_part(names: FieldNames) -> str | None:
+    """The part of a task's items that a plain text is; None where they have no such part."""
+    return next((part for part in ("text", "source") if part in names.parts), None)
 
 
 def item_of_text(text: str, second: str | None, predictor: Predictor | Writer, names: FieldNames, task: str) -> Any:
@@ -48,7 +60,7 @@ def item_of_text(text: str, second: str | None, predictor: Predictor | Writer, n
     """
     for part, name in names.given.items():
         raise UnifiedError(f"{option_of(part)} {name}: INPUT is a plain text, which has no fields; leave it out")
-    first = next((part for part in ("text", "source") if part in names.parts), None)
+    first = _text_part(names)
     if first is None:
         raise UnifiedError(f"{task} takes no plain text; give a file, or an item, {{...}}")
     if second is not None and "second" not in names.parts:
