@@ -87,7 +87,7 @@ def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_pa
     assert main([*arguments, str(pipe)]) == 2
     writer.join()
     captured = capsys.readouterr()
-    assert f"{pipe}: line 2: 'text' must be" in captured.err and json.loads(captured.out)["id"] == "1"
+    assert f"{pipe}: line 2: the field 'text' is empty" in captured.err and json.loads(captured.out)["id"] == "1"
 
 
 def test_tokens_are_read_together_as_the_option_says(model, capsys):
