@@ -67,6 +67,7 @@ class UnifiedUnderstandingTaskConfig(FairseqDataclass):
     )
     padded: bool = field(default=False, metadata={"help": "read one example a row, padded, instead of packed rows"})
     seed: int = II("common.seed")
+    cpu: bool = II("common.cpu")
     max_valid_steps: int | None = II("dataset.max_valid_steps")
     best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
     maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
@@ -165,7 +166,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
             with open_dict(cfg):
                 cfg.writes = "nothing"
         model = super().build_model(cfg, from_checkpoint)
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = torch.device("cuda" if torch.cuda.is_available() and not self.cfg.cpu else "cpu")
         self.row_length = packed_length(model.core.transformer, self.cfg.tokens_per_sample, device)
         if not from_checkpoint:
             model.target_symbols = lambda symbols: self.target_symbols(symbols)

@@ -31,6 +31,11 @@ def add_fairseq_arguments(parser: argparse.ArgumentParser, before: str) -> None:
     Args:
         before: what is done before the command is printed, as ``prepare the data, ``.
     """
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        help="where to train: on the cpu, or on all GPUs (cuda) of the machine (default: cuda where there is a GPU)",
+    )
     parser.add_argument("--dry-run", action="store_true", help=f"{before}print the command of fairseq-train and stop")
     parser.add_argument(
         "--report-to",
@@ -44,6 +49,21 @@ def add_fairseq_arguments(parser: argparse.ArgumentParser, before: str) -> None:
         metavar="OPTIONS",
         help="further options of fairseq-train in one string, such as --fairseq='--fp16 --dropout 0.2'",
     )
+
+
+def gpu_count(device: str | None) -> int:
+    """How many GPUs ``--device`` trains on; 0 is the CPU.
+
+    Raises:
+        UnifiedError: there shall be one, and there is none.
+    """
+    import torch
+
+    from unified.runtime.devices import usable_device
+
+    if device is not None and usable_device(device, "--device").type == "cpu":
+        return 0
+    return torch.cuda.device_count()
 
 
 def report_options(tracker: str | None, folder: Path) -> list[str]:
@@ -103,14 +123,14 @@ def run_command(words: Sequence[str]) -> None:
     options = by_name(words)
     folder, asked = Path(str(options["--save-dir"])), options.get("--max-update")
     done = updates_done(folder)
-    if asked is not None and done >= int(str(asked)):
+    if asked is not None and done >= float(str(asked)):
         print(f"{folder}: trained with these settings before; nothing is changed", file=sys.stderr)
         return
     log = folder / LOG_NAME
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=_LAST_LINES)
     with log.open("a", encoding="utf-8") as file, TrainingDisplay(options) as display:
-        display.say(f"fairseq-train logs to {log}")
+        display.say(f"training on {'the CPU' if '--cpu' in options else 'GPUs'}; fairseq-train logs to {log}")
         if done:
             display.say(f"{folder} holds {done:,} updates of this training, which goes on behind them")
 

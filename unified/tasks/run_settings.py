@@ -33,6 +33,7 @@ NOT_SETTINGS = frozenset(
         "grid",
         "seeds",
         "micro_batch",
+        "device",
         "dry_run",
         "json",
         "overwrite",

@@ -31,9 +31,11 @@ def log_options(updates: int) -> dict[str, object]:
 
 
 def flags(cards: int) -> list[str]:
-    """Options without a value, for a number of GPUs; 0 trains on the CPU."""
+    """Options that every training has, for a number of GPUs; 0 trains on the CPU."""
     # With --fp16 fairseq would hand the optimizer all parameters as one; none could be left out of the decay.
-    return ["--no-epoch-checkpoints", "--fp16-no-flatten-grads", *([] if cards else ["--cpu"])]
+    # fairseq would start a process for each GPU of the machine, with --cpu, too.
+    device = [] if cards else ["--cpu", "--distributed-world-size", "1"]
+    return ["--no-epoch-checkpoints", "--fp16-no-flatten-grads", *device]
 
 
 def words_of(options: Mapping[str, object]) -> list[str]:

@@ -53,6 +53,19 @@ def test_the_command_is_complete_and_nothing_is_left_behind(data, tmp_path, caps
     assert value(words, "--warmup-updates") == "1000" and "--max-positions" not in words
 
 
+def test_the_device_is_chosen_and_refused_before_anything_is_read(data, tmp_path, capsys, monkeypatch):
+    """On a machine with two GPUs, and on one without."""
+    words = (data / "documents", "--output", tmp_path / "x")
+    choices = ((2, None, False), (2, "cuda", False), (2, "cpu", True), (0, None, True), (0, "cpu", True))
+    for cards, device, on_cpu in choices:
+        monkeypatch.setattr("torch.cuda.device_count", lambda cards=cards: cards)
+        found = printed(capsys, *words, *(() if device is None else ("--device", device)))
+        assert ("--cpu" in found) == on_cpu and ("--distributed-world-size" in found) == on_cpu
+    for command in (("pretrain", "nowhere"), ("finetune", "rte", "--data", "nowhere", "--init", "nowhere")):
+        asked = (*command, "--output", tmp_path / "x", "--device", "cuda")
+        assert "error: --device cuda: PyTorch finds no GPU on this machine; cpu needs none\n" in refused(capsys, *asked)
+
+
 def test_options_change_it(data, tmp_path, capsys):
     options = ("--model", "bert_tiny", "--objectives", "seq2seq", "--tokens-per-sample", 1024, "--max-update", 40)
     words = printed(capsys, data / "documents", "--output", tmp_path / "x", *options, "--fairseq", "--lr 1 --fp16")

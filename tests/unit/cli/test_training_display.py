@@ -59,7 +59,7 @@ def test_losses_and_scores_are_shown_and_everything_is_kept(tmp_path, monkeypatc
     assert (run / "train.log").read_text(encoding="utf-8") == "".join(LOG) * 2
     shown = capsys.readouterr().err.splitlines()
     assert shown[: len(shown) // 2] == [
-        f"fairseq-train logs to {run / 'train.log'}",
+        f"training on GPUs; fairseq-train logs to {run / 'train.log'}",
         "train: 3 of 9 sources are cut to their first 5 tokens (--max-source)",
         "training: 1 of 100 updates, loss 31.416",
         "training: 100 of 100 updates, loss 20.500, 0:00:00 left",
@@ -88,6 +88,12 @@ def test_a_refusal_is_said_in_one_line_and_another_error_with_the_lines_before_i
         run_command(words)
     shown = capsys.readouterr().err.splitlines()
     assert shown[1:3] == ["  line 39", "  line 40"] and shown[-1] == "  RuntimeError: no memory"
+
+
+def test_it_is_said_where_the_training_runs(tmp_path, monkeypatch, capsys):
+    play(monkeypatch, [], 0)
+    run_command([*WORDS, "--save-dir", str(tmp_path), "--cpu"])
+    assert capsys.readouterr().err.startswith("training on the CPU; fairseq-train logs to ")
 
 
 def test_another_log_format_is_shown_as_it_is(tmp_path, monkeypatch, capsys):

@@ -14,7 +14,7 @@ from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, ent
 from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
 from unified.cli.configuration import add_config_argument, write_run
-from unified.cli.fairseq_train import add_fairseq_arguments, print_command, report_options, run_command
+from unified.cli.fairseq_train import add_fairseq_arguments, gpu_count, print_command, report_options, run_command
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.cli.values import non_negative, weight
 from unified.errors import UnifiedError
@@ -189,6 +189,7 @@ def _run(args: argparse.Namespace) -> int:
     from unified.tasks.catalogue import TASK_GROUPS
 
     report_options(args.report_to, Path(args.output))  # refuses a missing package before data are prepared
+    gpu_count(args.device)  # and a missing GPU
     if args.task in TASK_GROUPS:
         for option, value in (("--grid", args.grid), ("--seeds", args.seeds)):
             if value is not None:
@@ -268,9 +269,7 @@ def _finetune(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Threshold | None) -> int:
-    import torch
-
-    options = job.command(splits, args.seed, torch.cuda.device_count(), args.micro_batch)
+    options = job.command(splits, args.seed, gpu_count(args.device), args.micro_batch)
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
     words = print_command([*options, *report_options(args.report_to, job.folder)], args.fairseq)

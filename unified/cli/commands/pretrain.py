@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.configuration import add_config_argument, write_run
-from unified.cli.fairseq_train import add_fairseq_arguments, print_command, report_options, run_command, words_of
+from unified.cli.fairseq_train import (
+    add_fairseq_arguments,
+    gpu_count,
+    print_command,
+    report_options,
+    run_command,
+    words_of,
+)
 from unified.errors import UnifiedError
 from unified.training.settings import TrainingSettings, as_option
 
@@ -67,11 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    import torch
-
     from unified.files.claims import claimed_folder
     from unified.training.fairseq_options import by_name
 
+    cards = gpu_count(args.device)
     pretraining = _pretraining(args)
     further = by_name(words_of("--fairseq", args.fairseq))
     pretraining.check(set(further))
@@ -80,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     folder = pretraining.folder
     reports = report_options(args.report_to, folder)
     with claimed_folder(folder, _claim(args, pretraining), _ANOTHER, lambda: any(folder.glob("checkpoint*.pt"))):
-        words = print_command([*pretraining.command(torch.cuda.device_count()), *reports], args.fairseq)
+        words = print_command([*pretraining.command(cards), *reports], args.fairseq)
         if args.dry_run:
             return 0
         write_run(folder, args, add_arguments)
