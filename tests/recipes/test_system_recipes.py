@@ -263,11 +263,12 @@ def test_corpora_are_read_as_they_arrive(tmp_path, monkeypatch):
 
 
 def test_real_text_through_the_recipe(unified_data, tmp_path):
-    text = tmp_path / "articles.jsonl"
-    with lzma.open(unified_data / "pretrain_wiki" / "valid.jsonl.xz", "rt", encoding="utf-8") as articles:
-        text.write_text("".join(islice(articles, 60)), encoding="utf-8")
+    text, mode = tmp_path / "articles.jsonl.xz", {"encoding": "utf-8"}
+    with lzma.open(unified_data / "pretrain_wiki" / "valid.jsonl.xz", "rt", **mode) as articles:
+        with lzma.open(text, "wt", **mode) as part:
+            part.writelines(islice(articles, 60))
     options = ("--vocabulary-size", 1000, "--sample-megabytes", 1)
     golden.run(interpreter(), golden.PRETRAIN, "xlnet", "prepare", "debug", tmp_path / "data", text, *options)
     options = ("--max-update", "10", "--disable-validation")
     losses = golden.pretrain("xlnet", tmp_path / "data", tmp_path, *options, python=interpreter())
-    assert losses["loss"]["10"] < losses["loss"]["1"] - 0.3
+    assert losses["loss"]["10"] < losses["loss"]["5"] - 0.3

@@ -11,8 +11,8 @@ def test_learns_and_generates(tmp_path, name, objective):
     rewrite = (lambda row: row) if name == "copy" else (lambda row: row[::-1])
     data = pairs(tmp_path, rewrite, np.random.default_rng(3), {"train": 6000, "valid": 50, "test": 200})
     train(
-        data, tmp_path / "model", "--objectives", objective, "--batch-size", 16, "--max-update", 280, "--lr", 3e-3,
-        "--lr-scheduler", "polynomial_decay", "--warmup-updates", 50, "--total-num-update", 280, "--clip-norm", 1,
+        data, tmp_path / "model", "--objectives", objective, "--batch-size", 16, "--max-update", 190, "--lr", 3e-3,
+        "--lr-scheduler", "polynomial_decay", "--warmup-updates", 50, "--total-num-update", 190, "--clip-norm", 1,
         "--initializer-range", 0.125, "--disable-validation",
     )  # fmt: skip
     checkpoint = tmp_path / "model" / "checkpoint_last.pt"

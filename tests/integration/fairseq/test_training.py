@@ -59,7 +59,7 @@ def test_loss_is_the_sum_of_the_objectives_means(pretrained):
 
 def test_objectives_whose_examples_grow_train_beside_others(data, tmp_path):
     objectives = "random_spans:2,deshuffling,replace_spans(closing_sentinel=True),bidirectional"
-    settings = ("--objectives", objectives, "--batch-size", 8, "--max-epoch", 6, "--lr", 3e-3)
+    settings = ("--objectives", objectives, "--batch-size", 8, "--max-epoch", 4, "--lr", 3e-3)
     result = fairseq.train(data, tmp_path, *settings)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in ("random_spans", "deshuffling", "replace_spans", "bidirectional"):
@@ -73,7 +73,7 @@ def test_objectives_of_every_system_share_one_model_and_its_batches(data, tmp_pa
     names = ("xlnet", "bert", "spanbert", "random_spans", "left_to_right", "anna")
     objectives = "xlnet:2,bert:2,spanbert(scheme='subword'),random_spans,left_to_right,anna(scheme='token')"
     settings = ("--arch", "xlnet_tiny", "--inner-dropout", 0, "--objectives", objectives, "--batch-size", 16)
-    result = fairseq.train(data, tmp_path, *settings, "--max-epoch", 8, "--lr", 3e-3)
+    result = fairseq.train(data, tmp_path, *settings, "--max-epoch", 5, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in (*names, "spanbert_boundary"):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
@@ -82,7 +82,7 @@ def test_objectives_of_every_system_share_one_model_and_its_batches(data, tmp_pa
 
 def test_spanbert_brings_its_head_along_and_needs_word_starts(data, tmp_path):
     arguments = ("--objectives", "spanbert(scheme='subword', boundary_offsets=5):2,seq2seq", "--batch-size", 8)
-    result = fairseq.train(data, tmp_path / "spans", *arguments, "--max-epoch", 6, "--lr", 3e-3)
+    result = fairseq.train(data, tmp_path / "spans", *arguments, "--max-epoch", 4, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in ("spanbert", "spanbert_boundary", "seq2seq"):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name

@@ -85,7 +85,7 @@ def test_synthetic_questions_are_learnt(tmp_path, design):
     broken = QuestionItem("broken", "ask1", "w1 w2", (Answer("w2", 0),))
     data = folder(tmp_path / "data", {"train": [*items[100:], broken], "valid": items[:100]})
     # Some 2,000 windows: three or four epochs.
-    updates, rate = (310, 4e-3) if design == "unilm" else (200, 6e-3)
+    updates, rate = (260, 4e-3) if design == "unilm" else (200, 6e-3)
     options = ("--head", f"span(design={design!r}, stride=8)", "--lr", rate,
                "--max-update", updates, "--total-num-update", updates, "--validate-interval", 5)  # fmt: skip
     valid, log = train(data, tmp_path / "save", *options)
