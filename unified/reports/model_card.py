@@ -43,8 +43,10 @@ def model_card(results: Sequence[Mapping[str, Any]], config: Mapping[str, Any], 
     lines = ["---", "library_name: transformers", f"pipeline_tag: {does}", "tags:", "- unified", "---", ""]
     lines += [f"# {tasks}", ""]
     lines += [f"A `{architecture}`: {_name(first['model']['name'])} fine-tuned for {tasks} by UNIFIED.", ""]
-    lines += ["## Use", "", "```python", "import unified", "", f"model = unified.load({called})", "```", ""]
-    lines += ["```python", *_loading(architecture, config, called), *(_WRITES if writes else ()), "```", ""]
+    search = _search(first["settings"])
+    generate = [f'model.generate(["A text ..."], {search})'] if writes else []
+    lines += ["## Use", "", "```python", "import unified", "", f"model = unified.load({called})", *generate, "```", ""]
+    lines += ["```python", *_loading(architecture, config, called), *(_writing(search) if writes else ()), "```", ""]
     for result in results:
         lines += [f"## Scores of {result['task']}", "", *_scores(result["scores"]), "", *_scored_on(result["scores"])]
     lines += ["## Training", "", *_table(("setting", "value"), _training(first).items()), ""]
@@ -54,11 +56,22 @@ def model_card(results: Sequence[Mapping[str, Any]], config: Mapping[str, Any], 
     return "\n".join(lines) + "\n"
 
 
-#: How a model with its own code writes.
-_WRITES = (
-    'inputs = tokenizer(["A text ..."], return_tensors="pt")',
-    "texts = tokenizer.batch_decode(model.generate(**inputs, beam=5), skip_special_tokens=True)",
-)
+def _search(settings: Mapping[str, Any]) -> str:
+    """Arguments of ``generate`` that search as the texts were searched for that have been scored."""
+    options = {name: value for name, value in settings.get("decoding", {}).items() if name not in _KEPT}
+    return ", ".join(f"{name}={value!r}" for name, value in ({"beam": 5} | options).items())
+
+
+#: Settings of decoding that the model keeps, and one that `generate` takes as ids.
+_KEPT = frozenset(("max_length", "may-repeat"))
+
+
+def _writing(search: str) -> tuple[str, ...]:
+    """How a model with its own code writes."""
+    return (
+        'inputs = tokenizer(["A text ..."], return_tensors="pt")',
+        f"texts = tokenizer.batch_decode(model.generate(**inputs, {search}), skip_special_tokens=True)",
+    )
 
 
 def _name(model: str) -> str:

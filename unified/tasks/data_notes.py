@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from unified.errors import Problems
 from unified.tasks.heads.items import Splits, TextItem
 
 #: Labels that are named with their counts.
@@ -25,6 +26,8 @@ def data_notes(splits: Splits) -> list[str]:
         more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
         named = ", ".join(f"{label!r} {count:,}" for label, count in counts.most_common(_SHOWN))
         notes.append(f"{len(counts):,} labels in train: {named}{more}")
+        if len(counts) > max(_SHOWN, len(train) / 4):
+            notes.append(f"{len(counts):,} classes of {len(train):,} items: is the label read from the right field?")
         alike: dict[str, list[str]] = {}
         for label in sorted(counts):
             alike.setdefault(" ".join(label.lower().split()), []).append(label)
@@ -39,6 +42,21 @@ def data_notes(splits: Splits) -> list[str]:
         found = f"{both:,} of {len(valid):,} valid items have the texts of a train item"
         notes.append(f"{found}: scores come out too high")
     return notes
+
+
+def require_known_labels(splits: Splits) -> None:
+    """Refuse items whose class no training item has: nobody can learn it.
+
+    Raises:
+        UnifiedError: names split, items and labels.
+    """
+    known = {item.label for item in _texts(splits.get("train", ()))}
+    problems = Problems()
+    for split, items in splits.items():
+        for item in _texts(items):
+            if isinstance(item.label, str) and item.label not in known:
+                problems.add(f"{split}, item {item.id}", f"no item of train has its label {item.label!r}")
+    problems.check()
 
 
 def _texts(items: Sequence[Any]) -> list[TextItem]:

@@ -60,8 +60,13 @@ def test_a_model_of_several_tasks_names_them_all():
 def test_a_model_with_its_own_code_is_loaded_by_the_class_that_names_it(decoding, does):
     own = {"AutoModel": "modeling_unified.UnifiedModel", "AutoModelForMaskedLM": "modeling_unified.UnifiedForMaskedLM"}
     config = {"architectures": ["UnifiedForMaskedLM"], "decoding": decoding, "auto_map": own}
-    card = model_card([RESULT], config, "runs/a")
+    search = {"length_penalty": "unilm", "no_repeat_ngram_size": 3, "max_length": 5, "may-repeat": ["."]}
+    card = model_card([RESULT | {"settings": {"decoding": search}}], config, "runs/a")
     assert f"pipeline_tag: {does}\n" in card
     assert "from transformers import AutoModelForMaskedLM, AutoTokenizer\n" in card
     assert 'model = AutoModelForMaskedLM.from_pretrained("runs/a", trust_remote_code=True)\n' in card
-    assert ("model.generate(" in card) == (decoding != "nothing")
+    # As the texts were searched for that the scores are of.
+    given = "beam=5, length_penalty='unilm', no_repeat_ngram_size=3)"
+    assert [card.count(f"model.generate({start}, {given}") for start in ("**inputs", '["A text ..."]')] == (
+        [0, 0] if decoding == "nothing" else [1, 1]
+    )

@@ -1,6 +1,9 @@
 """Notes on data before fine-tuning: counts, classes that are probably one, items that train and validate."""
 
-from unified.tasks.data_notes import data_notes
+import pytest
+
+from unified.errors import UnifiedError
+from unified.tasks.data_notes import data_notes, require_known_labels
 from unified.tasks.heads.items import TextItem, WordsItem
 
 
@@ -25,6 +28,23 @@ def test_of_many_labels_the_most_frequent_are_named():
     note = data_notes({"train": train})[1]
     assert note.startswith("30 labels in train: 'l0' 4, 'l1' 4, 'l2' 4, 'l3' 4, 'l4' 4, 'l5' 3,")
     assert note.endswith("'l19' 3, and 10 more")
+
+
+def test_almost_as_many_classes_as_items_are_questioned():
+    few, many = (items(*((f"{i}", f"l{i % count}") for i in range(80))) for count in (20, 21))
+    asked = "21 classes of 80 items: is the label read from the right field?"
+    assert asked in data_notes({"train": many}) and len(data_notes({"train": few})) == 2
+
+
+def test_classes_that_nobody_can_learn_are_refused():
+    train = items(("a", "x"), ("b", "y"))
+    require_known_labels({"train": train, "valid": items(("c", "x")), "test": items(("d", None))})
+    others = {"valid": items(("c", "z"), ("d", "x"), ("e", "z")), "test": items(("f", "w"))}
+    with pytest.raises(UnifiedError) as caught:
+        require_known_labels({"train": train, **others})
+    assert str(caught.value) == (
+        "valid, 2 items (0, 2): no item of train has its label 'z'; test, item 0: no item of train has its label 'w'"
+    )
 
 
 def test_items_without_classes_are_counted_alone():

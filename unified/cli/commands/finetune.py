@@ -227,7 +227,7 @@ def _finetune(args: argparse.Namespace) -> int:
     from unified.corpus.annotate import annotating
     from unified.files.claims import claimed_folder
     from unified.tasks.catalogue import with_changes
-    from unified.tasks.data_notes import data_notes
+    from unified.tasks.data_notes import data_notes, require_known_labels
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
     from unified.tasks.run_settings import claim_of
@@ -259,6 +259,7 @@ def _finetune(args: argparse.Namespace) -> int:
         splits = job.items_of(Path(args.data), annotator)
     for note in data_notes(splits):
         print(note, file=sys.stderr)
+    require_known_labels(splits)
     require_abstaining(job.understandings(splits), threshold, task.name)
     with claimed_folder(job.folder, claim_of(vars(args), job, splits), _ANOTHER, job.begun):
         if all(path.is_file() for path in job.results) and not args.dry_run:

@@ -235,9 +235,10 @@ def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndar
     """
     number = {label: i for i, label in enumerate(known)}
     labels = list(labels)
+    more = f" and {len(known) - 20:,} more" if len(known) > 20 else ""
     for label in labels:
         if label not in number:
-            raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known)}")
+            raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known[:20])}{more}")
     return np.array([number[label] for label in labels], dtype=np.int64)
 
 
