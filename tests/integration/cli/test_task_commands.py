@@ -153,7 +153,7 @@ def test_an_unfinished_folder_goes_on_with_its_own_settings_alone(finetuned, tmp
     def broken(module, words, read):
         ran.append(module)
         for name in leaves:
-            (tmp_path / "run" / name).touch()
+            shutil.copy(folder / "model" / name, tmp_path / "run" / name)
         return 1
 
     monkeypatch.setattr("unified.cli.fairseq_train.read_module", broken)

@@ -42,6 +42,7 @@ def test_a_table_is_learnt_and_the_command_that_is_printed_predicts(start, films
     assert str(output / "results.json") in written and where == f"the model is in {output}; predict with it:"
     assert f"{films}: 0.1 of its rows validate" in captured.err
     assert "items: train 36, valid 4\n2 labels in train: " in captured.err
+    assert "3 updates in all: a smaller --batch-size or more --epochs make more\n" in captured.err
     assert f"classification: accuracy {scores['valid']['accuracy']:.2f} on 4 items of valid\n" in captured.err
     found = [json.loads(line) for line in said(capsys, *shlex.split(command)[1:])]
     assert [one["id"] for one in found] == [str(i) for i in range(1, 41)]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: What to do with a folder of another fine-tuning.
 _ANOTHER = "give another --output, or remove the folder"
+#: Updates below which hardly anything is learnt.
+_FEW_UPDATES = 50
 HELP = "fine-tune a model for a task with fairseq-train, and score it"
 
 
@@ -270,10 +272,15 @@ def _finetune(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Threshold | None) -> int:
+    from unified.training.fairseq_options import by_name
+
     options = job.command(splits, args.seed, gpu_count(args.device), args.micro_batch)
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
     words = print_command([*options, *report_options(args.report_to, job.folder)], args.fairseq)
+    updates = int(str(by_name(words)["--max-update"]))
+    if updates < _FEW_UPDATES:
+        print(f"{updates} updates in all: a smaller --batch-size or more --epochs make more", file=sys.stderr)
     if args.dry_run:
         return 0
     began = time.monotonic()
