@@ -50,9 +50,10 @@ def require_known_labels(splits: Splits) -> None:
     Raises:
         UnifiedError: names split, items and labels.
     """
-    known = {item.label for item in _texts(splits.get("train", ()))}
     problems = Problems()
     for split, items in splits.items():
+        task = split.rpartition("/")[0]  # of several tasks, each has splits of its own
+        known = {item.label for item in _texts(splits.get(f"{task}/train" if task else "train", ()))}
         for item in _texts(items):
             if isinstance(item.label, str) and item.label not in known:
                 problems.add(f"{split}, item {item.id}", f"no item of train has its label {item.label!r}")

@@ -39,6 +39,9 @@ def test_almost_as_many_classes_as_items_are_questioned():
 def test_classes_that_nobody_can_learn_are_refused():
     train = items(("a", "x"), ("b", "y"))
     require_known_labels({"train": train, "valid": items(("c", "x")), "test": items(("d", None))})
+    require_known_labels(
+        {"rte/train": train, "rte/valid": items(("c", "y")), "sst2/train": items(("a", "u"), ("b", "v"))}
+    )
     others = {"valid": items(("c", "z"), ("d", "x"), ("e", "z")), "test": items(("f", "w"))}
     with pytest.raises(UnifiedError) as caught:
         require_known_labels({"train": train, **others})
