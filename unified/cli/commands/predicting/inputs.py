@@ -34,15 +34,23 @@ def items_of(
     """Items as they come; what is wrong with a row is noted in ``problems``, or without these raised."""
     for row in _rows(source):
         try:
-            fields = names.renamed(row.fields)
-            with names.explaining(row.fields):
-                item = predictor.item(fields, row.number)
+            item = _item_of(row, source, predictor, names)
         except UnifiedError as problem:
             if problems is None:
-                raise UnifiedError(f"{called(source)}: {row.place}: {problem}") from None
+                place = called(source) if is_object(source) else f"{called(source)}: {row.place}"
+                raise UnifiedError(f"{place}: {problem}") from None
             problems.add(row.place, problem)
         else:
             yield item
+
+
+def _item_of(row: Row, source: str, predictor: Predictor | Writer, names: FieldNames) -> Any:
+    """The item of a row; of one that is no single object a missing field is named with the option for its name."""
+    fields = names.renamed(row.fields)
+    if is_object(source):
+        return predictor.item(fields, row.number)
+    with names.explaining(row.fields):
+        return predictor.item(fields, row.number)
 
 
 def _rows(source: str) -> Iterator[Row]:
