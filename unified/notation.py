@@ -237,7 +237,8 @@ def imported(
         UnifiedError: ``path`` is no import path, the module cannot be imported, or has nothing of that name.
     """
     if not is_import_path(path):
-        raise refusal(f"no such {what}{nearest(path, known)}; known are {', '.join(known)}, and any {form}")
+        told = nearest(path, known) or f"; known are {', '.join(known)}, and any {form}"
+        raise refusal(f"no such {what}{told}")
     module_name, _, name = path.partition(":")
     try:
         module = importlib.import_module(module_name)

@@ -317,7 +317,7 @@ def test_an_id_names_one_item(tmp_path, again):
         ({"valid": [TextItem("7", "w1", None, "maybe")]}, (), "item 7 has the label 'maybe'; the labels are no, yes"),
         ({"train": [TextItem("1", "w1", None, "yes")]}, (), "needs at least two labels"),
         ({}, ("--tokens-per-sample", 1000), "--tokens-per-sample 1000 exceeds --max-positions 512"),
-        ({}, ("--head", "classificatoin"), "no such head (did you mean 'classification'?); known are"),
+        ({}, ("--head", "classificatoin"), "no such head (did you mean 'classification'?)"),
         ({}, ("--head", "tagging(drop=1)"), "no setting 'drop' (did you mean 'dropout'?); its settings are dropout"),
         ({}, ("--head", "classification(positive='maybe')"), "'positive' has the label 'maybe'"),
         ({}, ("--max-valid-steps", 3), "--max-valid-steps: scores are of all items"),

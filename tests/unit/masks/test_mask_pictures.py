@@ -248,7 +248,7 @@ def test_plot_takes_tokens(tmp_path):
         ("show permutation 0,1 --query-stream 2", "targets must lie within the row of 2 tokens, got 2"),
         ("show pack 3 seq2seq:2,2", "mask 0 does not fit: masks 0 to 0 have 4 keys, length is 3"),
         ("show pack", "pack needs the length of the row and its documents"),
-        ("show pack 9 seqseq:2,1", "mask 'seqseq': no such mask (did you mean 'seq2seq'?); known are bidirectional, "),
+        ("show pack 9 seqseq:2,1", "mask 'seqseq': no such mask (did you mean 'seq2seq'?)"),
         ("show pack 9 seq2seq:2", "seq2seq: missing a required argument"),
         ("show pack 9 seq2seq:a,b", "the argument 'a' must be an integer, got 'a'"),
         ("show no_such_module:f 3", "mask 'no_such_module:f': module no_such_module cannot be imported"),
