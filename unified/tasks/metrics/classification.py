@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -74,21 +75,35 @@ class Confusion:
 
 
 @dataclass(frozen=True)
-class Classification:
-    """Labels that are scored as :func:`score_classification` says."""
+class ConfusionScores(ABC):
+    """Scores that follow from how often each class was taken for each other (:class:`.bootstrap.Examples`)."""
 
     confusion: Confusion
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return self.confusion.size
+
+    def scores(self) -> dict[str, float]:
+        """The measures."""
+        return self.measures()
+
+    @abstractmethod
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """All measures of a sample, see :class:`unified.tasks.metrics.bootstrap.Examples`."""
+
+
+@dataclass(frozen=True)
+class Classification(ConfusionScores):
+    """Labels that are scored as :func:`score_classification` says."""
+
     positive: str | int | None = None
 
     def __post_init__(self) -> None:
         if self.positive is not None and self.positive not in self.confusion.classes.tolist():
             known = ", ".join(map(str, self.confusion.classes[:20]))
             raise UnifiedError(f"positive class {self.positive!r}: no label is; there are {known}")
-
-    @property
-    def size(self) -> int:
-        """How many examples there are."""
-        return self.confusion.size
 
     def scores(self) -> dict[str, float]:
         """The measures and ``total``."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unified.errors import UnifiedError
-from unified.tasks.metrics.classification import Confusion, Labels, ratio
+from unified.tasks.metrics.classification import Confusion, ConfusionScores, Labels, ratio
 
 #: SemEval-2010 task 8's label of pairs in none of its nine relations.
 OTHER = "Other"
@@ -27,10 +27,9 @@ def score_relations(gold: Labels, predicted: Labels, *, negative: str | int = "n
 
 
 @dataclass(frozen=True)
-class Relations:
+class Relations(ConfusionScores):
     """Labels that are scored as :func:`score_relations` says."""
 
-    confusion: Confusion
     negative: str | int = "no_relation"
 
     def __post_init__(self) -> None:
@@ -39,15 +38,6 @@ class Relations:
             raise UnifiedError(
                 f"negative label {self.negative!r}: the labels are of another kind, such as {classes[0]!r}"
             )
-
-    @property
-    def size(self) -> int:
-        """How many examples there are."""
-        return self.confusion.size
-
-    def scores(self) -> dict[str, float]:
-        """The measures."""
-        return self.measures()
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
@@ -78,10 +68,8 @@ def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> di
 
 
 @dataclass(frozen=True)
-class SemevalRelations:
+class SemevalRelations(ConfusionScores):
     """Labels with directions that are scored as :func:`score_semeval2010_task8` says."""
-
-    confusion: Confusion
 
     def __post_init__(self) -> None:
         for label in self.confusion.classes.tolist():
@@ -89,15 +77,6 @@ class SemevalRelations:
                 raise UnifiedError(
                     f"label {label!r}: expected {OTHER!r} or a relation with a direction, as in 'A-B(e1,e2)'"
                 )
-
-    @property
-    def size(self) -> int:
-        """How many examples there are."""
-        return self.confusion.size
-
-    def scores(self) -> dict[str, float]:
-        """The measures."""
-        return self.measures()
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
