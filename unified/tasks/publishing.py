@@ -1,4 +1,4 @@
-"""Files for ``transformers`` beside the checkpoints of a finished fine-tuning, with a model card."""
+"""Files for ``transformers`` beside the checkpoints of a finished training, with a model card of a fine-tuning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CARD = "README.md"
 
 
 def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
-    """Write ``config.json``, ``model.safetensors``, the tokenizer and ``README.md`` of the checkpoint that was scored.
+    """Write ``config.json``, ``model.safetensors`` and the tokenizer of a checkpoint; with scores ``README.md``, too.
 
     They stand beside it, so that the folder of the run is one that ``transformers`` loads. A model that writes leaves
     with the code that writes as it does.
@@ -23,7 +23,7 @@ def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
     Args:
         folder: with the checkpoint.
         data: with its dictionary and tokenizer.
-        results: the files of results of its tasks.
+        results: the files of results of its tasks; none after pre-training.
 
     Raises:
         UnifiedError: the model's tokenizer cannot be written; nothing is written.
@@ -31,7 +31,8 @@ def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
     with TemporaryDirectory(dir=folder, prefix=".export.") as temporary:
         made = Path(temporary) / "model"
         load(folder, data=data).save_pretrained(made)
-        config = json.loads((made / "config.json").read_text(encoding="utf-8"))
-        (made / CARD).write_text(model_card(read_results(results), config, folder), encoding="utf-8")
+        if results:
+            config = json.loads((made / "config.json").read_text(encoding="utf-8"))
+            (made / CARD).write_text(model_card(read_results(results), config, folder), encoding="utf-8")
         for path in sorted(made.iterdir()):
             path.replace(folder / path.name)

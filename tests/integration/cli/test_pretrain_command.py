@@ -4,6 +4,7 @@ import shlex
 import subprocess
 
 import pytest
+import transformers
 
 import unified
 from tests.integration.cli.test_task_commands import refused, said
@@ -157,6 +158,11 @@ def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monke
         f"the model is in {output}; fine-tune it for a task:",
         f"  unified finetune classification --data FILE.csv --init {output} --output {output}-finetuned",
     ]
+    # Beside the checkpoints stands what transformers opens, with the same predictions.
+    fill, lm = transformers.pipeline("fill-mask", str(output)), UnifiedLM.from_pretrained(output)
+    found = {one["token_str"]: one["score"] for one in fill(f"the {fill.tokenizer.mask_token} tree", top_k=5)}
+    ours = {symbol.strip("▁"): probability for symbol, probability in lm.fill_mask("the <mask> tree", top=5)[0]}
+    assert ours == pytest.approx(found, rel=1e-3)
     # The first update is shown, though it is not the last of an interval, with the loss that the loop in Python has.
     [first_update] = logged((output / "train.log").read_text(encoding="utf-8"), "first_updates")
     lm = unified.train("tiny", data / "documents", updates=1, tokens_per_sample=32, max_tokens=128, device="cpu")

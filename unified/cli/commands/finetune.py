@@ -14,7 +14,14 @@ from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, ent
 from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
 from unified.cli.configuration import add_config_argument, write_run
-from unified.cli.fairseq_train import add_fairseq_arguments, gpu_count, print_command, report_options, run_command
+from unified.cli.fairseq_train import (
+    add_fairseq_arguments,
+    gpu_count,
+    print_command,
+    publish_or_say,
+    report_options,
+    run_command,
+)
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.cli.values import non_negative, weight
 from unified.errors import UnifiedError
@@ -381,14 +388,8 @@ def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
 
 def _publish(job: Job, results: list[Path]) -> None:
     """Files for ``transformers`` beside the checkpoints, and a model card."""
-    from unified.tasks.publishing import publish
-
-    try:
-        publish(job.folder, job.data, results)
-    except UnifiedError as problem:
-        print(f"not written for transformers: {problem}", file=sys.stderr)
-        return
-    print(f"{job.folder} can be opened by transformers, too; README.md there is a model card", file=sys.stderr)
+    if publish_or_say(job.folder, job.data, results):
+        print(f"README.md in {job.folder} is a model card", file=sys.stderr)
 
 
 def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
