@@ -123,6 +123,13 @@ def test_pipelines_fill_masks(tmp_path):
     assert found == pytest.approx(wanted, abs=1e-5)
 
 
+def test_the_transformer_alone_is_loaded_without_a_report_of_heads(tmp_path):
+    language_model(**BODIES["pre-norm"]).save_pretrained(tmp_path / "out")
+    options = {"trust_remote_code": True, "output_loading_info": True}
+    _, info = transformers.AutoModel.from_pretrained(tmp_path / "out", **options)
+    assert not info["unexpected_keys"] and not info["missing_keys"]
+
+
 # The way back
 
 

@@ -64,6 +64,8 @@ class UnifiedPreTrainedModel(PreTrainedModel):
 class UnifiedModel(UnifiedPreTrainedModel):
     """The Transformer: hidden states of texts under any mask."""
 
+    _keys_to_ignore_on_load_unexpected = [r"^heads\."]  # it has none, whatever its folder holds
+
     def __init__(self, config: UnifiedConfig):
         super().__init__(config)
         self.embeddings = (TokenEmbeddings if config.positions == "relative" else Embeddings)(config)
