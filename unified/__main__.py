@@ -1,4 +1,4 @@
-"""Runs the command ``unified`` as ``python -m unified``, where no script is installed."""
+"""Lets ``python -m`` run the command ``unified``, where no script is installed."""
 
 import sys
 

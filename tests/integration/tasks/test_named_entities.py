@@ -382,12 +382,16 @@ def test_what_cannot_mark_entities_is_refused_before_work(tmp_path, capsys):
     def refused(*words):
         capsys.readouterr()
         common = ["--data", tmp_path / "data", "--output", tmp_path / "run", "--dry-run"]
-        assert main([str(word) for word in ("finetune", *words, *common)]) == 2
+        assert main([str(word) for word in ("finetune", words[0], *common, *words[1:])]) == 2
         return capsys.readouterr().err
 
     says = "items of the head tagging cannot say where named entities are"
     assert says in refused("tagging", "--init", tmp_path / "model")
-    assert "it does not generate or score texts" in refused("texts", "--init", tmp_path / "model")
+    (tmp_path / "pairs").mkdir()
+    for split in ("train", "valid"):
+        (tmp_path / "pairs" / f"{split}.jsonl").write_text('{"source": "w1 w2", "target": "w3"}\n', encoding="utf-8")
+    pairs = ("texts", "--data", tmp_path / "pairs", "--init", tmp_path / "model")
+    assert "it does not generate or score texts" in refused(*pairs)
     assert "no attention of the model reads named entities" in refused(
         "tagging", "--init", tmp_path / "plain", "--spacy", "x"
     )

@@ -215,7 +215,7 @@ def test_refusals(asker, capsys, tmp_path):
         capsys, "predict", "squad_qg", '{"context": "w1"}', *model
     )
     item = '{"context": "w1", "answer": "w2"}'
-    assert "line 1: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)
+    assert "the item: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)
     assert "'source' must be" in refused(capsys, "predict", "texts", '{"source": []}', *model)
     finetune = ("finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", tmp_path)
     assert "needs no head" in refused(capsys, *finetune, "--head", "classification")

@@ -176,7 +176,9 @@ def test_labels_are_texts_or_integers_and_one_of_both_in_a_file(tmp_path, capsys
     assert says in refused(capsys, "classification", both, both)
     with pytest.raises(UnifiedError, match=says):
         Classification.read(both)
-    for label in (1.0, True, "", [1]):
+    empty = objects(tmp_path / "empty.jsonl", {"text": "a", "label": ""})
+    assert "line 1: the field 'label' is empty" in refused(capsys, "classification", empty, empty)
+    for label in (1.0, True, [1]):
         wrong = objects(tmp_path / "wrong.jsonl", {"text": "a", "label": label})
         assert "'label' must be a name or an integer, got" in refused(capsys, "classification", wrong, wrong)
         with pytest.raises(UnifiedError, match="'label' must be a name in quotes or an integer, got"):
