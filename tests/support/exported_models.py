@@ -75,7 +75,7 @@ def exported(lm: UnifiedLM, folder: Path) -> Exported:
     """Save a model with its code, and load that here, as the library's own module."""
     lm.save_pretrained(folder, "unified")
     theirs = UnifiedForMaskedLM.from_pretrained(folder).eval()
-    native = tokenizer().native_symbols()
+    native = lm.tokenizer.native_symbols() if lm.tokenizer else lm.vocabulary.symbols
     symbols = [*native, *(symbol for symbol in lm.vocabulary.symbols if symbol not in native)]
     ids = torch.tensor([symbols.index(symbol) for symbol in lm.vocabulary.symbols])
     return Exported(lm, theirs, folder, ids)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from tests.support.exported_models import BODIES, exported, language_model
+from tests.support.exported_models import BODIES, Exported, exported, language_model
 from unified import masks
 from unified.generation import GenerationConfig
 from unified.generation.lengths import PairLengths
@@ -30,6 +30,11 @@ SEARCHES = [
         "no_repeat_ngram_ignore": ["w3"],
         "lenpen": 0.0,
     },
+]
+#: Settings of sampling: from all symbols, and from the most probable ones.
+DRAWS = [
+    {"beam": 3, "nbest": 3, "max_length": 8, "seed": 5},
+    {"beam": 4, "nbest": 4, "max_length": 9, "top_k": 9, "top_p": 0.8, "temperature": 1.3, "no_repeat_ngram_size": 2},
 ]
 TEXTS = ["w1 w2 w3 w4 w5 w6 w7", "w9", "w5 w5 w5 w8 w8"]
 
@@ -91,6 +96,23 @@ def test_it_writes_what_the_library_writes(made, body, writes, settings):
     one.lm.writes = one.theirs.config.decoding = writes
     ids = [one.lm.encode(text) for text in TEXTS]
     ids += [[]] if writes == "permutation" else []  # an empty prompt
+    require_equal_texts(one, ids, settings)
+
+
+@pytest.mark.parametrize("settings", DRAWS, ids=["all", "most probable"])
+@pytest.mark.parametrize(
+    "body, writes", [("UniLM", "cloze"), ("pre-norm", "left_to_right"), ("relative", "permutation")]
+)
+def test_it_draws_what_the_library_draws(tmp_path, body, writes, settings):
+    lm = language_model(writes, **BODIES[body])
+    ids = [lm.encode(text) for text in TEXTS]
+    lm.tokenizer = None  # so that ids are the same on both sides, and draws from them too
+    one = exported(lm, tmp_path / "out")
+    require_equal_texts(one, ids, {**settings, "sampling": True})
+
+
+def require_equal_texts(one: Exported, ids: list[list[int]], settings: dict) -> None:
+    """The export writes from a batch of texts, given by our ids, what the library writes, with the same scores."""
     config = GenerationConfig.of_options(one.lm.vocabulary, **settings)
     wanted = one.lm.hypotheses(ids, config)
     special, width = one.theirs.config, max(map(len, ids)) + 2
@@ -216,6 +238,8 @@ def test_inputs_that_cannot_be_read(made, given, message):
         ({"beam": 2, "nbest": 3}, "nbest 3 exceeds beam 2"),
         ({"length_penalty": "none"}, "length_penalty must be one of"),
         ({"min_length": 9, "max_length": 8}, "min_length 9 exceeds max_length 8"),
+        ({"top_k": 3}, "top_k 3 and top_p 1.0 need sampling=True"),
+        ({"sampling": True, "top_p": 0.0}, r"top_p must be in \(0, 1\]"),
     ],
 )
 def test_what_cannot_be_written_is_refused(made, options, message):

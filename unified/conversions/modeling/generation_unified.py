@@ -1,4 +1,4 @@
-"""Writing texts for batches of token ids, with the library's settings and defaults; one source after another."""
+"""Writing texts for batches of token ids, with the library's settings and defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from .configuration_unified import UnifiedConfig
-from .search_unified import SCHEMES, Hypothesis, Reader, Scheme, Search, search
+from .reader_unified import SCHEMES, Reader, Scheme
+from .search_unified import Hypothesis, Search, Text, search
 
 
 class Writing:
@@ -82,10 +83,10 @@ class Writing:
                     f"text {number}: {len(text)} tokens, but the model's positions leave room for {max(left, 0)} "
                     f"beside the {chosen.max_length} that may be written; shorten the text or what is written"
                 )
-        found = []
-        for text in texts:
-            source = text if scheme.prompt else [*text, self.config.sep_token_id]
-            found.append(search(Reader(self, scheme, source, chosen.beam), text if scheme.prompt else [], chosen))
+        sources = texts if scheme.prompt else [[*text, self.config.sep_token_id] for text in texts]
+        given = texts if scheme.prompt else [[]] * len(texts)
+        written = [Text(own, scheme.prompt, row, self.config, chosen) for row, own in enumerate(given)]
+        found = search(Reader(self, scheme, sources, chosen.beam), written, chosen.beam, chosen.max_length)
         return texts, found
 
     def scheme(self, prompt: bool | None = None) -> str:

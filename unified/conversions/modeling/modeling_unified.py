@@ -24,10 +24,11 @@ from .generation_unified import Writing
 from .heads_unified import HEADS, BoundaryHead, LinearHead, PooledHead, TokenHead
 from .layers_unified import Layer, TransformerXLAttention, View
 from .masks_unified import class_index, types_of_texts, visible_by_steps, visible_in_texts, without_following
+from .reader_unified import Reader
 from .search_unified import Hypothesis, Search
 
 # What is imported above is all that earlier releases of transformers copy: every file has to be among it.
-__all__ = ["Hypothesis", "Search", "UnifiedForMaskedLM", "UnifiedModel"]
+__all__ = ["Hypothesis", "Reader", "Search", "UnifiedForMaskedLM", "UnifiedModel"]
 
 
 class UnifiedPreTrainedModel(PreTrainedModel):

@@ -1,6 +1,6 @@
-"""Greedy and beam search for one source; token by token what the library UNIFIED (unified-lm) finds.
+"""Greedy search, beam search and sampling; token by token what the library UNIFIED (unified-lm) writes.
 
-Letters: R hypotheses that are being written, Q queries, S keys, V symbols.
+Letters: N texts that are being written, B hypotheses of each (the beam), R = N x B rows, Q queries, S keys, V symbols.
 """
 
 from __future__ import annotations
@@ -9,34 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from .layers_unified import Cache, View
+from .reader_unified import Reader
 
-
-class Scheme(NamedTuple):
-    """How a model writes.
-
-    Attributes:
-        mask_query: a [MASK] asks for the next token (UniLM); else the last token predicts it.
-        source_type, target_type: token types of what is given and of what is written.
-        prompt: the given text is the beginning of what is written, not a source that ends with the separator.
-        query_stream: a query that is no token asks for the next one (XLNet); no begin symbol stands in front.
-    """
-
-    mask_query: bool
-    source_type: int
-    target_type: int
-    prompt: bool
-    query_stream: bool = False
-
-
-SCHEMES = {
-    "cloze": Scheme(True, 4, 5, prompt=False),
-    "next": Scheme(False, 4, 5, prompt=False),
-    "left_to_right": Scheme(True, 2, 2, prompt=True),
-    "permutation": Scheme(False, 0, 0, prompt=True, query_stream=True),
-}
 #: What summed log-probabilities are divided by, from the number of tokens and the exponent ``lenpen``.
 PENALTIES = {
     "fairseq": lambda length, exponent: float(length) ** exponent,
@@ -49,7 +26,7 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         tokens: int64 (m,) on the CPU, without the end symbol.
-        log_probs: float32 (m + 1,) in nats, the end symbol's last.
+        log_probs: float32 (m + 1,) in nats, the end symbol's last; after temperature, before top-k and top-p.
         score: their sum divided by the length penalty; without the end symbol where ``max_length`` ends the
             continuation of a prompt.
     """
@@ -61,7 +38,22 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """Settings of a search: the library's, under its names."""
+    """Settings of a search: the library's, under its names.
+
+    Attributes:
+        beam: hypotheses kept for each text; with sampling, the number drawn.
+        max_length, min_length: most and fewest tokens to write, the end symbol not counted.
+        nbest: hypotheses to return for each text, best first.
+        length_penalty: one of :data:`PENALTIES`.
+        lenpen: its exponent.
+        no_repeat_ngram_size: write no n-gram of this size twice; 0 allows all.
+        no_repeat_ngram_ignore: ids that this rule leaves alone.
+        sampling: draw tokens instead of searching for the best.
+        top_k: draw from the k most probable tokens; 0: from all.
+        top_p: draw from the most probable tokens that together have this probability.
+        temperature: divisor of the logits.
+        seed: of sampling; what is drawn for a text depends on the seed and its row number alone.
+    """
 
     beam: int = 5
     max_length: int = 128
@@ -71,7 +63,11 @@ class Search:
     lenpen: float = 1.0
     no_repeat_ngram_size: int = 0
     no_repeat_ngram_ignore: Iterable[int] = ()
+    sampling: bool = False
+    top_k: int = 0
+    top_p: float = 1.0
     temperature: float = 1.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("beam", "max_length", "nbest"):
@@ -85,131 +81,141 @@ class Search:
             raise ValueError(f"length_penalty must be one of {sorted(PENALTIES)}, got {self.length_penalty!r}")
         if not self.temperature > 0:
             raise ValueError(f"temperature must be above 0, got {self.temperature}")
+        if not 0 < self.top_p <= 1 or self.top_k < 0:
+            raise ValueError(f"top_p must be in (0, 1] and top_k at least 0, got {self.top_p} and {self.top_k}")
+        if not self.sampling and (self.top_k or self.top_p < 1):
+            raise ValueError(f"top_k {self.top_k} and top_p {self.top_p} need sampling=True")
 
 
-class Reader:
-    """One source, what R hypotheses have written behind it, and the scores of their next tokens.
+class Text:
+    """The search for one text: its hypotheses that are being written, and those that are finished.
 
-    Args:
-        model: the language model.
-        scheme: how it writes.
-        source: ids without a begin symbol; they end with the separator, or are a prompt.
-        beam: R.
-    """
-
-    def __init__(self, model: Any, scheme: Scheme, source: Sequence[int], beam: int):
-        self.model, self.scheme, self.cache, self.beam, self.written = model, scheme, Cache(), beam, 0
-        config, self.device = model.config, model.device
-        given = list(source) if scheme.query_stream else [config.cls_token_id, *source]
-        self.source_length = len(given)
-        if given:
-            visible = torch.ones(1, len(given), len(given), dtype=torch.bool, device=self.device)
-            causal = config.attn_type == "uni" or (scheme.prompt and not scheme.query_stream)
-            self._run(torch.tensor([given], device=self.device), visible.tril() if causal else visible)
-            self.cache.select(torch.zeros(beam, dtype=torch.long, device=self.device))
-
-    def step(self, last: torch.Tensor | None) -> torch.Tensor:
-        """Scores (R, V) of the next token; ``last`` int64 (R,) is what was written last, None at the first step."""
-        config, kept = self.model.config, [] if last is None else [last]
-        asks = []
-        if self.scheme.mask_query:
-            asks = [torch.full((self.beam,), config.mask_token_id, device=self.device)]
-        elif last is None and not self.scheme.query_stream:
-            kept = [torch.full((self.beam,), config.cls_token_id, device=self.device)]
-        tokens = torch.stack([*kept, *asks], dim=1) if kept or asks else torch.empty(self.beam, 0, device=self.device)
-        known, new = self.source_length + self.written, tokens.size(1) + int(self.scheme.query_stream)
-        visible = torch.ones(self.beam, new, known + tokens.size(1), dtype=torch.bool, device=self.device)
-        states = self._run(tokens.long(), visible.tril(known))
-        self.written += len(kept)
-        self.cache.keep(self.source_length + self.written)
-        return self.model.logits(states[:, -1])
-
-    def _run(self, tokens: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
-        """States (R, Q, D) of new tokens (R, c) and, behind them, of a query stream; ``visible`` is (R, Q, S)."""
-        (rows, queries, keys), content = visible.shape, tokens.size(1)
-        known = keys - content
-        index = torch.arange(known + queries, device=self.device)
-        positions = index.expand(rows, -1)
-        types = torch.where(positions < self.source_length, self.scheme.source_type, self.scheme.target_type)
-        own = index[known:].unsqueeze(1) == index[:keys]
-        view = View(
-            visible, own, content, positions[:, known:], positions[:, :keys], types[:, known:], types[:, :keys],
-            cache=self.cache,
-        )  # fmt: skip
-        return self.model.transformer.run(tokens, view)[0]
-
-
-def search(reader: Reader, given: Sequence[int], settings: Search) -> list[Hypothesis]:
-    """The best texts, best first, by fairseq's rules.
-
-    Of the 2 x beam best continuations those among the first ``beam`` that end are finished, and the best ones that do
-    not end go on, until ``beam`` texts are finished.
+    By fairseq's rules, of the 2 x beam best continuations those among the first ``beam`` that end are finished, and the
+    best ones that do not end go on, until ``beam`` texts are finished. With sampling each hypothesis is continued by
+    the token that is drawn for it.
 
     Args:
         given: the prompt, whose n-grams are not repeated either.
+        prompt: whether the model continues a prompt.
+        row: number of the text, for its random draws.
+        config: of the model, with the ids of special symbols.
+        settings: of the search.
     """
-    config, beam, device = reader.model.config, settings.beam, reader.device
-    end, never = config.sep_token_id, [config.cls_token_id, config.pad_token_id, config.mask_token_id]
-    totals = torch.full((beam,), -torch.inf, device=device)  # all texts begin alike, so the search starts from one
-    totals[0] = 0.0
-    tokens: list[list[int]] = [[] for _ in range(beam)]
-    log_probs: list[list[float]] = [[] for _ in range(beam)]
-    finished: list[Hypothesis] = []
-    last = None
-    for step in range(settings.max_length + 1):
-        allowed = (reader.step(last).float() / settings.temperature).log_softmax(-1)
-        allowed = _restricted(allowed, [[*given, *row] for row in tokens], never, end, step, settings)
-        joint = (totals.unsqueeze(1) + allowed).flatten()
-        sums, best = joint.topk(min(2 * beam, len(joint)))
-        rows, symbols = best // allowed.size(1), best % allowed.size(1)
-        gained = allowed[rows, symbols].tolist()
-        picked = list(zip(rows.tolist(), symbols.tolist(), gained, sums.tolist(), strict=True))
-        cut = step == settings.max_length
+
+    def __init__(self, given: Sequence[int], prompt: bool, row: int, config: Any, settings: Search):
+        self.given, self.prompt, self.settings = list(given), prompt, settings
+        self.end, self.never = config.sep_token_id, [config.cls_token_id, config.pad_token_id, config.mask_token_id]
+        self.tokens: list[list[int]] = [[] for _ in range(settings.beam)]
+        self.log_probs: list[list[float]] = [[] for _ in range(settings.beam)]
+        self.totals = torch.zeros(settings.beam)
+        self.finished: list[Hypothesis] = []
+        if settings.sampling:
+            generator = np.random.default_rng([settings.seed, row])
+            self.uniforms = torch.from_numpy(generator.random((settings.max_length + 1, settings.beam)))
+        else:
+            self.totals[1:] = -torch.inf  # all hypotheses begin alike, so the search starts from one
+
+    def advance(self, logits: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Continues the hypotheses by one token.
+
+        Args:
+            logits: (B, V), scores of their next tokens.
+            step: number of tokens that are written.
+
+        Returns:
+            For each hypothesis that goes on the row that it continues and its new token, int64 (B,) twice; None if no
+            more are needed.
+        """
+        beam, cut = self.settings.beam, step == self.settings.max_length
+        allowed = self._restricted((logits.float() / self.settings.temperature).log_softmax(-1), step)
+        rows, symbols = self._drawn(allowed, step) if self.settings.sampling else self._best(allowed)
+        gained = allowed[rows, symbols]
+        sums = self.totals.to(gained.device)[rows] + gained
+        picked = list(zip(rows.tolist(), symbols.tolist(), gained.tolist(), sums.tolist(), strict=True))
         for row, symbol, log_prob, total in picked[:beam]:
-            if symbol == end and total > -torch.inf and len(finished) < beam:
-                own = [*log_probs[row], log_prob]
-                finished.append(_hypothesis(tokens[row], own, cut and reader.scheme.prompt, settings))
-        going = [i for i, (_, symbol, _, total) in enumerate(picked) if symbol != end and total > -torch.inf][:beam]
-        if not going or len(finished) >= beam:
+            if symbol == self.end and total > -torch.inf and len(self.finished) < beam:
+                self._finish(self.tokens[row], [*self.log_probs[row], log_prob], cut and self.prompt)
+        going = [i for i, (_, symbol, _, total) in enumerate(picked) if symbol != self.end and total > -torch.inf]
+        going = going[:beam]
+        if not going or len(self.finished) >= beam:
+            return None
+        alive = len(going)
+        going += [going[0]] * (beam - alive)  # rows that never win
+        self.totals = sums[going]
+        self.totals[alive:] = -torch.inf
+        self.tokens = [[*self.tokens[picked[i][0]], picked[i][1]] for i in going]
+        self.log_probs = [[*self.log_probs[picked[i][0]], picked[i][2]] for i in going]
+        return rows[going], symbols[going]
+
+    def best(self) -> list[Hypothesis]:
+        """The finished texts that were asked for, best first."""
+        if not self.finished:
+            raise ValueError("the model's scores are not numbers; its parameters seem to be damaged")
+        return sorted(self.finished, key=lambda one: -one.score)[: self.settings.nbest]
+
+    def _best(self, allowed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows and tokens of the 2 x beam best continuations, best first."""
+        joint = (self.totals.to(allowed.device).unsqueeze(1) + allowed).flatten()
+        best = joint.topk(min(2 * self.settings.beam, len(joint))).indices
+        return best // allowed.size(1), best % allowed.size(1)
+
+    def _drawn(self, allowed: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Each row, and the token that is drawn for it by inverting the cumulative distribution."""
+        cumulative = trimmed(allowed, self.settings.top_k, self.settings.top_p).double().softmax(-1).cumsum(-1)
+        sought = self.uniforms[step].to(allowed.device).unsqueeze(1) * cumulative[:, -1:]
+        tokens = torch.searchsorted(cumulative, sought, right=True).squeeze(1).clamp(max=allowed.size(1) - 1)
+        return torch.arange(len(allowed), device=allowed.device), tokens
+
+    def _finish(self, tokens: list[int], log_probs: list[float], unscored_end: bool) -> None:
+        """Keeps a finished text; ``unscored_end`` leaves the end symbol out of its score."""
+        own = torch.tensor(log_probs)
+        counted = own[:-1] if unscored_end else own
+        penalty = PENALTIES[self.settings.length_penalty](len(counted), self.settings.lenpen)
+        score = float(counted.double().sum()) / penalty
+        self.finished.append(Hypothesis(torch.tensor(tokens).long(), own, score))
+
+    def _restricted(self, log_probs: torch.Tensor, step: int) -> torch.Tensor:
+        """Log-probabilities (B, V), -inf for what must not follow the hypotheses; at ``max_length`` they end."""
+        if step == self.settings.max_length:
+            others = torch.arange(log_probs.size(1), device=log_probs.device) != self.end
+            return log_probs.masked_fill(others, -torch.inf)
+        allowed, size = log_probs.clone(), self.settings.no_repeat_ngram_size
+        allowed[:, self.never] = -torch.inf
+        for row, text in enumerate(self.tokens if size else ()):
+            repeating = _repeating([*self.given, *text], size, set(self.settings.no_repeat_ngram_ignore))
+            allowed[row, repeating] = -torch.inf
+        if step < self.settings.min_length:
+            allowed[:, self.end] = -torch.inf
+            if size:  # where nothing else is left, ending early is the lesser evil
+                stuck = allowed.amax(1).isneginf()
+                allowed[stuck, self.end] = log_probs[stuck, self.end]
+        return allowed
+
+
+def search(reader: Reader, texts: Sequence[Text], beam: int, max_length: int) -> list[list[Hypothesis]]:
+    """The best hypotheses of each text, best first; a text that has enough of them leaves the batch."""
+    going, last = list(texts), None
+    for step in range(max_length + 1):
+        continued = [text.advance(own, step) for text, own in zip(going, reader.step(last).split(beam), strict=True)]
+        chosen = [(i * beam + one[0], one[1]) for i, one in enumerate(continued) if one is not None]
+        going = [text for text, one in zip(going, continued, strict=True) if one is not None]
+        if not going:
             break
-        going += [going[0]] * (beam - len(going))  # rows that never win
-        totals = sums[going]
-        totals[len(set(going)) :] = -torch.inf
-        tokens = [[*tokens[picked[i][0]], picked[i][1]] for i in going]
-        log_probs = [[*log_probs[picked[i][0]], picked[i][2]] for i in going]
-        reader.cache.select(rows[going])
-        last = symbols[going]
-    if not finished:
-        raise ValueError("the model's scores are not numbers; its parameters seem to be damaged")
-    return sorted(finished, key=lambda one: -one.score)[: settings.nbest]
+        rows, last = (torch.cat(parts) for parts in zip(*chosen, strict=True))
+        reader.select(rows)
+    return [text.best() for text in texts]
 
 
-def _hypothesis(tokens: list[int], log_probs: list[float], unscored_end: bool, settings: Search) -> Hypothesis:
-    """A finished text; ``unscored_end`` leaves the end symbol out of its score."""
-    own = torch.tensor(log_probs)
-    counted = own[:-1] if unscored_end else own
-    penalty = PENALTIES[settings.length_penalty](len(counted), settings.lenpen)
-    return Hypothesis(torch.tensor(tokens).long(), own, float(counted.double().sum()) / penalty)
-
-
-def _restricted(
-    log_probs: torch.Tensor, texts: Sequence[Sequence[int]], never: Sequence[int], end: int, step: int, settings: Search
-) -> torch.Tensor:
-    """Log-probabilities (R, V), -inf for what must not follow ``texts``; at ``max_length`` they end."""
-    if step == settings.max_length:
-        others = torch.arange(log_probs.size(1), device=log_probs.device) != end
-        return log_probs.masked_fill(others, -torch.inf)
-    allowed = log_probs.clone()
-    allowed[:, never] = -torch.inf
-    size = settings.no_repeat_ngram_size
-    for row, text in enumerate(texts if size else ()):
-        allowed[row, _repeating(text, size, set(settings.no_repeat_ngram_ignore))] = -torch.inf
-    if step < settings.min_length:
-        allowed[:, end] = -torch.inf
-        if size:  # where nothing else is left, ending early is the lesser evil
-            stuck = allowed.amax(1).isneginf()
-            allowed[stuck, end] = log_probs[stuck, end]
-    return allowed
+def trimmed(log_probs: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
+    """-inf for all but the ``top_k`` best (0: all) and, of those, the fewest that hold ``top_p`` of their mass."""
+    if 0 < top_k < log_probs.size(-1):
+        log_probs = log_probs.masked_fill(log_probs < log_probs.topk(top_k, dim=-1).values[..., -1:], -torch.inf)
+    if top_p < 1:
+        ordered, order = log_probs.double().softmax(-1).sort(dim=-1, descending=True)
+        before = ordered.cumsum(-1) - ordered
+        cut = torch.zeros_like(before, dtype=torch.bool).scatter(-1, order, before >= top_p)
+        log_probs = log_probs.masked_fill(cut, -torch.inf)
+    return log_probs
 
 
 def _repeating(text: Sequence[int], size: int, ignore: set[int]) -> list[int]:
