@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import sys
 import time
@@ -20,6 +19,7 @@ import torch
 
 from unified.kernels.cpu import keep_freed_memory
 from unified.reports.results import versions
+from unified.runtime import machine as this_machine
 
 OURS = "ours"
 Calls = Mapping[str, Callable[[], object]]
@@ -140,19 +140,7 @@ def compare(
 
 def machine() -> dict[str, Any]:
     """What figures depend on."""
-    found = {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
-    if torch.cuda.is_available():
-        found["gpu"] = torch.cuda.get_device_name()
-    return found
-
-
-def processor() -> str:
-    """The processor's name, as far as the system tells."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    return {**this_machine.machine(), "threads": torch.get_num_threads()}
 
 
 def say(text: str) -> None:

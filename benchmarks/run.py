@@ -16,7 +16,9 @@ import threading
 from datetime import date
 from pathlib import Path
 
-from paired import processor, say
+from paired import say
+
+from unified.runtime.machine import processor_name
 
 HERE = Path(__file__).resolve().parent
 _STEP, _BASE = ["training_step.py"], ["training_step.py", "--size", "base", "--rounds", "3"]
@@ -107,7 +109,7 @@ def show(line: dict) -> bool:
 
 def results_file() -> Path:
     """Named by day and machine; a second run of a day goes on in it."""
-    machine = re.sub(r"[^a-z0-9]+", "-", processor().lower()).strip("-")
+    machine = re.sub(r"[^a-z0-9]+", "-", processor_name().lower()).strip("-")
     path = HERE / "results" / f"{date.today().isoformat()}-{machine}.json"
     path.parent.mkdir(exist_ok=True)
     return path

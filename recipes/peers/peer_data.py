@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import lzma
+import shutil
+import sys
 from itertools import islice
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
+from squad_splits import articles_of, drawn, write_splits  # noqa: E402
 
 #: Training examples of SST-2 that one core can do.
 SENTENCES = 10_000
 #: Five of every seven articles of SQuAD 2.0's development set train: what there is of the training set has hardly a
 #: question without an answer.
 TRAIN, OF = 5, 7
+#: Questions of SQuAD 2.0 that one core can do.
+TRAINING_QUESTIONS, SCORED_QUESTIONS = 4000, 1500
 
 
 def first_sentences(folder: Path, real: Path) -> None:
@@ -36,6 +43,15 @@ def squad2(folder: Path, real: Path) -> None:
     training = [*train, *(article for i, article in enumerate(dev) if i % OF < TRAIN)]
     _write_articles(folder / "train-v2.0.json", "v2.0", training)
     _write_articles(folder / "dev-v2.0.json", "v2.0", [article for i, article in enumerate(dev) if i % OF >= TRAIN])
+
+
+def some_of_squad2(folder: Path, real: Path) -> None:
+    """Some questions of :func:`squad2`, drawn at random, as many as one core can do in an hour."""
+    whole = folder.with_name(folder.name + ".whole")
+    squad2(whole, real)
+    training, scored = (articles_of(whole / f"{split}-v2.0.json") for split in ("train", "dev"))
+    write_splits(folder, "v2.0", drawn(training, TRAINING_QUESTIONS), drawn(scored, SCORED_QUESTIONS))
+    shutil.rmtree(whole)
 
 
 def _articles(path: Path) -> list[dict]:

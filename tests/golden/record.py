@@ -21,6 +21,7 @@ import torch
 
 from fairseq_plugins.dataset import to_batch
 from tests.golden import data, outputs, plan, training, visible
+from unified.runtime.machine import processor_name
 
 GOLDEN = Path(__file__).resolve().parent / "figures.json"
 #: Updates whose losses are written down; a hash stands for all of them.
@@ -29,9 +30,11 @@ SHOWN = (1, 2, 5, 10, 20, 50, 100)
 
 def machine() -> dict[str, str]:
     """What decides the last digits: the processor and torch."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return {"processor": model, "instructions": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__}
+    return {
+        "processor": processor_name(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "torch": torch.__version__,
+    }
 
 
 def figures(only: str = "") -> dict[str, dict]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.runtime.machine import processor_name
 
 FILE_NAME = "results.json"
 PACKAGES = "unified-lm torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
@@ -81,7 +82,7 @@ def write_result(
         "data": data,
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
+        "machine": {"processor": processor_name(), "cores": os.cpu_count()},
         "published": published,
         **more,
     }

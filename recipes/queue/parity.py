@@ -1,0 +1,35 @@
+"""Fine-tuning beside ``transformers`` on the same items from the same checkpoint, three seeds of each task.
+
+Hypothesis, written before the runs: both are the same method on the same data, so that the means of three seeds differ
+by less than the deviations of the seeds, for every task. Where they do not, one of the two has a defect, or one of the
+differences that recipes/peers/README.md lists matters.
+"""
+
+from __future__ import annotations
+
+from entries import Entry, Figures, words
+
+TABLE = "parity"
+SEEDS = (1, 2, 3)
+#: Tasks of the size ``cpu`` of recipes/peers, by what they cost.
+TASKS = ("cola", "wnut17", "stsb", "mrpc", "rte", "codah", "semeval2010", "squad2.0")
+
+
+def entry(task: str, seed: int) -> Entry:
+    """Both fine-tunings of a task with one seed."""
+    command = words("python", "{recipes}/peers/run.py", "runs", "--size", "cpu", "--only", task, "--seeds", seed)
+    return Entry(
+        name=f"parity/{task}-{seed}",
+        table=TABLE,
+        commands=(command,),
+        figures=tuple(
+            Figures("finetuned", f"runs/{task}/{run}-{seed}/results.json", run) for run in ("ours", "transformers")
+        ),
+        settings={"task": task},
+        seed=seed,
+    )
+
+
+def entries() -> list[Entry]:
+    """All tasks with the first seed, then with the second, then with the third."""
+    return [entry(task, seed) for seed in SEEDS for task in TASKS]

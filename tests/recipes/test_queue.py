@@ -1,0 +1,230 @@
+"""The queue of long runs: what is interrupted resumes, what fails is passed over, and a second run is compared."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import fairseq_runs
+from tests.support.prepared_python import interpreter
+
+ROOT = Path(__file__).resolve().parents[2]
+QUEUE = ROOT / "recipes" / "queue" / "run.py"
+
+# Adds a number for each step, notes the steps in a file, goes on behind those that are there, and waits at the third as
+# long as a file says so.
+COUNTING = """
+import json, random, sys, time
+from pathlib import Path
+
+steps, hold, result = Path("steps"), Path(sys.argv[1]), Path(sys.argv[2])
+for step in range(len(steps.read_text()) if steps.exists() else 0, 6):
+    while step == 3 and hold.exists():
+        time.sleep(0.02)
+    with steps.open("a") as stream:
+        stream.write(str(step))
+result.write_text(json.dumps({"score": sum(random.Random(step).random() for step in map(int, steps.read_text()))}))
+"""
+PLAN = """
+from entries import Entry, Figures
+
+SCORE = (Figures("numbers", "score.json"),)
+count = ("python", {script!r}, {hold!r}, "score.json")
+ENTRIES = [
+    Entry("broken", "small", (("python", "-c", "print('no such luck'); raise SystemExit(3)"),), SCORE),
+    Entry("waits", "small", (("python", "-c", "pass", "{{broken}}/score.json"),), ()),
+    Entry("counts", "small", (count, ("python", "-c", "print('all')")), SCORE, {{"way": "up"}}, seed=7),
+    Entry("copies", "large", (("python", {copy!r}, "{{counts}}/score.json"),), SCORE),
+]
+"""
+COPY = "import pathlib, sys; pathlib.Path('score.json').write_text(pathlib.Path(sys.argv[1]).read_text())"
+
+
+class Queue:
+    """A plan of small programs in a folder, and the command that runs it."""
+
+    def __init__(self, folder: Path, plan: str = "") -> None:
+        self.folder, self.hold, copy = folder, folder / "hold", folder / "copy.py"
+        script = folder / "counting.py"
+        script.write_text(COUNTING)
+        copy.write_text(COPY)
+        text = plan or PLAN.format(script=str(script), hold=str(self.hold), copy=str(copy))
+        (folder / "plan.py").write_text(text)
+
+    def command(self, *more: str) -> list[str]:
+        options = ["--plan", self.folder / "plan.py", "--results", self.folder / "results", "--nice", "0", *more]
+        return list(map(str, [interpreter(), QUEUE, self.folder / "work", *options]))
+
+    def run(self, *more: str) -> subprocess.CompletedProcess:
+        return subprocess.run(self.command(*more), capture_output=True, text=True, env=fairseq_runs.environment())
+
+    def start(self, *more: str) -> subprocess.Popen:
+        """Start it and go on; signals reach a Python of its own."""
+        words = [sys.executable, *self.command(*more)[1:]]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=fairseq_runs.environment())
+
+    def lines(self, table: str) -> list[dict]:
+        path = self.folder / "results" / f"{table}.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def file(self, name: str, pattern: str) -> Path | None:
+        return next(iter((self.folder / "work" / name).glob(f"*/{pattern}")), None)
+
+    def text(self, name: str, pattern: str) -> str:
+        path = self.file(name, pattern)
+        return "" if path is None else path.read_text()
+
+    def states(self) -> dict[str, str]:
+        """Name of an entry -> how far it is, as --list says."""
+        rows = (line.split() for line in self.run("--list").stdout.splitlines())
+        return {row[-1]: row[0] for row in rows}
+
+
+@pytest.fixture
+def queue(tmp_path) -> Queue:
+    return Queue(tmp_path)
+
+
+def until(happened: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def at_third_step(queue: Queue) -> bool:
+    return queue.text("counts", "steps") == "012"
+
+
+def test_lines_failures_and_repeats(queue):
+    """One line for each run; a failed one is passed over until it is asked for; what needs it waits."""
+    first = queue.run()
+    assert first.returncode == 1 and "2 of 4 entries are finished" in first.stdout
+    assert "broken: status 3 of: python -c" in first.stdout and "no such luck" in first.stdout
+    (line,) = queue.lines("small")
+    assert (line["name"], line["seed"], line["settings"], line["repeats"]) == ("counts", 7, {"way": "up"}, None)
+    assert line["machine"]["threads"] == 1 and len(line["commits"][0].removesuffix("-dirty")) == 40
+    (copied,) = queue.lines("large")
+    assert copied["figures"] == line["figures"] and copied["commands"][0].endswith("'{counts}/score.json'")
+    assert queue.states() == {"broken": "failed", "waits": "to", "counts": "finished", "copies": "finished"}
+
+    second = queue.run()
+    assert "begins" not in second.stdout and queue.lines("small") == [line]
+    assert "broken" in queue.run("--retry").stdout
+
+    assert "the same figures" in queue.run("--again", "counts").stdout
+    assert queue.lines("small")[1]["repeats"] == {
+        **{key: line[key] for key in ("date", "commits")}, "same": True, "differences": {}
+    }  # fmt: skip
+    script = queue.folder / "counting.py"
+    script.write_text(script.read_text().replace("Random(step)", "Random(step + 1)"))
+    other = queue.run("--again", "counts")
+    last = queue.lines("small")[2]
+    assert other.returncode == 1 and "other figures" in other.stdout
+    assert last["repeats"]["differences"] == {"score": [line["figures"]["score"], last["figures"]["score"]]}
+
+
+def test_another_recipe_is_run_again(queue):
+    queue.run("--only", "cop*")
+    plan = queue.folder / "plan.py"
+    plan.write_text(plan.read_text().replace("print('all')", "print('more')"))
+    assert queue.states()["copies"] == "to"  # what it needs has changed
+    queue.run("--only", "copies")
+    first, second = queue.lines("large")
+    assert first["recipe"] != second["recipe"] and second["repeats"] is None
+
+
+def test_an_ended_queue_ends_its_run_which_resumes(queue):
+    queue.hold.touch()
+    process = queue.start("--only", "counts")
+    until(lambda: at_third_step(queue))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0 and "stopped" in process.stdout.read()
+    assert queue.states()["counts"] == "interrupted" and not queue.lines("small")
+    queue.hold.unlink()
+    assert queue.run("--only", "counts").returncode == 0
+    assert queue.text("counts", "steps") == "012345"
+    (queue.folder / "whole").mkdir()
+    whole = Queue(queue.folder / "whole")
+    whole.run("--only", "counts")
+    assert [line["figures"] for line in whole.lines("small")] == [queue.lines("small")[0]["figures"]]
+
+
+def test_a_killed_queue_leaves_its_run_locked(queue):
+    """Its command goes on and holds the folder, so that another queue takes the next entry, and this one afterwards."""
+    queue.hold.touch()
+    process = queue.start("--only", "counts")
+    until(lambda: at_third_step(queue))
+    process.kill()
+    process.wait(60)
+    assert queue.states()["counts"] == "running"
+    second = queue.start("--only", "broken", "counts")
+    until(
+        lambda: (
+            queue.file("broken", "state.json") is not None
+            and "status 3" in queue.file("broken", "state.json").read_text()
+        )
+    )
+    assert at_third_step(queue) and not queue.lines("small")
+    queue.hold.unlink()
+    assert second.wait(120) == 1  # the broken one
+    assert len(queue.lines("small")) == 1 and queue.text("counts", "steps") == "012345"
+
+
+def test_wrong_plans_and_names_are_refused(queue):
+    refused = queue.run("--only", "nothing*")
+    assert "--only nothing*: no entry has such a name" in refused.stderr
+    assert "no such entry" in queue.run("--again", "nothing").stderr
+    assert "not a time such as 03:00" in queue.run("--until", "3 o'clock").stderr
+    plan = queue.folder / "plan.py"
+    text = plan.read_text()
+    plan.write_text(text.replace("{broken}", "{brokem}"))
+    assert "waits needs brokem, which does not stand before it" in queue.run().stderr
+    plan.write_text(text.replace('"waits"', '"broken"'))
+    assert "two entries broken" in queue.run().stderr
+
+
+TRAINING_PLAN = """
+from entries import Entry, Figures, words
+
+corpora = words("python", "{recipes}/common/corpora.py", "text", "debug")
+prepare = words(
+    "unified", "prepare", "text/debug.jsonl", "--valid-share", 0.1, "--output", "data", "--tokenizer", "unigram",
+    "--vocabulary-size", 120,
+)
+train = words(
+    "unified", "pretrain", "{corpus}/data", "--model", "tiny", "--objectives", "bert(next_sentence=False)",
+    "--tokens-per-sample", 32, "--max-tokens", 128, "--max-update", 40, "--output", "model", "--device", "cpu",
+    "--fairseq", "--layers 1 --width 16 --heads 1 --num-workers 0",
+)
+ENTRIES = [
+    Entry("corpus", "trained", (corpora, prepare), (Figures("numbers", "data/manifest.json"),)),
+    Entry("model", "trained", (train,), (Figures("trained", "model/train.log"),), seed=1),
+]
+"""
+
+
+@pytest.mark.slow
+def test_a_training_that_was_ended_in_the_middle_gives_the_figures_of_one_that_was_not(tmp_path):
+    queue = Queue(tmp_path, TRAINING_PLAN)
+    process = queue.start()
+    until(
+        lambda: (path := queue.file("model", "model/train.log")) is not None and 'num_updates": "6"' in path.read_text()
+    )
+    process.terminate()
+    process.wait(60)
+    assert queue.states() == {"corpus": "finished", "model": "interrupted"}
+    assert queue.run().returncode == 0
+    log = queue.text("model", "log.txt")
+    assert log.count("$ unified pretrain") == 2 and "which goes on behind them" in log
+    assert "the same figures" in queue.run("--again", "model").stdout
+    first, second = queue.lines("trained")[1:]
+    assert first["figures"]["valid_bert_loss"] == second["figures"]["valid_bert_loss"] > 0
+    assert not list((tmp_path / "work" / "model").rglob("*.pt")) and list((tmp_path / "work" / "corpus").rglob("*.bin"))
