@@ -1,4 +1,4 @@
-"""What our own choices for a CPU buy: a training step with each beside the same step without it.
+"""Gains of our own choices for a CPU: a training step with each beside the same step without it.
 
     python benchmarks/choices.py --size small
 

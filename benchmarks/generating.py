@@ -74,7 +74,7 @@ def launch(module: str, *words: object) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen) -> str:
-    """What a command printed, once it has ended."""
+    """Waits for a command, and returns what it printed."""
     printed, notes = process.communicate()
     if process.returncode:
         raise SystemExit(f"{' '.join(process.args)}\n{printed[-2000:]}\n{notes[-2000:]}")
@@ -132,7 +132,7 @@ def file_options(parser: argparse.ArgumentParser, sentences: int, batch: int) ->
 
 
 def words_of(library: str, folder: Path, arguments: argparse.Namespace) -> list[object]:
-    """What `fairseq-generate` is told so as to write the file in ``folder``; makes the checkpoint."""
+    """Command line of `fairseq-generate` that writes the file in ``folder``; makes the checkpoint."""
     size, data = SIZES[arguments.size], folder / "data"
     path = checkpoint(library, size, data, folder / library)
     say(f"made the checkpoint of {library}")

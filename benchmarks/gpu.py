@@ -34,7 +34,7 @@ _CARD = ["--device", "cuda", "--bf16"]
 _STEP = ["training_step.py", *_CARD, "--attention-dropout", "0", "--no-fairseq", "--rounds", "5"]
 _WIKIPEDIA = ["--max-length", "512", "--mean", "300", "--deviation", "1.0", "--sequences", "768", "--batch", "64"]
 
-#: What is measured: bars of one H200, aims worked out from published figures.
+#: Measurements: bars of one H200, aims worked out from published figures.
 SET = [
     [*_STEP, "--size", "base", "--rows", "64", "--ceiling-bar", "0.45"],
     [*_STEP, "--size", "base", "--rows", "64", "--compile", "--ceiling-bar", "0.45"],

@@ -1,4 +1,4 @@
-"""How cost grows: a training step with the row's length and the vocabulary, decoding with the beam.
+"""Growth of cost: a training step with the row's length and the vocabulary, decoding with the beam.
 
     python benchmarks/growth.py --size small
 
@@ -59,7 +59,7 @@ def step_of_vocabulary(entries: int, arguments: argparse.Namespace, share: float
 
 
 def megabytes_of(step: Callable[[int, argparse.Namespace], Call], at: int, arguments: argparse.Namespace) -> float:
-    """What a second step takes at most beyond weights and the optimizer's state, gradients included."""
+    """Peak memory of a second step beyond weights and the optimizer's state, gradients included."""
     set_up(arguments)
     call = step(at, arguments)
     call()

@@ -1,4 +1,4 @@
-"""What a mask costs: a training step of ours under each kind of mask beside the step without one.
+"""Cost of a mask: a training step of ours under each kind of mask beside the step without one.
 
     python benchmarks/mask_cost.py --size small
 

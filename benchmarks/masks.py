@@ -1,4 +1,4 @@
-"""How long masks take to build, beside torch's own functions.
+"""Time to build masks, beside torch's own functions.
 
     python benchmarks/masks.py
 

@@ -139,7 +139,7 @@ def compare(
 
 
 def machine() -> dict[str, Any]:
-    """What figures depend on."""
+    """Properties of the machine that figures depend on."""
     return {**this_machine.machine(), "threads": torch.get_num_threads()}
 
 

@@ -33,7 +33,7 @@ def forget_peak() -> None:
 
 
 def in_own_process(function: Callable[..., Result], *arguments: object) -> Result:
-    """What ``function`` returns in a fresh interpreter."""
+    """Result of ``function`` in a fresh interpreter."""
     with guarded_children(), multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 

@@ -62,7 +62,7 @@ def roberta(size: Size, batch: Batch, dtype: torch.dtype | None):
 
 
 class _Dictionary:
-    """What fairseq's encoder asks its dictionary."""
+    """The part of a dictionary that fairseq's encoder reads."""
 
     def __len__(self) -> int:
         return VOCABULARY

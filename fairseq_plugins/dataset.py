@@ -18,7 +18,7 @@ from unified.training.batches import batches_by_size
 from unified.training.row_dataset import RowDataset
 from unified.training.stream_dataset import StreamDataset
 
-#: What fairseq moves between devices and hands to criterions: tensors and numbers by name, nested.
+#: Batch that fairseq moves between devices and hands to criterions: tensors and numbers by name, nested.
 Sample = dict[str, Any]
 #: Number, source and target, int64 each; None where there is no target.
 Pair = tuple[int, np.ndarray, np.ndarray | None]
@@ -30,12 +30,12 @@ def to_batch(sample: Mapping[str, Any]) -> Batch:
 
 
 def batch_fields(batch: Batch) -> Sample:
-    """What of a sample :func:`to_batch` reads."""
+    """Fields of a sample that :func:`to_batch` reads."""
     return {"batch": batch.tensors(), "known": batch.known()}
 
 
 class Planned(FairseqDataset):
-    """What rows and pairs share: examples are drawn anew in every epoch."""
+    """Base class of rows and pairs, whose examples are drawn anew in every epoch."""
 
     # Each epoch has its own masks and rows; with persistent workers fairseq would repeat the first epoch's.
     can_reuse_epoch_itr_across_epochs = False

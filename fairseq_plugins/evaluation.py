@@ -94,7 +94,7 @@ class Bleu(SummedMetric):
         metrics.log_derived("bleu", _bleu)
 
 
-#: What ``--eval-generate`` can name. A new metric is a class here and its name in :data:`language_options.Metric`.
+#: Metrics of ``--eval-generate``. A new metric is a class here and its name in :data:`language_options.Metric`.
 METRICS: dict[str, SummedMetric] = {"rouge": Rouge(), "bleu": Bleu()}
 
 

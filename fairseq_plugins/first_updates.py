@@ -14,7 +14,7 @@ from fairseq.trainer import Trainer
 
 logger = logging.getLogger("first_updates")
 
-#: Which updates of a process are logged.
+#: Numbers of a process's updates that are logged.
 SHOWN = (1, 2, 5, 10, 20)
 _COUNTER = "updates_of_this_process"
 

@@ -20,7 +20,7 @@ from unified.tasks.heads.batches import arranged, assembled, batches_of, drawn, 
 
 @dataclass(frozen=True)
 class TrainingOrder:
-    """How training reads items.
+    """Order and number of items that training reads.
 
     Attributes:
         seed: of order and masks.

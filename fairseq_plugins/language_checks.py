@@ -1,4 +1,4 @@
-"""What a run of ``--task unified_lm`` refuses before it trains, and what a new model takes from the objectives."""
+"""Refusals of ``--task unified_lm`` before training, and settings that a new model takes from the objectives."""
 
 from omegaconf import open_dict
 

@@ -16,7 +16,7 @@ from unified.training.splits import text_lengths
 
 
 class TaskLengths:
-    """What ``--max-source`` and ``--max-target`` say, or what the loaded checkpoints were trained with.
+    """Values of ``--max-source`` and ``--max-target``, or those that the loaded checkpoints were trained with.
 
     Args:
         max_source, max_target: the options; None where the user does not give them.
@@ -52,12 +52,12 @@ class TaskLengths:
         self._positions = min(self._positions, positions)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+        """The lengths as a checkpoint holds them."""
         return self._chosen.state() if self._chosen else {}
 
     @property
     def trained(self) -> PairLengths:
-        """What the model is trained with, or was.
+        """Lengths that the model is, or was, trained with.
 
         Raises:
             UnifiedError: models of an ensemble differ in what no option says.

@@ -26,7 +26,7 @@ _UNMARKED = (
 
 @dataclass(frozen=True)
 class Role:
-    """What an optimizer asks of a parameter.
+    """Properties of a parameter that its optimizer group depends on.
 
     Attributes:
         layer: number of its Transformer layer from below, 0 for the embeddings; None outside the Transformer.

@@ -1,4 +1,4 @@
-"""What the tasks of the plug-ins share."""
+"""Base class and helpers of the plug-ins' tasks."""
 
 from typing import Any
 

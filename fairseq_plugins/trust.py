@@ -1,4 +1,4 @@
-"""What the settings in a checkpoint may choose: no module to import, and nothing that fairseq evaluates as Python.
+"""Limits of what a checkpoint's settings may choose: no module to import, nothing that fairseq evaluates as Python.
 
 fairseq-validate builds the task, the model and the criterion that a checkpoint names. Many of fairseq's own pass their
 settings to ``eval``, such as the layers of ``fconv``; and an objective may be a class of any module.

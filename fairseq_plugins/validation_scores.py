@@ -13,7 +13,7 @@ _SHARE = "_share"
 
 
 class Judge(Protocol):
-    """What scores predictions; heads do, and tasks of writing."""
+    """An object that scores predictions: a head, or a task of writing."""
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Predictions:
             metrics.log_derived(name, lambda meters, name=name: self._score(meters[_SHARE].sum, name))
 
     def names(self) -> list[str]:
-        """What is logged."""
+        """Names of the logged scores."""
         if len(self.tasks) == 1:
             return [measure for task in self.tasks.values() for measure in task.measures]
         return ["average", *(f"{head}_{measure}" for head, task in self.tasks.items() for measure in task.measures)]

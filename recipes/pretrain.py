@@ -34,7 +34,7 @@ TABLE = tomllib.loads((HERE / "pretrain.toml").read_text(encoding="utf-8"))
 SHARED: dict[str, Any] = TABLE.pop("shared")
 #: Settings by system.
 SYSTEMS: dict[str, dict[str, Any]] = TABLE
-#: What a phase does not take over from the one before it: its rows are another stream of data.
+#: Options that reset state of the phase before: the next one's rows are another stream of data.
 RESETS = ("--reset-dataloader", "--reset-meters")
 
 

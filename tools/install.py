@@ -69,7 +69,7 @@ def check_python():
 
 
 def advice(debian, redhat=None):
-    """How to get a system package on the system at hand."""
+    """Advice for getting a system package on the system at hand."""
     if shutil.which("apt-get"):
         return f"apt-get install {debian}"
     if shutil.which("dnf") and redhat:

@@ -84,7 +84,7 @@ def option_pages() -> dict[str, str]:
 
 
 def site_link(target: str, page: str, known: set[str]) -> str | None:
-    """What a link in the file ``page`` of the repository is in the site; None where it leads to no page of the site.
+    """The site's link for one in the file ``page`` of the repository; None where it leads to no page of the site.
 
     Args:
         target: as written, such as ``../reference/data.md#rows``.

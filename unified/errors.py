@@ -49,7 +49,7 @@ class MissingField(UnifiedError):
 
     @property
     def problem(self) -> str:
-        """What is wrong without the fields that are there, which may differ from record to record."""
+        """The problem without the fields that are there, which may differ from record to record."""
         name, _, what, _ = self.args
         return f"no {what} {name!r}"
 
@@ -84,7 +84,7 @@ def require_fields(record: Mapping[str, object], *names: str) -> None:
 
 
 class Problems:
-    """What is wrong with lines of files, or with entries of data sets; equal problems are named once, with a count."""
+    """Problems with lines of files or with entries of data sets; equal ones are named once, with a count."""
 
     def __init__(self) -> None:
         # The key is the file, where the location is a line, and what the problem is.

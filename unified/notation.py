@@ -25,7 +25,7 @@ Refusal = Callable[[str], UnifiedError]
 
 #: The notation as messages show it.
 SHAPE = "[name=]type[(setting=value, …)][:weight]"
-#: What is not of the library is named so, as ``package.module:Class``.
+#: Name of a class outside the library, ``package.module:Class``.
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _HEAD = re.compile(r"(?:(\w+)\s*=\s*)?([^\s=():,]+(?::[A-Za-z_]\w*)?)", re.ASCII)
 

@@ -18,7 +18,7 @@ from unified.tasks.heads.items import TextItem
 from unified.tasks.settings import Task, Training
 
 LABELS = ("bad", "good")
-#: Which files may hold each split; they may be compressed. What has no file, as here a test set might, is left out.
+#: Files that may hold each split, compressed or not. A split without a file, here perhaps the test set, is left out.
 _FILES = {"train": (("train.tsv",),), "valid": (("dev.tsv",),), "test": (("test.tsv",),)}
 
 

@@ -185,7 +185,7 @@ def vectors(mask: masks.AttentionMask) -> dict:
 
 
 def row(batch: Batch, i: int) -> dict:
-    """What row i holds: tokens, positions, token types, mask, and what is predicted where."""
+    """Contents of row i: tokens, positions, token types, mask, and what is predicted where."""
     mask = {name: getattr(batch.mask, name)[i] for name in ("query_step", "key_start", "key_stop", "document_ends")}
     one = masks.AttentionMask(**mask)
     targets = batch.targets["token"]

@@ -63,8 +63,8 @@ class UnifiedLMModel(BaseFairseqModel):
     def __init__(self, core: UnifiedModel, task: DictionaryTask, writes: str):
         super().__init__()
         self.core = core
-        #: Which of some symbols training has as targets, see :mod:`unified.training.target_symbols`; None where the
-        #: model is not trained. A plain function, which a copy of the model (a moving average) shares.
+        #: A function that finds symbols that training has as targets, see :mod:`unified.training.target_symbols`; None
+        #: where the model is not trained. A copy of the model (a moving average) shares it.
         self.target_symbols: Callable[[np.ndarray], np.ndarray] | None = None
         # Equal sizes do not make equal dictionaries. fairseq's moving average (--store-ema) leaves a "version" alone.
         self.symbols = task.target_dictionary.symbols
@@ -155,7 +155,7 @@ class UnifiedLMModel(BaseFairseqModel):
 
 
 class _EncoderOut(TypedDict):
-    """What fairseq carries from encoder to decoder.
+    """Data that fairseq carries from encoder to decoder.
 
     Attributes:
         cache: of the sources.

@@ -180,7 +180,7 @@ class UnifiedLMTask(DictionaryTask):
     def build_dataset_for_inference(
         self, src_tokens: list[torch.Tensor], src_lengths: object, **kwargs: Any
     ) -> PairFairseqDataset:
-        """What fairseq-interactive reads: int64 tensors that end with the separator.
+        """Dataset for fairseq-interactive, from int64 tensors that end with the separator.
 
         Longer ones are cut, which is said once.
         """
@@ -222,7 +222,7 @@ class UnifiedLMTask(DictionaryTask):
         return UnifiedModel.for_language(config, self.mixture.own_heads)
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
-        """Which of some symbols training or validation has as targets, see :mod:`unified.training.target_symbols`."""
+        """The given symbols that training or validation has as targets, see :mod:`unified.training.target_symbols`."""
         train = {prefix for folder in self.folders for prefix in folder.prefixes("train")}
         files = [TokenFile(prefix) for prefix in sorted(train | self.token_files)]
         return target_symbols(symbols, files, self.mixture, self.special, self.cfg.tokens_per_sample)
@@ -255,7 +255,7 @@ class UnifiedLMTask(DictionaryTask):
             self.stream_memory.gather()
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds for generation from it and for fairseq-validate."""
+        """State in a checkpoint that generation from it and fairseq-validate need."""
         return {**super().state_dict(), **self.lengths.state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -263,7 +263,7 @@ class UnifiedLMTask(DictionaryTask):
         self.lengths.load(state)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """What fairseq keeps of this task in a checkpoint: the memory of all streams."""
+        """State of this task in fairseq's checkpoints: the memory of all streams."""
         if self.stream_memory is None:
             return {}
         return {type(self).__name__: {"memory": self.stream_memory.state()}}

@@ -173,7 +173,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         return model
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
-        """Which of some symbols masked language modelling has as targets: those in the tasks' texts."""
+        """The given symbols that masked language modelling has as targets: those in the tasks' texts."""
         if not self.masked:
             return symbols[:0]
         found = [symbols[:0]]
@@ -225,6 +225,6 @@ class UnifiedUnderstandingTask(DictionaryTask):
             self.predictions.log(sum(shares))
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """What fairseq keeps of this task in a checkpoint: what the scores of each head stand for."""
+        """State of this task in fairseq's checkpoints: the meaning of each head's scores."""
         kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.tasks.items()}
         return {type(self).__name__: kept}

@@ -27,7 +27,7 @@ SYSTEMS = ("bert", "spanbert", "xlnet", "anna", "t5")
 #: threads, and with initial weights changed by 2e-6 of their size; this leaves a few units of the last one to other
 #: processors. Other examples, another model or another rate change a loss by 1 % somewhere.
 TOLERANCE = 5e-4
-#: What the debug data and its numbers come from.
+#: Libraries that the debug data and its numbers depend on.
 LIBRARIES = ("torch", "numpy", "sentencepiece", "tokenizers")
 
 #: Loss by name, then by update: {"train": ..., "valid": ...} as fairseq named them.
@@ -73,7 +73,7 @@ def differences(expected: Losses, found: Losses) -> list[str]:
 
 
 def made_with(system: str) -> str:
-    """Which versions the losses in the repository come from, and which are here."""
+    """Versions that the losses in the repository come from, and those installed here."""
     then = json.loads(_path(system).read_text(encoding="utf-8"))["made_with"]
     return f"made with {_listed(then)}; here {_listed(_versions())}"
 

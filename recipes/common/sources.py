@@ -1,4 +1,4 @@
-"""What the recipes' scripts share: downloads, rows of JSON, and the pieces of a symbol.
+"""Functions that recipes share: downloads, rows of JSON, and the pieces of a symbol.
 
 Files come by urllib, which refuses transfers that end early. pooch would compare hashes as well, but publishers state
 none for these files, and it cannot continue a broken transfer either.
@@ -66,7 +66,7 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
 
 
 def symbol_pieces(folder: Path, symbol: str) -> list[str]:
-    """How ``symbol`` is written, as far as the folder's dictionary knows it."""
+    """Spelling of ``symbol`` in pieces, as far as the folder's dictionary knows it."""
     return symbols.symbol_pieces(load_tokenizer(folder), Vocabulary.load(dictionary_file(folder)), symbol)
 
 

@@ -220,7 +220,7 @@ def _two_things(rng: random.Random) -> tuple[str, str, dict[str, tuple[str, str]
 
 
 def _passage(rng: random.Random) -> tuple[str, list[tuple[str, str, int]]]:
-    """Who moved where; and questions with the place and its first character."""
+    """A passage of who moved where, and questions with the place and its first character."""
     places = rng.sample(PLACES, 3)
     facts = list(zip(rng.sample(NAMES, 3), places, strict=True))
     context = " ".join(f"{name} moved to {place}." for name, place in facts)

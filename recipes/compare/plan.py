@@ -1,4 +1,4 @@
-"""What is compared: the budgets, the models, and a run for every objective."""
+"""The plan of the comparison: the budgets, the models, and a run for every objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of an objective are made of, counted in the data themselves."""
+"""Contents of an objective's rows, counted in the data themselves."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Work:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What all runs have in common, by the names of options and of :class:`Size`."""
+        """Settings that all runs share, by the names of options and of :class:`Size`."""
         own = {"--seed": self.seed, "--input": self.inputs, "--valid": self.valid, "--spacy": self.spacy}
         return {**asdict(self.size), **own}
 

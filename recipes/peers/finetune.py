@@ -75,7 +75,7 @@ def fine_tuned(
 
 @torch.no_grad()
 def scores_of(model: PreTrainedModel, peer: PeerTask, features: Features, size: int) -> list[torch.Tensor]:
-    """What the model makes of each example, in batches of ``size``."""
+    """The model's scores of each example, in batches of ``size``."""
     model.eval()
     found: list[torch.Tensor] = []
     for start in range(0, len(features), size):
@@ -101,7 +101,7 @@ def predicted(
 
 
 def costs(spent: Spent) -> dict[str, Any]:
-    """What stands in results.json of the training's time."""
+    """The training's time, as in results.json."""
     return {
         "updates": spent.updates,
         "seconds": round(spent.seconds, 1),
@@ -111,7 +111,7 @@ def costs(spent: Spent) -> dict[str, Any]:
 
 
 def model_of(folder: Path) -> dict[str, Any]:
-    """What results.json says of the model: its folder, and a hash of all files in it."""
+    """Description of the model in results.json: its folder, and a hash of all files in it."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What is compared: tasks with their data and settings, and the seeds of each, by size."""
+"""The tasks that are compared, with their data and settings, and the seeds of each, by size."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, PreTrainedModel
 
 from unified.tasks.heads import Encoded, Understanding
 
-#: What an :class:`unified.tasks.heads.Understanding` that reads scores only needs to know about the examples: nothing.
+#: An empty encoding, for an :class:`unified.tasks.heads.Understanding` that reads scores only.
 UNREAD = Encoded([], ())
 
 

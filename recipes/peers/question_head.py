@@ -24,7 +24,7 @@ _HALF = 0.5
 
 @dataclass(frozen=True)
 class Window:
-    """What one example reads of a passage.
+    """The part of a passage that one example reads.
 
     Attributes:
         item: number of the question.

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from unified.tasks.heads.base import classes
 from unified.tasks.heads.relation import RelationItem
 
-#: What opens and closes the first and the second entity.
+#: Marks that open and close the first and the second entity.
 MARKS = (("[E1]", "[/E1]"), ("[E2]", "[/E2]"))
 
 

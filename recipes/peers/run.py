@@ -119,7 +119,7 @@ class Work:
 
 
 def make_whole(path: Path, make: Callable[[Path], None]) -> None:
-    """What ``make`` makes of a path is there in full or not at all."""
+    """Makes a path by ``make`` in full or not at all."""
     partial = path.with_name(path.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     make(partial)

@@ -29,7 +29,7 @@ KEPT = 60.0
 
 @dataclass(frozen=True)
 class Spent:
-    """What a training took.
+    """Cost of a training.
 
     Attributes:
         updates, examples: how many, in all.

@@ -13,7 +13,7 @@ from transformers import AutoModelForTokenClassification, DataCollatorForTokenCl
 from unified.tasks.heads.base import classes
 from unified.tasks.heads.items import WordsItem
 
-#: What words get that the model does not read; of labels without it the first.
+#: Label of words that the model does not read; without it among the labels, the first one is taken.
 OUTSIDE = "O"
 #: Label of tokens that have none.
 IGNORED = -100

@@ -81,7 +81,7 @@ class EncoderDecoder:
     def texts(
         self, model: EncoderDecoderModel, items: Sequence[WritingItem], task: WritingTask, size: int = 32
     ) -> list[str]:
-        """What the model writes, searched for with the task's beam, longest first."""
+        """Texts that the model writes, searched for with the task's beam, longest first."""
         model.eval()
         rows, found = [self.source(item) for item in items], [""] * len(items)
         order = sorted(range(len(items)), key=lambda i: -len(rows[i]))

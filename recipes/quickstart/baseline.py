@@ -1,4 +1,4 @@
-"""What anyone can do without a model: the rules that the quickstart's systems have to beat.
+"""The rules that the quickstart's systems have to beat, without a model.
 
 python recipes/quickstart/baseline.py rule quickstart/corpus/restore/test.source rule.txt
 python recipes/quickstart/baseline.py lead quickstart/corpus/summarize/test.jsonl lead.txt

@@ -60,7 +60,7 @@ class Documentation:
 
 @dataclass(frozen=True)
 class Passage:
-    """What is kept of one documentation string."""
+    """The kept part of one documentation string."""
 
     clean: list[str]
     running: list[str]

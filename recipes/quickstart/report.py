@@ -79,7 +79,7 @@ class Task:
         return [name for name, value in printed.items() if value == max(printed.values())]
 
     def summary(self) -> str:
-        """What the table shows, in sentences: ours and the rule in the first column, and who leads in the others."""
+        """Sentences about the table: ours and the rule in the first column, and who leads in the others."""
         if len(self.scores) < 2 or not self.columns:
             return ""
         first, *others = self.columns

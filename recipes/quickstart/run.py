@@ -51,7 +51,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Size:
-    """What to train and how long."""
+    """Models to train, and how long."""
 
     arch: tuple[str, ...]
     vocabulary: int
@@ -264,7 +264,7 @@ class Trial:
         ], self.outputs(system))  # fmt: skip
 
     def report(self, scores: dict[str, dict]) -> Task:
-        """What the report shows of this experiment; its samples are test sentences drawn at random."""
+        """The report's part on this experiment; its samples are test sentences drawn at random."""
         texts = {system: read_generate_output([self.outputs(system)])[0] for system in (PRETRAINED, SCRATCH)}
         texts[self.experiment.rule] = read_lines(self.rule)
         _, sources, references = self.test_split()

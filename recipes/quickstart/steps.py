@@ -70,7 +70,7 @@ class Run:
                 finished.result()
 
     def log(self, name: str) -> Path:
-        """Where the step of this name leaves all it prints."""
+        """Log file of the step of this name."""
         return self.folder / "logs" / f"{name.replace(' ', '-')}.log"
 
     def _done(self, step: Step) -> bool:

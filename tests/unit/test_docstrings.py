@@ -16,9 +16,11 @@ from types import FunctionType
 import unified
 
 ROOT = Path(__file__).parents[2]
-#: Beginnings of docstrings that only continue the name above them: "Of the head.", "The same on another device."
+#: Beginnings of docstrings that only continue the name above them, or that are half a question: "Of the head.",
+#: "What it reads."
 FRAGMENT = re.compile(
-    r"(As|At|By|For|From|In|Its|Like|Of|On|Over|See|Such as|That of|The same|Their|Those|To|Under|Whose|With|Without)\b"
+    r"(As|At|By|For|From|How|In|Its|Like|Nothing|Of|On|Over|See|Such as|That of|The same|Their|These|Those|To|Under|"
+    r"What|When|Where|Which|Who|Whose|With|Without)\b"
 )
 
 

@@ -1,4 +1,4 @@
-"""What attends, and what a backend of it declares.
+"""The interfaces of attention: what layers call, and what a backend declares.
 
 Letters as in :mod:`unified.attention`.
 """
@@ -16,7 +16,7 @@ from unified.masks import AttentionMask
 
 
 class Attention(Protocol):
-    """What the layers of a model call: a backend made for a mask, or a cache in its place.
+    """The object that a model's layers call: a backend made for a mask, or a cache in its place.
 
     Attributes:
         fully_masked: bool (B, T), queries that see no key; None where the mask leaves no query without one.

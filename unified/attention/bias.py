@@ -1,4 +1,4 @@
-"""What is added to attention's scores, in a form that a backend can ask for tile by tile.
+"""Terms added to attention's scores, in a form that a backend can ask for tile by tile.
 
 Letters as in :mod:`unified.attention`; a tile has q queries and k keys.
 """

@@ -32,7 +32,7 @@ class FlexAttention(Backend):
 
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
-        """Where tiles can be skipped; a whole row without holes is SDPA's own fast case."""
+        """True where tiles can be skipped; a whole row without holes is SDPA's own fast case."""
         return device.type == "cuda" and mask.structure == "mixed"
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What imports of every format share: names and shapes are checked, and what does not fit is listed."""
+"""Checks of names and shapes that imports of every format share, with a list of what does not fit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def activation_of(name: str, field: str) -> str:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What became of a checkpoint.
+    """Outcome of converting a checkpoint.
 
     Attributes:
         new: parameters of ours that the file lacks; a model that loads the result draws them at random.

@@ -20,7 +20,7 @@ from unified.errors import UnifiedError
 #: Besides tensors and plain Python values, the one class that fairseq's checkpoints hold.
 ALLOWED: list[Callable[..., Any]] = [argparse.Namespace]
 
-#: How files of torch before 1.6 begin: a pickled number.
+#: First bytes of files of torch before 1.6: a pickled number.
 _OLDER = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 
 # What torch's restricted unpickler raises on damaged streams; each was met while damaging files at random.

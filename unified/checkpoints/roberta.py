@@ -157,7 +157,7 @@ def _split(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _symbols(path: Path, vocabulary: Vocabulary, rows: int) -> list[str]:
-    """What the rows stand for: the dictionary, and behind it the mask that fairseq's task adds."""
+    """The symbols of the rows: the dictionary, and behind it the mask that fairseq's task adds."""
     symbols = vocabulary.symbols[: max(vocabulary.listed, vocabulary.index(MASK) + 1)]
     if rows != len(symbols):
         raise UnifiedError(f"{path}: {rows} rows of symbols, but dict.txt and {MASK} make {len(symbols)}")

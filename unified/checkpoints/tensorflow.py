@@ -34,7 +34,7 @@ _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where a variable stands."""
+    """Location of a variable."""
 
     dtype: int
     shape: tuple[int, ...]

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
-#: What helps where a checkpoint's dictionary is not found.
+#: Advice where a checkpoint's dictionary is not found.
 _WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of unified.load in Python)"
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
@@ -108,7 +108,7 @@ def dictionary_file(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a checkpoint says.
+    """Contents of a checkpoint.
 
     Attributes:
         config: of the model, with the backend "auto": that is a matter of the machine one trained on.

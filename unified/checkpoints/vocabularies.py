@@ -16,7 +16,7 @@ from unified.files.destination import new_folder
 from unified.tokenization import load_tokenizer, tokenizer_files
 
 _SYMBOLS = "transformer.embeddings.tokens."
-#: Which symbols the softmax has, see :class:`unified.model.embeddings.SymbolTable`.
+#: Symbols that the softmax has, see :class:`unified.model.embeddings.SymbolTable`.
 SCORED = _SYMBOLS + "scored"
 BIASES = ("heads.token.bias", "heads.boundary.bias")
 #: Parameters and buffers with a row for every symbol.
@@ -29,7 +29,7 @@ _LEAST_SHARED = 0.5
 
 @dataclass(frozen=True)
 class VocabularyChange:
-    """What became of the symbols; ``<unk>`` and the like are among them.
+    """Outcome of changing a vocabulary, counted in symbols; ``<unk>`` and the like are among them.
 
     Attributes:
         kept: those with rows of the checkpoint.

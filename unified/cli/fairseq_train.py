@@ -52,7 +52,7 @@ def add_fairseq_arguments(parser: argparse.ArgumentParser, before: str) -> None:
 
 
 def gpu_count(device: str | None) -> int:
-    """How many GPUs ``--device`` trains on; 0 is the CPU.
+    """Number of GPUs that ``--device`` trains on; 0 is the CPU.
 
     Raises:
         UnifiedError: there shall be one, and there is none.

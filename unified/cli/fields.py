@@ -6,7 +6,7 @@ import argparse
 
 from unified.files.fields import FieldNames, option_of
 
-#: What the field of each part holds, in words.
+#: Contents of the field of each part, in words.
 _HOLDS = {
     "text": "the text, words or passage",
     "second": "the second text, or the question about a passage",

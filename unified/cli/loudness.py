@@ -1,4 +1,4 @@
-"""How much a command says beside its results, ``-q`` and ``-v``."""
+"""The amount that a command prints beside its results: ``-q`` and ``-v``."""
 
 from __future__ import annotations
 

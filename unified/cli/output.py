@@ -1,4 +1,4 @@
-"""What a command prints for programs: with ``--json`` one JSON object on standard output, and nothing else there."""
+"""Results printed for programs: with ``--json`` standard output is one JSON object and nothing else."""
 
 from __future__ import annotations
 

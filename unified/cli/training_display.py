@@ -1,4 +1,4 @@
-"""What is shown of a running ``fairseq-train``: a bar with loss and time left, and the scores of validations."""
+"""Display of a running ``fairseq-train``: a bar with loss and time left, and the scores of validations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What exports to ``transformers`` share: reading a checkpoint of ours, and writing a folder of theirs."""
+"""Parts shared by exports to ``transformers``: reading a checkpoint of ours, writing a folder of theirs."""
 
 from __future__ import annotations
 

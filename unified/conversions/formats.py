@@ -25,14 +25,14 @@ def _any_roberta(source: Path, writes: str | None = None) -> Imported:
     return read(source, writes)
 
 
-#: What reads a folder, by the format that ``unified convert --from`` names.
+#: Readers of a folder, by the format that ``unified convert --from`` names.
 READERS: dict[str, Callable[[Path, str | None], Imported]] = {
     "bert": read_bert,
     "roberta": _any_roberta,
     "xlnet": read_xlnet,
     MODEL_TYPE: read_with_code,
 }
-#: What writes a folder for ``transformers``, by the format that ``unified export --format`` names.
+#: Writers of a folder for ``transformers``, by the format that ``unified export --format`` names.
 WRITERS: dict[str, Callable[[Source, Path], Conversion]] = {
     "bert": export_bert,
     "xlnet": export_xlnet,

@@ -121,7 +121,7 @@ class FineTunedHead:
 
     @property
     def record(self) -> dict[str, dict[str, Any]]:
-        """What a checkpoint of ours says of its heads, see :func:`unified.checkpoints.trained.heads_of`."""
+        """The description of heads in a checkpoint of ours, see :func:`unified.checkpoints.trained.heads_of`."""
         return {self.kind.head: {"head": self.kind.head, "settings": dict(self.settings)}}
 
 

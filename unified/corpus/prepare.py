@@ -51,7 +51,7 @@ from unified.runtime.progress import Progress
 from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
 from unified.tokenization.anna import AnnaTokenizer
 
-#: What to do where the destination is not empty, in the words of ``unified prepare``.
+#: Advice where the destination is not empty, in the words of ``unified prepare``.
 ADVICE = "give another --output, or --overwrite to replace the folder"
 Corpus = DocumentCorpus | ParallelCorpus | RowPairCorpus
 SplitWriters = Mapping[str, DocumentSplitWriter | PairSplitWriter]
@@ -59,7 +59,7 @@ SplitWriters = Mapping[str, DocumentSplitWriter | PairSplitWriter]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a prepared folder is made from.
+    """Settings of a prepared folder.
 
     Attributes:
         train, valid, test: the texts, all documents or all pairs; the latter two may be None.

@@ -17,7 +17,7 @@ from unified.files.raw_text import RawTextReader
 from unified.files.rows import Row, RowChunk, has_fields, row_chunks
 from unified.files.text_files import CHUNK_BYTES, Chunk
 
-#: Where documents are read whole, a longer one is a mistake (no blank lines) and would fill the memory.
+#: Longest document that is read whole: a longer one is a mistake (no blank lines) and would fill the memory.
 LONGEST_DOCUMENT_BYTES = 1 << 28
 _Value = TypeVar("_Value")
 
@@ -28,7 +28,7 @@ SourceSpans = dict[str, list[tuple[int, int]]]
 
 
 class DocumentChunk(Protocol):
-    """What is encoded as documents: a :class:`TextChunk`, :class:`RowDocuments`, or what cleaning makes of one."""
+    """Input of a document encoder: a :class:`TextChunk`, :class:`RowDocuments`, or either one after cleaning."""
 
     def documents(self) -> Iterable[tuple[int, list[str]]]:
         """(number, paragraphs) of each document that has a paragraph here."""
@@ -106,7 +106,7 @@ class PairChunk:
             yield self.first_pair + offset, source, target
 
     def location(self, number: int, side: str) -> str:
-        """Where pair ``number`` has its "source" or "target", for messages."""
+        """Location of the "source" or "target" of pair ``number``, for messages."""
         chunk = self.source if side == "source" else self.target
         return f"{chunk.path}, line {chunk.first_line + number - self.first_pair}"
 

@@ -90,7 +90,7 @@ class DocumentSplitWriter:
 
     @property
     def summary(self) -> str:
-        """How many documents and tokens have been written, as text for the log."""
+        """Numbers of written documents and tokens, as text for the log."""
         return f"{self._documents:,} documents, {self._file.statistics['tokens']:,} tokens"
 
     def __enter__(self) -> DocumentSplitWriter:
@@ -139,7 +139,7 @@ class PairSplitWriter:
 
     @property
     def summary(self) -> str:
-        """How many pairs and tokens have been written, as text for the log."""
+        """Numbers of written pairs and tokens, as text for the log."""
         tokens = sum(file.statistics["tokens"] for file in self._files.values())
         return f"{self._files[SOURCE].items:,} pairs, {tokens:,} tokens"
 

@@ -1,4 +1,4 @@
-"""Where the tokenizer of a new folder comes from: trained on its text, or ready-made."""
+"""The source of a new folder's tokenizer: trained on its text, or ready-made."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TokenizerSource:
         )
 
     def noun_phrases(self) -> NounPhrases | None:
-        """What finds the candidates for ANNA's words; None takes all words.
+        """The finder of candidates for ANNA's words; None takes all words.
 
         Raises:
             UnifiedError: see :class:`unified.corpus.noun_phrases.NounPhrases`.

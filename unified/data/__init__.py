@@ -1,1 +1,1 @@
-"""What objectives read and make: texts, examples, batches, targets; vocabularies, token files, keyed draws."""
+"""Data that objectives read and make: texts, examples, batches, targets; vocabularies, token files, keyed draws."""

@@ -42,7 +42,7 @@ def columns(kind: str) -> int:
 
 
 def span_prefix(prefix: str | os.PathLike[str], kind: str) -> str:
-    """Where the spans of one kind are, without ``.bin`` or ``.idx``."""
+    """Path of the spans of one kind, without ``.bin`` or ``.idx``."""
     return f"{os.fspath(prefix)}.{kind}"
 
 

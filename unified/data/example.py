@@ -283,7 +283,7 @@ class Batch:
         return found if self.entities is None else found | {"entities": self.entities}
 
     def known(self) -> dict[str, Any]:
-        """What is no tensor: ``objectives``, and of the mask ``structure`` and ``exclude_self``."""
+        """Values that are no tensors: ``objectives``, and of the mask ``structure`` and ``exclude_self``."""
         mask = {"structure": self.mask.structure, "exclude_self": self.mask.exclude_self}
         return {"objectives": self.objectives, "mask": mask}
 

@@ -42,7 +42,7 @@ class Extents:
         return ranges(self.starts, counts)
 
     def counts(self, indices: np.ndarray) -> np.ndarray:
-        """How many of increasing ``indices`` (int64) lie in each stretch, int64 (n,)."""
+        """Number of increasing ``indices`` (int64) in each stretch, int64 (n,)."""
         before = indices.searchsorted(self.offsets)
         return before[1:] - before[:-1]
 

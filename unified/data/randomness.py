@@ -10,7 +10,7 @@ import numpy as np
 from unified.data.extents import Extents
 from unified.data.sampling import GOLDEN, mixed
 
-#: What the numbers are for; each purpose has streams of its own.
+#: Purposes of the random numbers; each one draws from separate streams.
 PLAN, ORDER, OBJECTIVE, EXAMPLE, DEAL, INSTANCES, RUNS, AUXILIARY, NEGATIVES = range(9)
 
 

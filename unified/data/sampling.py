@@ -26,7 +26,7 @@ def uniform(seed: int, numbers: np.ndarray) -> np.ndarray:
 
 
 def mixed(states: np.ndarray) -> np.ndarray:
-    """What SplitMix64 gives in each of ``states`` (uint64 array, not changed)."""
+    """Output of SplitMix64 for each of ``states`` (uint64 array, not changed)."""
     states = states + GOLDEN
     states ^= states >> _SHIFTS[0]
     states *= _FACTORS[0]

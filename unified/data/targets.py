@@ -1,4 +1,4 @@
-"""What heads predict: of examples (:class:`ExampleTargets`, numpy) and of a batch (:class:`Targets`, torch).
+"""Predictions that heads learn: of examples (:class:`ExampleTargets`, numpy) and of a batch (:class:`Targets`, torch).
 
 Both are found by the name of the head that predicts them, see :mod:`unified.model.heads`.
 """

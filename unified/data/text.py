@@ -1,4 +1,4 @@
-"""What an objective receives: token ids of one text, or of two that belong together."""
+"""The input of an objective: token ids of one text, or of two that belong together."""
 
 from __future__ import annotations
 

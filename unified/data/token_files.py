@@ -159,7 +159,7 @@ class TokenFile:
                     )
 
     def holds(self, tokens: np.ndarray, at_once: int = _CHECKED_AT_ONCE) -> np.ndarray:
-        """Which of some token ids, int64 (n,), occur in the file: bool (n,).
+        """True for each of some token ids, int64 (n,), that occurs in the file: bool (n,).
 
         It reads ``at_once`` tokens after another, and no further than to where the last id is found.
         """

@@ -51,7 +51,7 @@ class Vocabulary:
             if symbol in self._index:
                 raise UnifiedError(f"the vocabulary lists {symbol!r} twice; each symbol may appear once")
             self._index[symbol] = i
-        #: How many symbols were listed, with the first four; ids from here on cannot occur in data made with the list.
+        #: Number of listed symbols, with the first four; ids from here on cannot occur in data made with the list.
         self.listed = len(self.symbols)
         for symbol in APPENDED:
             if symbol not in self._index:

@@ -25,7 +25,7 @@ FILE_NAME = "claim.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """What decides an output.
+    """The settings and inputs that decide an output.
 
     Attributes:
         settings: by the names that users know, such as ``--seed``; JSON values.

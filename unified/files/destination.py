@@ -16,7 +16,7 @@ from unified.errors import UnifiedError
 from unified.runtime.progress import Progress
 
 MANIFEST = "manifest.json"
-#: What to do where a folder is not empty, if the command has no option to replace it.
+#: Advice where a folder is not empty, if the command has no option to replace it.
 ANOTHER = "name a new folder"
 
 

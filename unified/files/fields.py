@@ -1,4 +1,4 @@
-"""What users call the fields of their rows, where the items of a task have other names for them."""
+"""Users' names of fields, where the items of a task have other names for them."""
 
 from __future__ import annotations
 

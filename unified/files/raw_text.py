@@ -16,7 +16,7 @@ from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, without_com
 
 _TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq", ".psv", ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".orc")
 _OTHERS = (".pdf", ".doc", ".docx", ".odt", ".epub", ".zip", ".tar", ".tgz", ".bz2", ".7z", ".npy", ".npz", ".db")
-#: How files begin that are no text, whatever they are called.
+#: First bytes of files that are no text, whatever their names.
 _BEGINNINGS = {
     b"\x1f\x8b": "compressed by gzip, which a name with .gz says",
     b"\xfd7zXZ\x00": "compressed by xz, which a name with .xz says",
@@ -123,7 +123,7 @@ def _rows(lines: list[str], delimiter: str) -> list[list[str]] | None:
 
 
 def _lines_needed(rows: list[list[str]]) -> int:
-    """How many lines of one number of fields are a table; prose may have a few that agree by chance."""
+    """Number of lines with equally many fields that make a table; a few lines of prose may agree by chance."""
     names = [field.strip() for field in rows[0]]
     header = len(set(names)) == len(names) and all(_NAME.fullmatch(name) and len(name.split()) <= 4 for name in names)
     if any(field.startswith(" ") for row in rows for field in row[1:]):

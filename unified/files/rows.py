@@ -32,7 +32,7 @@ _TABLES = {
     ".conll": conll_entries,
 }
 _JSON = ".json"
-#: What messages call the formats.
+#: Name of the formats in messages.
 FORMATS = (
     "CSV, TSV, Parquet, JSON lines, a JSON array or columns of words (.csv, .tsv, .parquet, .jsonl, .json, .conll)"
 )
@@ -180,7 +180,7 @@ def _ending(path: str | Path) -> str:
 
 
 def _entries_of(path: str) -> Callable[[str], Iterator[tuple[str, Fields | UnifiedError]]] | None:
-    """What reads the formats that are no lines."""
+    """The reader of a file's format; None for a format of lines."""
     if is_hub(path):
         return hub_entries
     ending = _ending(path)

@@ -14,10 +14,10 @@ from unified.errors import UnifiedError
 from unified.files.json_files import Fields
 from unified.files.text_files import LONGEST_LINE_BYTES, numbered_lines, require_file
 
-#: How the name of a data set of Hugging Face's hub begins, where files are named.
+#: Beginning of the name of a data set of Hugging Face's hub, where a file may be named.
 HUB = "hub:"
 _ROWS_AT_ONCE = 1000
-#: What errors of ``csv`` mean, by how they begin.
+#: Explanations of errors of ``csv``, by their first words.
 _CSV_ERRORS = {
     "unexpected end of data": "a quotation mark opens a cell here, and none closes it",
     "field larger": f"a cell is longer than {LONGEST_LINE_BYTES >> 20} MiB",

@@ -9,7 +9,7 @@ from unified.errors import UnifiedError
 from unified.files.json_files import Fields
 from unified.files.text_files import numbered_lines
 
-#: What stands in the first column where a document begins.
+#: Word in the first column where a document begins.
 DOCUMENT = "-DOCSTART-"
 
 

@@ -16,7 +16,7 @@ from unified.model.key_relations import DistanceTable
 
 @dataclass(frozen=True)
 class SourceCache:
-    """What decoding needs to know of N sources, held once per sentence whatever the beam.
+    """The state of N sources that decoding needs, held once per sentence whatever the beam.
 
     Attributes:
         keys, values: per attention of the model (N, H, S, K).
@@ -161,7 +161,7 @@ class CachedAttention:
 
 
 class Seen:
-    """Which tokens of source, text and queries each query of a step sees; the same for all layers.
+    """Tokens of source, text and queries that each query of a step sees; shared by all layers.
 
     Args:
         visible: bool (q, t + q), which written and new tokens each query sees.

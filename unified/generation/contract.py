@@ -1,4 +1,4 @@
-"""What search asks of a decoder, be it that of one model or of several that write together.
+"""The interface of a decoder for search, whether one model writes or several write together.
 
 Letters as in :mod:`unified.generation.decoder`.
 """
@@ -28,7 +28,7 @@ class Decoder(Protocol):
 
     @property
     def scheme(self) -> DecodingScheme:
-        """How it writes."""
+        """The decoding scheme."""
 
     @property
     def members(self) -> tuple[CachedDecoder, ...]:

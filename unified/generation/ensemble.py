@@ -24,7 +24,7 @@ class EnsembleSource:
 
     @property
     def visible(self) -> torch.Tensor:
-        """Which tokens of the sources may be attended to, bool (N, S); alike for all members."""
+        """Tokens of the sources that may be attended to, bool (N, S); alike for all members."""
         return self.members[0].visible
 
     @property
@@ -39,7 +39,7 @@ class EnsembleSource:
 
 @dataclass
 class EnsembleState:
-    """What the same rows have written, as each model holds it."""
+    """The state of the same rows in each model."""
 
     members: tuple[DecodingState, ...]
 

@@ -1,4 +1,4 @@
-"""How a model generates: what asks for the next token, and in which direction the given text is read."""
+"""Decoding schemes: the input that predicts the next token, and the direction in which the given text is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DecodingScheme:
-    """How a model writes.
+    """A way in which a model writes.
 
     Attributes:
         mask_query: True where a [MASK] asks for the next token (UniLM); False where the last token predicts the next.

@@ -217,7 +217,7 @@ class _Search:
                 hypotheses.append(Hypothesis(tokens[i], log_probs[i], scores[i]))
 
     def _given(self, source_tokens: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
-        """What is continued, int64 (N, P), padded on the left; nothing where sources are not continued."""
+        """The prompts to continue, int64 (N, P), padded on the left; nothing where sources are not continued."""
         if not self.decoder.scheme.prompt:
             return source_tokens[:, :0]
         real = visible[:, visible.size(1) - source_tokens.size(1) :]  # without the begin symbol

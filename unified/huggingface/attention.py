@@ -92,7 +92,7 @@ _uncompiled = torch.compiler.disable(_under_mask)
 
 
 class _Preparations(threading.local):
-    """What the layers of one forward share: the mask of the last call, prepared; forgotten when the mask is.
+    """The last call's mask, prepared once for all layers of a forward; forgotten when the mask is.
 
     Each thread has its own, so that copies of a model in several threads do not mix theirs up.
     """
@@ -123,7 +123,7 @@ class _Preparations(threading.local):
 
 
 _preparations = _Preparations()
-#: What a model does before and behind its forward, to find out whether its attention has met the mask.
+#: Hooks before and after a model's forward, which find out whether its attention has met the mask.
 begin_forward, mask_was_used = map(torch.compiler.disable, (_preparations.begin, _preparations.were_used))
 
 

@@ -352,7 +352,7 @@ class UnifiedLM(FillingModel):
         return "left_to_right" if prompt else "cloze"
 
     def decoder(self, prompt: bool | None = None) -> Decoder:
-        """What searches with this model, or with the ensemble; ``prompt`` as for :meth:`scheme`."""
+        """The decoder of this model, or of the ensemble; ``prompt`` as for :meth:`scheme`."""
         scheme = SCHEMES[self.scheme(prompt)]
         decoders = [CachedDecoder(one.model, self.special, scheme) for one in (self, *self.others)]
         return EnsembleDecoder(decoders) if self.others else decoders[0]

@@ -1,4 +1,4 @@
-"""What ``unified generate`` writes from: a split of a prepared pair folder, or a text file of one source a line."""
+"""Inputs of ``unified generate``: a split of a prepared pair folder, or a text file of one source a line."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _UNILM_TYPES = {
 
 @dataclass(frozen=True)
 class Codec:
-    """How texts become sequences of a model.
+    """Converter of texts to a model's sequences.
 
     Attributes:
         tokenizer, vocabulary: of the model.
@@ -138,7 +138,7 @@ def _marks(length: int, entities: tuple[np.ndarray, ...], codec: Codec) -> np.nd
 
 
 def class_index(sizes: Sequence[int], codec: Codec) -> int:
-    """Where a :func:`sequence` of segments of these lengths is read as a whole: a special symbol that sees all of it.
+    """Index in a :func:`sequence` of segments of these lengths of the special symbol that sees all of it.
 
     CLS where it does. Under a left-to-right mask a CLS at the front sees itself alone, so the last SEP is read.
     """
@@ -163,5 +163,5 @@ def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, AttentionMask]:
 
 
 def first_index(codec: Codec) -> int:
-    """Where the first segment begins in a :func:`sequence`."""
+    """Index at which the first segment begins in a :func:`sequence`."""
     return 0 if codec.cls_last else 1

@@ -112,7 +112,7 @@ class ChunkWriter:
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """Number of chunks."""
         return -(-len(self.sentences) // self.chunk)
 
     @property

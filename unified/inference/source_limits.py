@@ -1,4 +1,4 @@
-"""What is said of texts that are longer than the model reads: warnings of cuts, and the refusal where none is made."""
+"""Warnings of texts that are cut to what the model reads, and the refusal where none may be cut."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def divided(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
 
 
 def _ends(text: str) -> Sequence[int]:
-    """Where a text of single spaces may be divided: the first characters of its sentences, of its words, or all."""
+    """Indices at which a text of single spaces may be divided: begins of its sentences, else of its words, else all."""
     sentences = split_sentences(text, any_case=text.islower())
     for pieces in (sentences, text.split(" ")):
         if len(pieces) > 1:

@@ -1,4 +1,4 @@
-"""What language models and models of tasks have in common: files, vocabulary, tokenizer, device, vectors of texts."""
+"""Base class of language models and models of tasks: files, vocabulary, tokenizer, device, vectors of texts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TrainedModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
+        """Device of the parameters."""
         return self.model.transformer.embeddings.tokens.weight.device
 
     def eval(self) -> Self:
@@ -200,7 +200,7 @@ class TrainedModel:
         return Trained(self.model.config, "nothing", parameters, self.vocabulary)
 
     def shared_facts(self) -> dict[str, object]:
-        """What must be equal in models that work together, by what it is called in messages."""
+        """Properties that must be equal in models that work together, under their names in messages."""
         return {"vocabularies": self.vocabulary.symbols, "tokenizers": _saved(self.folder)}
 
     def _require_one_model(self, method: str) -> None:

@@ -1,1 +1,1 @@
-"""What makes one kind of processor fast. Models are plain PyTorch without it, and it is tested against them."""
+"""Faster code for one kind of processor. Models are plain PyTorch without it, and tests compare the two."""

@@ -1,4 +1,4 @@
-"""Who may attend to whom, in three integers per token.
+"""Attention masks in three integers per token.
 
 A key is visible from one step until another: query ``i`` may attend to key ``j`` when
 ``key_start[j] <= query_step[i] < key_stop[j]``. Step 0 shows what is given; the r-th thing that is produced appears at

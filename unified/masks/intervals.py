@@ -20,7 +20,7 @@ from unified.masks.constants import HIDDEN_START, HIDDEN_STOP
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 
-#: How many keys, and how many queries, an error message spells out.
+#: Number of keys, and of queries, that an error message lists.
 _SPELLED_OUT = 8
 
 

@@ -287,12 +287,12 @@ class AttentionMask(MaskVectors):
 
 
 def _count_until(values: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-    """How many of a row's values are at most each step, int64."""
+    """Number of a row's values that are at most each step, int64."""
     return torch.searchsorted(values.sort(dim=-1).values, steps.contiguous(), right=True)
 
 
 def structure_of(query_step: np.ndarray, key_start: np.ndarray, key_stop: np.ndarray) -> str:
-    """What rows are: "full", "causal" or "mixed".
+    """Structure of rows: "full", "causal" or "mixed".
 
     Args:
         query_step, key_start, key_stop: (T,) or (B, T), (S,) or (B, S), numpy arrays.

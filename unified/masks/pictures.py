@@ -19,7 +19,7 @@ from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
 from unified.masks.vectors import MaskVectors
 
 VISIBLE, HIDDEN = "■", "·"
-#: What the text picture shows of a large mask: tokens per side, rows of a batch.
+#: Limits of the text picture of a large mask: tokens per side, rows of a batch.
 TEXT_SIZE, TEXT_ROWS = 64, 4
 
 #: (legend, colour) of each type of cell, in the order of the codes of :func:`cell_types`.

@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Steps:
-    """Who may attend to whom in n sequences that stand one after another.
+    """Attention masks of n sequences that stand one after another.
 
     A query sees a key of its own sequence while ``key_start <= query_step < key_stop``.
 

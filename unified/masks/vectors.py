@@ -67,7 +67,7 @@ class MaskVectors:
 
     @property
     def device(self) -> torch.device:
-        """Where the vectors are."""
+        """Device of the vectors."""
         return self.key_start.device
 
     @property

@@ -22,7 +22,7 @@ def join_heads(states: torch.Tensor) -> torch.Tensor:
 
 
 class AttentionSublayer(nn.Module):
-    """What every attention of a layer declares.
+    """Interface of every attention of a layer.
 
     Attributes:
         needs: of a backend, beside reading values: "bias", "weights", or nothing.

@@ -70,7 +70,7 @@ class Embeddings(nn.Module):
 
 
 class TokenEmbeddings(nn.Module):
-    """What a token is, and nothing else: positions and segments are the attention's business (XLNet).
+    """Embeddings of tokens alone: positions and segments enter in attention (XLNet).
 
     ``query`` is where every query of a query stream starts from, the vector called w in [XLNet, sec. 2.3].
     """

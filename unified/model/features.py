@@ -13,7 +13,7 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import TaskHead
 from unified.model.transformer import initialize
 
-#: How the layers of a combination become one vector: each learnt a weight, or one behind the other.
+#: Ways to combine layers in one vector: a sum with learnt weights, or concatenation.
 WEIGHTED, JOINED = "weighted", "joined"
 
 #: Combination -> which of the layers, the embeddings first, and how they become one vector.

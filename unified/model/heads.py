@@ -49,7 +49,7 @@ class PredictionLosses(NamedTuple):
 
 @dataclass(frozen=True)
 class SymbolScoring:
-    """How heads score the symbols of the vocabulary.
+    """The scoring of the vocabulary's symbols by heads.
 
     Attributes:
         table: embeddings of the V symbols, the output matrix.

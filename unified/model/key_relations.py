@@ -1,4 +1,4 @@
-"""How queries stand to keys: what attentions that read distances and token types know beside the states.
+"""Distances and segment relations between queries and keys, for attentions that read them.
 
 Letters: B rows, Q queries, S keys, D width.
 """
@@ -51,7 +51,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Relations:
-    """How every query stands to every key; the same for all layers.
+    """Relations of every query to every key, shared by all layers.
 
     Attributes:
         query_positions, key_positions: int64 (B, Q) and (B, S).

@@ -227,7 +227,7 @@ class UnifiedModel(nn.Module):
     # Tasks
 
     def scores(self, batch: Batch, reading: Mapping[str, torch.Tensor], head: str) -> Any:
-        """What the head of a task makes of the states (N, D) of the N ``output_indices`` of the targets ``task``.
+        """Scores that a task's head computes from the states (N, D) at ``output_indices`` of the targets ``task``.
 
         Args:
             reading: what the head reads beside the states, see :meth:`unified.tasks.heads.base.Encoded.reading`.
@@ -303,7 +303,7 @@ def _in_portions(
 
 
 def _portions(batch: Batch, output_indices: torch.Tensor, rows: int) -> Iterator[tuple[Batch, torch.Tensor]]:
-    """What the Transformer reads of a batch, and the indices that are read, so many rows at a time."""
+    """Portions of ``rows`` rows of a batch, each with the indices of its states that are read."""
     if rows >= len(batch.tokens):
         yield batch, output_indices
         return

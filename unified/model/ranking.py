@@ -1,4 +1,4 @@
-"""What ranking the spans of a document comes to, and the loss of it."""
+"""Result of ranking the spans of a document, and its loss."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from unified.model.key_relations import Relations
 
 
 class Memory:
-    """What the attentions read of the text before this one: their inputs there, without gradient [XLNet, sec. 2.4].
+    """Inputs of the attentions at the tokens before this row, without gradient [XLNet, sec. 2.4].
 
     A forward pass with a memory reads it and then puts the first ``taken`` tokens of its rows into it, so that the
     next pass goes on where those tokens end. Rows of successive batches belong together by their number.
@@ -136,7 +136,7 @@ class TransformerXLAttention(AttentionSublayer):
 
 
 class RelativeBias(ScoreBias):
-    """What distances and segments add to scores.
+    """Terms that distances and segments add to scores.
 
     Args:
         relations: of the queries to the keys.

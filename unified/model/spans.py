@@ -96,7 +96,7 @@ class SpanVectors(nn.Module):
 
 
 class MentionScorer(nn.Module):
-    """How much a span looks like a mention: a hidden layer with ReLU and dropout on its vector, and one score.
+    """Scorer of spans as mentions: a hidden layer with ReLU and dropout on the vector of a span, and one score.
 
     The hidden layer is applied to the parts of the vectors, which is the same, and so to each token once instead of to
     each span: a mean of projections is the projection of the mean.

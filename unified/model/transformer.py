@@ -172,7 +172,7 @@ class Transformer(nn.Module):
         return mask.causal(_keys_of_queries(mask, positions) if streamed else mask.own_keys)
 
     def distances(self, greatest: int) -> DistanceTable | None:
-        """What distances of at most ``greatest`` are to Transformer-XL's attentions; None where there are none."""
+        """Embeddings of distances up to ``greatest`` for Transformer-XL's attentions; None where there are none."""
         if not self.config.relative:
             return None
         rows = sinusoids(self._reach(greatest), self.config.width, self.embeddings.tokens.weight)
@@ -240,7 +240,7 @@ class Transformer(nn.Module):
     def _views(
         self, attentions: Sequence[Attention], relations: Relations | None, memory: Memory | None
     ) -> tuple[list[tuple[Any, ...]], list[torch.Tensor]]:
-        """What each attention takes beside the states, and a list to which each adds its inputs for a memory."""
+        """Inputs of each attention besides the states, and a list to which each adds its inputs for a memory."""
         entered: list[torch.Tensor] = []
         if not self.config.relative:
             classes = [attention_of(one, self.config) for one in self._all_attention_types]

@@ -1,4 +1,4 @@
-"""Which parameters weight decay leaves alone."""
+"""Parameters that weight decay leaves alone."""
 
 from __future__ import annotations
 

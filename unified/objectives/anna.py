@@ -21,7 +21,7 @@ from unified.objectives.requirements import require_flag, require_replacements, 
 from unified.objectives.spans import cover_whole, word_bounds
 from unified.objectives.tags import with_tags
 
-#: What each masking scheme of the paper's Table 7 reads; "token" is the plain masked language model.
+#: Annotations that each masking scheme of the paper's Table 7 reads; "token" is the plain masked language model.
 SCHEMES = {"noun_phrase": "noun_phrases", "entity": "entities", "pos": PARTS_OF_SPEECH, "token": None}
 #: Schemes that hide spans, with words and tokens beside them.
 _OF_SPANS = ("noun_phrase", "entity")

@@ -1,4 +1,4 @@
-"""What an objective is: everything that the library reads of one is declared by :class:`Objective`."""
+"""The interface of objectives: :class:`Objective` declares everything that the library reads of one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from unified.planning.planners import Planner
 #: Makes a head of a model from its configuration; the class of a head is one.
 HeadFactory = Callable[[TransformerConfig], PredictionHead]
 
-#: How a model may generate: the names of :data:`unified.generation.SCHEMES`, and "nothing" where none of them serves.
+#: Decoding schemes by the names of :data:`unified.generation.SCHEMES`, and "nothing" where none of them serves.
 DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
 
 
@@ -73,7 +73,7 @@ class Objective(ABC):
     @property
     @abstractmethod
     def writes(self) -> str:
-        """How a model that has learnt it generates, one of :data:`DECODING`; see ``--writes``."""
+        """Decoding of a model that has learnt the objective, one of :data:`DECODING`; see ``--writes``."""
 
     @property
     @abstractmethod
@@ -111,7 +111,7 @@ class Objective(ABC):
 
     @property
     def planner(self) -> Planner[DocumentTexts] | None:
-        """How its texts are cut from documents; None for blocks of whole sentences, and for pairs."""
+        """The planner that cuts its texts from documents; None for blocks of whole sentences, and for pairs."""
         return None
 
     @property
@@ -146,7 +146,7 @@ class Objective(ABC):
 
     @property
     def boundary_offsets(self) -> int:
-        """How far into a span the head "boundary" predicts, in tokens."""
+        """Greatest number of tokens of a span that the head "boundary" predicts; 0 without that head."""
         return 0
 
     @property
@@ -162,7 +162,7 @@ class Objective(ABC):
         return tokens + self.special_tokens
 
     def target_sentinels(self, tokens: int) -> int:
-        """How many sentinels the labels of a text of so many tokens hold at most, counted from <sentinel_0>."""
+        """Highest number of sentinels in the labels of a text of so many tokens, counted from <sentinel_0>."""
         return 0
 
     def unmet(self, supply: Supply) -> str | None:
@@ -255,7 +255,7 @@ def loss_names(objective: Objective, name: str | None = None) -> tuple[str, ...]
 
 @dataclass(frozen=True)
 class Supply:
-    """What a data folder offers to objectives.
+    """Capabilities that a data folder offers to objectives.
 
     Attributes:
         special: ids of the special symbols.

@@ -1,4 +1,4 @@
-"""Which tokens a cloze objective hides, and by what: verbs that several objectives share.
+"""Choice of the tokens that a cloze objective hides, and of their replacements, shared by several objectives.
 
 Three steps, each a function: draw n-grams (:func:`draw_ngrams`), let them cover tokens until enough are covered
 (:func:`unified.objectives.covering.cover`), replace the tokens there (:func:`replace`). :class:`Cloze` holds the
@@ -110,7 +110,7 @@ def words_to_hide(
 
 
 def prediction_count(share: float, length: int | np.ndarray) -> np.ndarray:
-    """How many of ``length`` tokens to predict, int64: ``share`` of them, rounded, and at least one."""
+    """Number of ``length`` tokens to predict, int64: ``share`` of them, rounded, and at least one."""
     return np.maximum(1, np.rint(share * np.asarray(length))).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Which tokens draws cover, word by word, until enough are covered: UniLM's rule (:func:`cover`), BERT's.
+"""Choice of tokens, word by word, until enough are covered: UniLM's rule (:func:`cover`), BERT's.
 
 All work on the sequences of a batch at once, which lie one after another in flat arrays; indices count over all.
 """
@@ -119,7 +119,7 @@ def _fitting(sizes: np.ndarray, each: Extents, counts: np.ndarray) -> tuple[np.n
 
 
 def _counts_of(words: np.ndarray, word_of: np.ndarray, extents: Extents, total: int) -> np.ndarray:
-    """How many of increasing ``words`` each sequence has, int64 (n,)."""
+    """Number of increasing ``words`` in each sequence, int64 (n,)."""
     return np.diff(words.searchsorted(np.append(word_of[extents.starts], total)))
 
 

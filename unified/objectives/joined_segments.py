@@ -65,7 +65,7 @@ class MayPredictNext(Objective):
 
 @dataclass(frozen=True)
 class Sequences:
-    """What :func:`joined` makes of each of n texts, in flat arrays.
+    """Result of :func:`joined` for n texts, in flat arrays.
 
     Attributes:
         tokens: int64 (T,), of one sequence after another.

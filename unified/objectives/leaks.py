@@ -25,7 +25,7 @@ _TELLING_EXAMPLES = 6
 
 
 def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | None:
-    """How a prediction of an objective can read its own label; None where none can.
+    """The way in which a prediction of an objective can read its own label; None where none can.
 
     The objective makes examples of the same texts several times, with equal random numbers; each time every token of
     the texts is another one, drawn by itself. An input token that equals a label every time is a copy of the token
@@ -109,7 +109,7 @@ class _Copies:
             self.shown = [bool(at_index.all())] if len(indices) else []
 
     def leak(self, given_may_show: bool) -> str | None:
-        """How a prediction can read its own label; None where none can."""
+        """A path by which a prediction can read its own label; None where none can."""
         judged = ~self._kept
         if given_may_show:
             judged &= ~self._example.mask.given_keys().numpy()
@@ -128,7 +128,7 @@ def _labels(targets: ExampleTargets) -> np.ndarray:
 
 
 def leak(example: Example, targets: ExampleTargets, prediction: np.ndarray, key: np.ndarray) -> str | None:
-    """How a prediction can read a key that holds its label, through several layers; None where none can.
+    """A path by which a prediction can read a key that holds its label, through several layers; None where none can.
 
     Args:
         targets: of a head that reads tokens, or, for the head ``token`` of an example with a query stream, its queries.

@@ -1,4 +1,4 @@
-"""Which tokens of a text are noise, and what stands for them: the verbs of T5's objectives.
+"""Choice of the tokens of a text that are noise, and of their replacements, for T5's objectives.
 
 [T5, sec. 3.3]; t5/data/preprocessors.py of the code published with it.
 """

@@ -1,4 +1,4 @@
-"""Which spans are hidden: by SpanBERT [SpanBERT, sec. 3.1], as in its ``data/masking.py``, and by ANNA."""
+"""Choice of the spans that are hidden: by SpanBERT [SpanBERT, sec. 3.1], as in its ``data/masking.py``, and by ANNA."""
 
 from __future__ import annotations
 

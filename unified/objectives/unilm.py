@@ -107,7 +107,7 @@ class _PretrainingCloze(Cloze, BatchedObjective):
 
     @abstractmethod
     def _steps(self, sequences: Sequences) -> Steps:
-        """Who sees whom."""
+        """The steps of the sequences' masks."""
 
     def _is_next(self, texts: Texts) -> np.ndarray | None:
         return None

@@ -207,7 +207,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         return hidden
 
     def _order(self, ordered: np.ndarray, halves: Extents, draws: Draws) -> np.ndarray:
-        """When each token appears, int64 (T,); those not ``ordered`` do before the others of their half."""
+        """Step at which each token appears, int64 (T,); tokens not ``ordered`` precede the others of their half."""
         shown = np.full(len(halves), GIVEN)
         shown[1::2] += 1 + halves.lengths[::2]
         shown = np.repeat(shown, halves.lengths)
@@ -237,7 +237,7 @@ def _edges(longest: int) -> np.ndarray:
 
 
 def _behind_words(begin: int, count: int, most: int, next_start: memoryview, end: int) -> int:
-    """Where the ``count`` words from ``begin`` on end, or as many of them as have at most ``most`` tokens together.
+    """End of the ``count`` words from ``begin`` on, or of as many of them as have at most ``most`` tokens together.
 
     Args:
         next_start: for each token the first one from there on where a word begins.

@@ -55,7 +55,7 @@ class DocumentTexts:
         annotations: Annotations | None = None,
     ):
         self.file, self.special, self.word_starts, self.annotations = file, special, word_starts, annotations
-        #: How often a second segment comes from another document, where an objective asks for such.
+        #: Share of second segments that come from another document, where an objective asks for such.
         self.random_second_share = RANDOM_SECOND_SHARE
         self.name = file.prefix
         sizes = np.asarray(file.sizes)
@@ -184,7 +184,7 @@ class DocumentTexts:
         return Spans(within[whole], np.bincount(text, minlength=segments.lengths.shape[1]))
 
     def _sentences(self, segments: Segments) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What the k segments of n texts read, those of one text after another.
+        """Sentences that the k segments of n texts touch, text by text.
 
         Returns:
             int64 (k n,), where each segment begins and stops; int64 (S,), the sentences of one after another; and
@@ -228,7 +228,7 @@ class DocumentTexts:
 
 
 def _mirrored(lengths: np.ndarray, backward: np.ndarray) -> np.ndarray:
-    """Where each token is taken from so that the segments of some texts stand in reverse order, int64."""
+    """Index from which each token is taken so that the segments of some texts stand in reverse order, int64."""
     extents = Extents(lengths.T.ravel())
     turned = np.repeat(backward, len(lengths))[extents.owners]
     indices = np.arange(extents.total)

@@ -114,7 +114,7 @@ class PlannedInstances:
         return self.segment_lengths.sum(0)
 
     def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
-        """Nothing is left to draw: ``draws`` are not used."""
+        """Texts of the instances. All are planned already: ``draws`` are not used."""
         count = 1 if self.is_next is None else 2
         segments = Segments(self.starts[:count, indices], self.segment_lengths[:count, indices])
         return self.source.read(segments, None if self.is_next is None else self.is_next[indices])
@@ -139,7 +139,7 @@ def truncated(first: np.ndarray, second: np.ndarray, longest: int) -> np.ndarray
 def _elsewhere(
     texts: SentenceTexts, sentences: np.ndarray, wanted: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where random second segments begin and end, int64 (N,) each: whole sentences until there are as many tokens.
+    """Begins and ends of random second segments, int64 (N,) each: whole sentences until there are as many tokens.
 
     The published code draws a document up to ten times until it is another one; here it always is.
 

@@ -158,6 +158,6 @@ def cut_stretches(
 
 
 def evenly(starts: np.ndarray, lengths: np.ndarray, pieces: np.ndarray, end: int) -> np.ndarray:
-    """Where each piece begins when stretch i is cut into ``pieces[i]`` equal ones, followed by ``end``."""
+    """Begins of the pieces when stretch i is cut into ``pieces[i]`` equal ones, followed by ``end``."""
     within = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     return np.append(np.repeat(starts, pieces) + np.repeat(lengths, pieces) * within // np.repeat(pieces, pieces), end)

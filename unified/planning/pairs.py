@@ -18,7 +18,7 @@ from unified.planning.text_request import TextRequest
 
 
 def cut_note(file: TokenFile, name: str, maximum: int | None) -> str | None:
-    """How many items of a file are cut to ``maximum`` tokens, in words; None where none is."""
+    """Sentence on the number of a file's items that are cut to ``maximum`` tokens; None where none is."""
     count = int((file.sizes > maximum + 1).sum()) if maximum else 0
     return f"{count:,} of {len(file):,} {name} are cut to their first {maximum:,} tokens" if count else None
 
@@ -73,7 +73,7 @@ class PairTexts:
         return self.annotations.kinds if self.annotations else frozenset()
 
     def cut(self) -> dict[str, str]:
-        """How many texts ``max_source`` and ``max_target`` cut: a sentence for each side of which any is cut."""
+        """Sentences on how many texts ``max_source`` and ``max_target`` cut, for each side of which any is cut."""
         sides = (("source", self.source, self.max_source), ("target", self.target, self.max_target))
         notes = {side: cut_note(file, f"{side}s", maximum) for side, file, maximum in sides}
         return {side: note for side, note in notes.items() if note}

@@ -56,7 +56,7 @@ class Planner(Protocol[Source]):
 
     @property
     def shortest(self) -> int:
-        """How many tokens rows must have room for, so that there is anything to plan."""
+        """Number of tokens that rows need at least, so that there is anything to plan."""
         ...
 
     def plan(self, texts: Source, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:

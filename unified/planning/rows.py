@@ -1,4 +1,4 @@
-"""Which blocks of text share a row: planned once, from lengths alone, before any example is made.
+"""Assignment of blocks of text to rows: planned once, from lengths alone, before any example is made.
 
 A *unit* is what is never cut: a sentence, or a piece of a sentence longer than a row. A *block* is a run of units of
 one document; it becomes one example. Indices in the text are counted over all sentences of a corpus, one after another,
@@ -40,7 +40,7 @@ class RowPlan:
 
 @dataclass(frozen=True)
 class RowLimits:
-    """What limits the texts of one planner.
+    """Limits of the texts of one planner.
 
     Attributes:
         row_length: tokens per row, padding included.

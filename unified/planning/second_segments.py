@@ -18,8 +18,8 @@ from unified.data.randomness import Draws
 from unified.planning.segments import BlocksToCut, Segments
 from unified.planning.sentences import Sentences
 
-#: What there is at an index of the text: the middle of a sentence, the border between two sentences of a document, or
-#: between two documents.
+#: Kinds of borders at an index of the text: inside a sentence, between two sentences of a document, or between two
+#: documents.
 INSIDE, BETWEEN, OUTSIDE = range(3)
 #: So many sentences, or documents, in a row are tried, first from one random index on, then from several. Where
 #: sentences have 25 tokens about one in 40 fits.
@@ -28,7 +28,7 @@ _IN_A_ROW, _BEGINS = 128, (1, 4, 16)
 
 @dataclass(frozen=True)
 class Shapes:
-    """What can be seen of n second segments without reading them.
+    """Properties of n second segments that are known without reading them.
 
     Attributes:
         lengths: int64 (n,), tokens, at least one.
@@ -122,7 +122,7 @@ def _found(
     draws: Draws,
     purpose: str,
 ) -> np.ndarray:
-    """Where a random run with these lengths and ends begins, int64 (n,), -1 where none of the tried ones fits."""
+    """Begin of a random run with these lengths and ends, int64 (n,), -1 where none of the tried ones fits."""
     sentences, valid = _candidates(texts, shapes, ends == OUTSIDE, begins, draws, purpose)
     owners, starts = _fitting(texts, sentences, valid, shapes, lengths, ends, draws, purpose)
     fitting = Extents(np.bincount(owners, minlength=len(shapes.lengths)))
@@ -201,7 +201,7 @@ def _fitting(
 
 
 def _ends_at(texts: Sentences, border: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """What there is at indices of the text, given the first of the bounds at or behind each."""
+    """Kind of border at each of the indices of the text, given the first of the bounds at or behind it."""
     border = np.minimum(border, len(texts.bounds) - 1)
     return (texts.bounds[border] == indices) * texts.borders[border]
 

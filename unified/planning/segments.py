@@ -1,4 +1,4 @@
-"""Where the segments of texts lie in running text, many at once."""
+"""Locations of the segments of texts in running text, many at once."""
 
 from __future__ import annotations
 

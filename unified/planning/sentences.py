@@ -1,4 +1,4 @@
-"""Where sentences and documents of running text begin, which is all that most of planning reads of it."""
+"""Begins of sentences and documents in running text, which is all that most of planning reads of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of texts offers to datasets of rows, and checks that all sources share."""
+"""The interface of a source of texts for datasets of rows, and checks that all sources share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TextSource(Protocol):
         ...
 
     def blocks(self, limits: RowLimits, seed: int, epoch: int, dealt: DealtDocuments | None = None) -> RowPlan:
-        """Which blocks or pairs exist, and which rows of ``limits`` they share, or that each has one of its own.
+        """The plan of an epoch: its blocks or pairs, and the rows within ``limits`` that hold them.
 
         ``dealt`` are the documents to take; None for all, and always None for pairs.
         """
@@ -59,7 +59,7 @@ class TextSource(Protocol):
 def word_starts_of(
     tokens: np.ndarray, table: np.ndarray | None, special: SpecialTokens, name: str
 ) -> np.ndarray | None:
-    """Where words begin, bool (n,), from the table per vocabulary entry; None without a table.
+    """True at tokens that begin a word, bool (n,), from the table per vocabulary entry; None without a table.
 
     Raises:
         UnifiedError: a token is in no vocabulary, or the table is too short for it.

@@ -1,4 +1,4 @@
-"""What an objective asks of the texts that it receives, without the rest of an objective."""
+"""The texts that an objective requests, without the rest of the objective."""
 
 from __future__ import annotations
 

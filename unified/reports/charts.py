@@ -195,7 +195,7 @@ def plain(axes: Axes) -> None:
 
 
 def svg_text(draw: Callable[[], Figure], title: str) -> str:
-    """What ``draw`` draws as one ``<svg>`` element without metadata; its ids may stand beside other pictures'.
+    """The drawing of ``draw`` as one ``<svg>`` element without metadata; its ids may stand beside other pictures'.
 
     Raises:
         UnifiedError: matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""What `make bench` measured as one page: for each machine, bars beside peers, curves of growth and a table."""
+"""Results of `make bench` as one page: for each machine, bars beside peers, curves of growth and a table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ratios(lines: Sequence[Line]) -> dict[str, list[Bar]]:
 
 
 def _section(name: str, lines: Sequence[Line]) -> dict[str, Any]:
-    """What the template shows of a machine."""
+    """Contents of the template's section on one machine."""
     return {
         "name": name,
         "versions": _versions(lines),

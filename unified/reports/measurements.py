@@ -1,4 +1,4 @@
-"""What `make bench` measured: lines of JSON, and Markdown tables of them, one for each machine.
+"""Results of `make bench`: lines of JSON, and Markdown tables of them, one for each machine.
 
 The tables are written by hand rather than by a library for terminals: what is printed is what a page of results keeps.
 :mod:`unified.reports.measurement_page` draws the same lines.
@@ -15,7 +15,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.reports.differences import canonical, described, differing, flat, short_paths
 
-#: What every line says.
+#: Fields of every line.
 _FIELDS = ("benchmark", "configuration", "unit", "spread", "bar", "holds")
 #: Names of the values that make one machine.
 _MACHINE = ("gpu", "processor", "cores")
@@ -86,7 +86,7 @@ def value_of(line: Line) -> float:
 
 
 def unit_of(line: Line) -> str:
-    """What the value counts, such as "per second"; "" of a ratio."""
+    """Unit of the value, such as "per second"; "" for a ratio."""
     return "" if line["unit"] == "ratio" else str(line["unit"]).replace("_", " ")
 
 

@@ -20,7 +20,7 @@ _PIPELINES = {
     "ForPreTraining": "fill-mask",
 }
 _FEATURES = "feature-extraction"
-#: What models that write do there, by their decoding, see :data:`unified.generation.SCHEMES`.
+#: The hub's names of tasks for models that write, by their decoding, see :data:`unified.generation.SCHEMES`.
 _WRITING = {"cloze": "text2text-generation", "next": "text2text-generation"}
 _CONTINUING = "text-generation"
 
@@ -67,7 +67,7 @@ _KEPT = frozenset(("max_length", "may-repeat"))
 
 
 def _writing(search: str) -> tuple[str, ...]:
-    """How a model with its own code writes."""
+    """The section on how a model with its own code writes."""
     return (
         'inputs = tokenizer(["A text ..."], return_tensors="pt")',
         f"texts = tokenizer.batch_decode(model.generate(**inputs, {search}), skip_special_tokens=True)",
@@ -99,7 +99,7 @@ def _scores(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _scored_on(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What is noted beside the scores of each split, such as the number of its items and the rules, in a line each."""
+    """Notes on the scores of each split, such as the number of its items and the rules, in a line each."""
     said = []
     for split, measures in scores.items():
         notes = {name: value for name, value in measures.items() if name not in measures_of(measures)}

@@ -1,4 +1,4 @@
-"""Which results are of one run: those that differ in the seed alone.
+"""Runs of results: the results of one run differ in the seed alone.
 
 Two models are never one, whatever they are called: a model is its contents, by their hash, or where it has none, all
 that its results say of it.
@@ -52,7 +52,7 @@ class Run:
 
     @property
     def seeds(self) -> Counter[Any]:
-        """How many results each seed has."""
+        """Number of results of each seed."""
         return Counter(result["seed"] for result in self.results)
 
 
@@ -73,7 +73,7 @@ def runs_of(results: Sequence[Result], split: str) -> list[Run]:
 
 
 def _identity(result: Result, split: str, model: str) -> dict[str, Any]:
-    """What all results of a run have in common.
+    """Settings that all results of a run share.
 
     The texts among its scores are signatures, which say how it was scored.
     """

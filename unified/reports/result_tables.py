@@ -70,7 +70,7 @@ class Table:
         return "\n".join([f"### {self.task}, {self.split}", "", *lines, *(["", *notes] if notes else [])])
 
     def _folders(self) -> list[str]:
-        """Where the trainings of each run are, in short; nothing where names tell the runs apart."""
+        """Short names of the folders of each run's trainings; nothing where names tell the runs apart."""
         if len({run.name for run in self.runs}) == len(self.runs):
             return ["" for _ in self.runs]
         short = short_paths(dict.fromkeys(folder for run in self.runs for folder in run.folders))
@@ -142,7 +142,7 @@ def tables(
 
 
 def _distinctions(runs: Sequence[Run], split: str, every_difference: bool) -> list[str]:
-    """What to say of each run beside its name: in what it differs from others of this name, or from all others.
+    """Differences of each run from others of its name, or from all others, shown beside its name.
 
     Runs of a table that were scored on different items say so in any case.
     """

@@ -18,7 +18,7 @@ from unified.runtime.machine import processor_name
 
 FILE_NAME = "results.json"
 PACKAGES = "unified-lm torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
-#: What every results file says.
+#: Fields of every results file.
 _FIELDS = ("task", "run", "scores", "seed", "command", "model", "settings", "data", "versions", "date")
 
 

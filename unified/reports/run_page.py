@@ -38,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True)
 class RunPage:
-    """What the page of a run shows.
+    """Contents of a run's page.
 
     Attributes:
         title: name of the run.

@@ -1,1 +1,1 @@
-"""What a command runs on: devices, worker processes, child processes, and lines of progress."""
+"""Devices, worker processes, child processes and lines of progress of commands."""

@@ -1,4 +1,4 @@
-"""What somebody should know of the data before a model is fine-tuned on them."""
+"""Notes on the data that are printed before a model is fine-tuned on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fine-tuned model predicts for the splits of its task, by a threshold chosen on the development set."""
+"""Predictions of a fine-tuned model for the splits of its task, by a threshold chosen on the development set."""
 
 from __future__ import annotations
 

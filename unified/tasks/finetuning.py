@@ -264,18 +264,18 @@ class Job(ABC):
 
     @abstractmethod
     def learnt(self, handle: TrainedModel, splits: Splits) -> list[Learnt]:
-        """What the trained model is judged by, for each of its tasks."""
+        """Judges of the trained model, one for each of its tasks."""
 
     @abstractmethod
     def understandings(self, splits: Splits) -> list[Understanding[Any]]:
-        """What the heads learn of the training items; nothing for a task of writing."""
+        """Heads as the training items settle them; none for a generation task."""
 
     @abstractmethod
     def _read(self, source: Path) -> Splits: ...
 
     @abstractmethod
     def _batches(self, splits: Splits, batch_size: int) -> int:
-        """How many an epoch has."""
+        """Number of batches in an epoch."""
 
     @abstractmethod
     def _options(self, splits: Splits) -> dict[str, object]:

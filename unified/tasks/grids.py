@@ -45,13 +45,13 @@ class Grid:
         return [dict(zip(self.values, chosen, strict=True)) for chosen in product(*self.values.values())]
 
 
-#: What SpanBERT's authors chose among for all tasks but coreference.
+#: Settings from which SpanBERT's authors chose for all tasks but coreference.
 SPANBERT_GRID = Grid({"lr": (5e-6, 1e-5, 2e-5, 3e-5, 5e-5), "batch_size": (16, 32)}, "Joshi et al. 2020, appendix B")
 
 
 @dataclass
 class Tried:
-    """What fine-tunings with one setting scored.
+    """Scores of the fine-tunings with one setting.
 
     Attributes:
         setting: what distinguishes it from the others of the grid.

@@ -74,7 +74,7 @@ class HeadsJob(Job):
         return ("--maximize-best-checkpoint-metric",)
 
     def _units(self, head: str, items: Sequence[Any], vocabulary: Vocabulary) -> int:
-        """What ``batch_size`` counts."""
+        """Units that ``batch_size`` counts."""
         codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.max_length)
         understanding = parse_head(head).task_of(items)
         return len(units_of(understanding.encode(items, codec).owners, understanding.together))
@@ -89,7 +89,7 @@ class HeadsJob(Job):
 
     @abstractmethod
     def _measure(self, splits: Splits) -> str:
-        """What chooses a checkpoint."""
+        """The measure that chooses a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class WritingJob(Job):
         }
 
 
-#: What helps where there are training items alone.
+#: Advice where there are training items alone.
 _SHARE_ADVICE = "; --valid-share 0.1 takes a tenth of the training items for it"
 #: Splits that fairseq-train reads; others are predicted from their items.
 _SPLITS = ("train", "valid")

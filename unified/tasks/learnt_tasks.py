@@ -1,4 +1,4 @@
-"""What a checkpoint was fine-tuned for, from the results beside it."""
+"""The task that a checkpoint was fine-tuned for, from the results beside it."""
 
 from __future__ import annotations
 

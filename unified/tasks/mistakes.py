@@ -1,4 +1,4 @@
-"""What a fine-tuned model answers beside what is right: samples, a confusion matrix, or a table of mistakes."""
+"""Answers of a fine-tuned model beside the right ones: samples, a confusion matrix, or a table of mistakes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Answered:
         self.field = next((name for name in _ANSWERS if self.predictions and name in self.predictions[0]), None)
 
     def gold(self, item: Mapping[str, Any]) -> Any:
-        """What is right for an item; None where it does not say."""
+        """The right answer of an item; None where the item does not say."""
         names = _ANSWERS[self.field] if self.field else ()
         return next((item[name] for name in names if item.get(name) is not None), None)
 
@@ -114,7 +114,7 @@ class Answered:
 
 
 def _confusions(name: str, pairs: Sequence[tuple[str, str]]) -> Table:
-    """How often each right label got each label of the model; of many labels, the most frequent mistakes."""
+    """Number of times that each right label got each label of the model; of many labels, the most frequent mistakes."""
     counts = Counter(pairs)
     labels = sorted({label for pair in pairs for label in pair})
     if len(labels) <= _MOST_LABELS:

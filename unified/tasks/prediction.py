@@ -52,7 +52,7 @@ class Predictor:
             raise UnifiedError(NOTHING_TO_MARK)
 
     def item(self, fields: dict[str, Any], number: int) -> Any:
-        """What is to be predicted, of a JSON object; its number is its name where it has none.
+        """The item to predict, from a JSON object; its number is its name where it has none.
 
         Raises:
             UnifiedError: it is not one of the task.
@@ -65,7 +65,7 @@ class Predictor:
 
     @property
     def reads(self) -> str:
-        """How much of an item is read, in words."""
+        """Description of how much of an item is read."""
         return f"sequences of at most {self.codec.longest:,} tokens"
 
     def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Predictor:
 
 
 def cut_note(cut: int, count: int, reads: str) -> str | None:
-    """How many items were not read whole, in words; None where all were.
+    """Sentence on the number of items that were not read whole; None where all were.
 
     Args:
         cut: predictions with a field ``cut``.

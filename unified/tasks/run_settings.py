@@ -1,4 +1,4 @@
-"""What makes a fine-tuning what it is, as its results file says it: model and settings, without seed and data."""
+"""Settings that identify a fine-tuning in its results file: model and settings, without seed and data."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def settings_of(options: Mapping[str, Any], job: Job, command: Sequence[str]) ->
 
 
 def claim_of(options: Mapping[str, Any], job: Job, splits: Splits) -> Claim:
-    """What another fine-tuning in the same folder must agree with.
+    """The settings in which another fine-tuning in the same folder must agree.
 
     Args:
         options: as of :func:`settings_of`.

@@ -1,4 +1,4 @@
-"""What a checkpoint or a setting is chosen on: a development set, never the test set."""
+"""Data on which a checkpoint or a setting is chosen: a development set, never the test set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a task by name: how its data are read, and how it is fine-tuned."""
+"""Description of a task by name: how its data are read, and how it is fine-tuned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Published = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class Training:
-    """How a task is fine-tuned; the learning rate rises linearly and falls linearly to 0.
+    """Settings of a task's fine-tuning; the learning rate rises linearly and falls linearly to 0.
 
     Attributes:
         epochs: passes over the training items.

@@ -40,7 +40,7 @@ class WeightedTask:
 
 @dataclass(frozen=True)
 class SeveralTasks:
-    """What a model learns.
+    """Tasks that one model learns together.
 
     Attributes:
         members: at least two tasks.

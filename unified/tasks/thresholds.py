@@ -11,7 +11,7 @@ from unified.tasks.heads.span import SpanAnswers
 
 #: The value of ``--threshold`` that asks for the best one of the development set.
 BEST: Literal["best"] = "best"
-#: What the option asks for.
+#: Value of the option.
 Threshold = float | Literal["best"]
 
 

@@ -16,7 +16,7 @@ _CACHED = 50_000
 
 
 class TokenCounter:
-    """How many tokens texts and words have; one that was asked for lately is not encoded again.
+    """Counter of the tokens of texts and words; a recently counted text is not encoded again.
 
     Args:
         encode: text to its tokens, such as ``encode`` of a tokenizer or of :class:`unified.UnifiedLM`; ``str.split``

@@ -54,7 +54,7 @@ class WritingItem:
 
 @dataclass(frozen=True)
 class WritingTraining(Training):
-    """How such a task is fine-tuned; ``batch_size`` counts pairs.
+    """Settings of a generation task's fine-tuning; ``batch_size`` counts pairs.
 
     Attributes:
         max_source: tokens of a source, the first ones; what is cut is counted.
@@ -108,7 +108,7 @@ class WritingTraining(Training):
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """How many tokens of a source are read, and what counts them.
+    """Number of tokens of a source that are read, and their counter.
 
     Attributes:
         counter: of the model's tokens.
@@ -227,7 +227,7 @@ class Writer:
 
     @property
     def reads(self) -> str:
-        """How much of an item is read, in words."""
+        """Description of how much of an item is read."""
         made = " that was written from windows" if self.windows else ""
         return f"the first {self.max_source_tokens:,} tokens of a source{made}"
 
@@ -249,7 +249,7 @@ class Writer:
 
     @cached_property
     def config(self) -> GenerationConfig:
-        """How texts are searched for.
+        """Settings of the search.
 
         Their length is that of targets in fine-tuning, if that is less than the published one, or if targets were
         longer there than the published ones.

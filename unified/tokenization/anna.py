@@ -149,7 +149,7 @@ class AnnaTokenizer:
         return {"pieces": len(self.pieces), "words": len(self.words), "word_candidates": self.candidates}
 
     def known_word(self, chunk: str) -> tuple[int, int] | None:
-        """Where in ``chunk``, which has no white space, the word that stays whole begins and ends; None without one."""
+        """Begin and end of the word in ``chunk`` (text without white space) that stays whole; None without one."""
         if chunk in self._ids:
             return 0, len(chunk)
         core = chunk.strip(MARKS)
@@ -190,7 +190,7 @@ class AnnaTokenizer:
 
     @property
     def remembered(self) -> int:
-        """How many chunks have a remembered division: those of about the last ``most_remembered`` characters."""
+        """Number of chunks whose division is cached: those of about the last ``most_remembered`` characters."""
         return len(self._remembered)
 
     def _remember(self, chunks: list[str]) -> None:
@@ -259,7 +259,7 @@ def surface_form(chunk: str) -> str:
 
 
 def _frequent_words(chunks: Counter[str], pieces: set[str]) -> list[str]:
-    """What may become words, the most frequent first."""
+    """Candidates for words, the most frequent first."""
     counts: Counter[str] = Counter()
     for chunk, count in chunks.items():
         counts[surface_form(chunk)] += count

@@ -1,4 +1,4 @@
-"""What every tokenizer of the library can do, and the table of word starts made from it."""
+"""The interface of tokenizers, and the table of word starts made from it."""
 
 from __future__ import annotations
 

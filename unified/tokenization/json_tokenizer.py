@@ -31,7 +31,7 @@ _USUAL = {
     "<s>": BEGIN, "[CLS]": BEGIN, "<cls>": BEGIN, "<pad>": PAD, "[PAD]": PAD, "</s>": SEPARATOR, "[SEP]": SEPARATOR,
     "<sep>": SEPARATOR, "<unk>": UNKNOWN, "[UNK]": UNKNOWN, "<mask>": MASK, "[MASK]": MASK,
 }  # fmt: skip
-#: What the pieces of a byte-level tokenizer, and of one with sentencepiece's rules, begin a word with.
+#: Characters that begin a word in the pieces of a byte-level tokenizer, and of one with sentencepiece's rules.
 _BYTE_LEVEL_SPACE, _METASPACE = "\u0120", "\u2581"
 
 
@@ -70,7 +70,7 @@ class JsonTokenizer:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What ``tokenizer.json`` holds."""
+        """Content of ``tokenizer.json``."""
         return self._content
 
     def save(self, folder: str | Path, **settings: object) -> None:
@@ -198,7 +198,7 @@ def _plain(content: Mapping[str, Any], special: set[str]) -> dict[str, Any]:
 
 
 def _word_starts(content: Mapping[str, Any]) -> str | None:
-    """What only pieces at the beginning of a word begin with; None where pieces do not tell."""
+    """Characters that only pieces at the beginning of a word begin with; None where pieces do not tell."""
     steps = [content.get("pre_tokenizer"), content.get("normalizer")]
     types, replaced = set(), set()
     while steps:

@@ -21,7 +21,7 @@ _TRAINER, _NORMALIZER = 2, 3
 _MODEL_TYPE, _BYTE_FALLBACK, _SPACE_BEHIND = 3, 35, 24
 _CHARACTER_MAP, _DUMMY_PREFIX, _REMOVE_EXTRA, _ESCAPE = 2, 3, 4, 5
 _UNIGRAM, _BPE, _CHARACTERS = 1, 2, 4
-#: What Python divides texts at, see :func:`unified.tokenization.base.single_spaced`.
+#: Characters at which Python divides texts, see :func:`unified.tokenization.base.single_spaced`.
 _WHITE_SPACE = r"[\s\x1c-\x1f]+"
 
 

@@ -1,4 +1,4 @@
-"""How single marks, such as a full stop or the separator of sentences, are written in a vocabulary."""
+"""Spelling of single marks, such as a full stop or the separator of sentences, in a vocabulary."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class WordPieceTokenizer:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What a ``tokenizer.json`` of it holds, without special symbols, which no text contains."""
+        """Content of its ``tokenizer.json``, without special symbols, which no text contains."""
         return json.loads(self._tokenizer.to_str())
 
     def with_entries(self, more: list[str]) -> WordPieceTokenizer:

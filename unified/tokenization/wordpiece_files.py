@@ -12,7 +12,7 @@ from typing import Any
 from unified.errors import UnifiedError, first_few
 
 VOCABULARY_NAME, JSON_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
-#: What the pieces inside a word begin with.
+#: Beginning of the pieces inside a word.
 CONTINUATION = "##"
 #: A longer word is unknown.
 LONGEST_WORD = 100
@@ -27,7 +27,7 @@ _NORMALIZER_FIELDS = {
     "strip_accents": "strip_accents",
     "split_chinese": "handle_chinese_chars",
 }
-#: What ``tokenizer.json`` must say for a tokenizer to be BERT's, by the part that says it.
+#: Contents of ``tokenizer.json`` that make a tokenizer BERT's, by their section.
 _REQUIRED: dict[str, dict[str, object]] = {
     "model": {
         "type": "WordPiece",

@@ -15,7 +15,7 @@ from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 
 FILE_NAME = "xlnet.model"
 _SPACE = "\u2581"
-#: What becomes a quotation mark, or one character.
+#: Two marks that become a quotation mark, or one character.
 _CHARACTER = re.compile("``|''|.", re.DOTALL)
 #: XLNet's special symbols and ours; the first and last of a sequence, which it does not use, get names that are free.
 _NAMES = {

@@ -1,1 +1,1 @@
-"""What a trainer asks for: rows of examples by number, and the symbols that are targets."""
+"""Data for a trainer: rows of examples by number, and the symbols that are targets."""

@@ -26,7 +26,7 @@ def schedule(lr: float, warmup: int, updates: int) -> dict[str, object]:
 
 
 def log_options(updates: int) -> dict[str, object]:
-    """What is logged, as unified's commands read it: every 50 updates, or a fiftieth of all; and how data are read."""
+    """Options of logging that our commands rely on (every 50 updates, or a fiftieth of all), and of reading data."""
     return {"--log-format": "json", "--log-interval": max(1, min(50, updates // 50)), "--num-workers": 1}
 
 

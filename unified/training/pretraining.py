@@ -14,9 +14,9 @@ from unified.training.fairseq_options import OPTIMIZERS, flags, log_options, sch
 from unified.training.model_checks import require_served
 from unified.training.settings import TrainingSettings
 
-#: What sizes are sizes of, where no system is named.
+#: Prefix of a size's architecture, where no system is named.
 _FAMILY = "unified_lm_"
-#: How often a run is saved and validated, at least.
+#: Number of times that a run is saved and validated, at least.
 _SAVES = 20
 
 

@@ -115,7 +115,7 @@ class RowDataset:
         self.epoch = epoch
 
     def _dealt(self, epoch: int) -> list[tuple[_PlannedTogether, DealtDocuments | None]]:
-        """What is planned in ``epoch`` and of which documents; None for all of them."""
+        """Plans of objectives for ``epoch``, each with the documents that it gets; None stands for all documents."""
         if len(self._planned) == 1:
             return [(self._planned[0], None)]
         rng = randomness.generator(self.seed, epoch, randomness.DEAL)

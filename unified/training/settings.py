@@ -43,7 +43,7 @@ class TrainingSettings:
     eps: ClassVar[float] = 1e-6
 
     def checked(self, called: Callable[[str], str] = as_option) -> Self:
-        """These settings, with the updates of the warm-up as a number.
+        """The settings, checked, with the updates of the warm-up as a number.
 
         Args:
             called: gives the name of a setting under which the user knows it.

@@ -161,7 +161,7 @@ class StreamDataset:
         return self.streams * self.steps
 
     def step(self, row: int) -> int:
-        """How many rows of its stream come before ``row``."""
+        """Number of rows of its stream before ``row``."""
         return row // self.streams
 
     def __getitem__(self, row: int) -> list[Example]:

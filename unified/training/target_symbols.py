@@ -1,4 +1,4 @@
-"""Which symbols a training may have as targets, known before it begins."""
+"""Symbols that a training may have as targets, known before it begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model of coreference must beat: mentions with the same head word are the same thing.
+"""A rule that a model of coreference must beat: mentions with the same head word are the same thing.
 
     python recipes/spanbert/coreference/baseline.py dev.conll --mentions found
 
@@ -26,12 +26,12 @@ PRONOUNS = frozenset(
     "we us our ours ourselves they them their theirs themselves".split()
 )
 DETERMINERS = frozenset("the this that these those my your his her its our their".split())
-#: What begins the part of a mention behind its head word.
+#: Words that begin the part of a mention behind its head word.
 BEHIND = frozenset(
     "of in on at from for with to by about over under between among into upon near beside who whom whose which that "
     "where when , ( : ; -- -".split()
 )
-#: What a determiner's noun phrase ends before, beside punctuation.
+#: Words before which a determiner's noun phrase ends, as it does before punctuation.
 FUNCTION_WORDS = frozenset(
     "a an and or but as is was were are be been has have had do does did will would could should not no so than if "
     "'s all said then there".split()

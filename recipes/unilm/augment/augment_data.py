@@ -1,4 +1,4 @@
-"""What the recipe reads, made of some articles of SQuAD 2.0: questions to learn from, and others to score by."""
+"""Data of the recipe from some articles of SQuAD 2.0: questions to learn from, and others to score by."""
 
 from __future__ import annotations
 

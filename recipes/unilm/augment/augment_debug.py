@@ -1,4 +1,4 @@
-"""What the debug size needs no download for: passages made by a grammar, questions about them, and a tiny model."""
+"""Data of the debug size, without a download: passages made by a grammar, questions about them, and a tiny model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unified.tokenization.wordpiece import SPECIAL_ENTRIES, train_wordpiece
 #: Passages of the articles that train and those that score, and of the corpus.
 TRAIN, SCORE, CORPUS = 60, 20, 12
 _MENTIONED = 3
-#: What a passage says of a person, and what asks for place and year; {} are name, place and year.
+#: Sentence of a passage about a person, and questions for place and year; {} are name, place and year.
 _SAYS = "{} moved to {} in {}."
 _ASKS = ("Where did {} move?", "When did {} move?")
 

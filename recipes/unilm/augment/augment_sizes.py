@@ -1,4 +1,4 @@
-"""How much the recipe does by size: models, data, and settings of every training."""
+"""Sizes of the recipe: models, data, and settings of every training."""
 
 from __future__ import annotations
 

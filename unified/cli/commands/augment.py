@@ -264,7 +264,7 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
 
 
 def _claim(args: argparse.Namespace) -> Claim:
-    """What decides the files of all stages; folders may move, contents may not change."""
+    """The settings that decide the files of all stages; folders may move, contents may not change."""
     from unified.conversions.named_models import checkpoint_named
     from unified.files.claims import Claim, hashes
 

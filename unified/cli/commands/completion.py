@@ -42,6 +42,6 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _shown_as(action: argparse.Action) -> str:
-    """What stands for an argument's value in the help."""
+    """Placeholder for an argument's value in the help."""
     metavar = action.metavar or action.dest
     return " ".join(metavar if isinstance(metavar, tuple) else (metavar,)).upper()

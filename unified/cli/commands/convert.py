@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _import(args: argparse.Namespace) -> tuple[Conversion, list[str]]:
-    """What became of the checkpoint of another library, and that in words."""
+    """Imports the checkpoint of another library; returns the outcome, and a sentence that describes it."""
     from unified.conversions.formats import READERS, format_of
     from unified.conversions.named_models import folder_named
 
@@ -86,7 +86,7 @@ def _import(args: argparse.Namespace) -> tuple[Conversion, list[str]]:
 
 
 def _change_vocabulary(args: argparse.Namespace) -> tuple[VocabularyChange, list[str]]:
-    """What became of the symbols, and that in words."""
+    """Changes the vocabulary of a checkpoint; returns the outcome, and a sentence that describes it."""
     from unified.checkpoints.vocabularies import SEED, change_vocabulary
     from unified.conversions.named_models import checkpoint_named
 

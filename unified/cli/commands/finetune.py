@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from unified.tasks.thresholds import FoundThreshold, Threshold
     from unified.tasks.writing import WritingTask
 
-#: What to do with a folder of another fine-tuning.
+#: Advice about a folder of another fine-tuning.
 _ANOTHER = "give another --output, or remove the folder"
 #: Updates below which hardly anything is learnt.
 _FEW_UPDATES = 50
@@ -298,7 +298,7 @@ def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Thresh
 
 
 def _entity_source(args: argparse.Namespace, config: TransformerConfig) -> AnnotationSource | None:
-    """What finds named entities in the task's texts; None where nothing shall."""
+    """The pipeline that finds named entities in the task's texts; None where no text is annotated."""
     from unified.tasks.heads.named_entities import NOTHING_TO_MARK
 
     source = entity_source(args)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HELP = "show or plot an attention mask"
 
 Builder: TypeAlias = "Callable[..., AttentionMask]"
-#: What an argument of a builder may be.
+#: Types of a builder's arguments.
 Argument = int | list[int] | None
 
 #: Functions of :mod:`unified.masks` and what they take, written out so that help does not wait for torch.

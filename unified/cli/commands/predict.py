@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from unified.tasks.thresholds import Threshold
     from unified.tasks.writing import Writer, WritingTask
 
-#: What to do with predictions of another run.
+#: Advice about predictions of another run.
 _REMOVE = "remove it, or give another --output"
 HELP = "predict with a fine-tuned model: reads rows of data and writes JSON lines in the same order"
 
@@ -190,7 +190,7 @@ def _plain_text(args: argparse.Namespace, names: FieldNames) -> str | None:
 
 
 def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: TrainedModel) -> Predictor | Writer:
-    """What answers, or writes."""
+    """The object that answers or writes."""
     from unified.tasks.catalogue import TASKS
     from unified.tasks.heads import parse_head
     from unified.tasks.loading import require_language_model, require_task_model
@@ -253,7 +253,7 @@ def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse
 
 
 def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
-    """What the fields of INPUT are called.
+    """Names of INPUT's fields.
 
     Raises:
         UnifiedError: the task has no such field.
@@ -271,7 +271,7 @@ def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
 def _destination(
     args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer, items: Iterator[Any]
 ) -> Iterator[tuple[TextIO, int]]:
-    """Where to write, and how many predictions an earlier run has left there; the file gets its name when complete.
+    """The file to write, and the number of predictions that an earlier run left; complete, it gets its name.
 
     Takes the items of these predictions.
 
@@ -293,7 +293,7 @@ def _destination(
 
 
 def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer) -> Claim:
-    """What decides the predictions. Nobody can say whether two streams are equal: each is another."""
+    """The settings that decide the predictions. Two streams cannot be compared, so each counts as another one."""
     from unified.checkpoints.trained import contents
     from unified.cli.commands.predicting.inputs import called, is_object
     from unified.cli.commands.predicting.plain_text import is_plain_text

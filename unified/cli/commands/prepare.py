@@ -235,7 +235,7 @@ def _tokenizer(name: str) -> str:
 
 
 def _annotation(args: argparse.Namespace) -> AnnotationSource | None:
-    """Who annotates; None where nobody asked."""
+    """The annotating pipeline; None where no option names one."""
     from unified.corpus.annotate import AnnotationSource
 
     if args.annotate is None:

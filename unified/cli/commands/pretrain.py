@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from unified.training.pretraining import Pretraining
 
 HELP = "pre-train a new model with fairseq-train on a folder of unified prepare"
-#: What to do with a folder of another pre-training.
+#: Advice about a folder of another pre-training.
 _ANOTHER = "give another --output, or remove the folder"
 #: Settings of a run that are numbers.
 _NUMBERS = tuple(field.name for field in fields(TrainingSettings))
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pretraining(args: argparse.Namespace) -> Pretraining:
-    """What the options ask for."""
+    """The pre-training that the options describe."""
     from unified.data.prepared_folder import DataFolder
     from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
     from unified.training.model_checks import require_content
@@ -130,7 +130,7 @@ def _require_validation(data: DataFolder) -> None:
 
 
 def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:
-    """What another pre-training in the same folder must agree with."""
+    """The settings in which another pre-training in the same folder must agree."""
     from unified.files.claims import Claim, hashes
     from unified.files.destination import MANIFEST
     from unified.training.fairseq_options import decisive_options
@@ -148,7 +148,7 @@ def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:
 
 
 def _next(pretraining: Pretraining) -> str:
-    """What to do with the model, and the command."""
+    """Advice for the next step with the model, and its command."""
     model = str(pretraining.folder)
     if pretraining.data.paired:
         words = [str(pretraining.data.path), "--gen-subset", "valid", "--output", f"{model}/generated.txt"]

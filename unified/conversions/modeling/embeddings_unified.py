@@ -1,4 +1,4 @@
-"""What tokens are, where they stand and to which segment they belong.
+"""Embeddings: vectors of tokens, positions and segments.
 
 Letters: B rows, T tokens, Q queries (the tokens, and behind them those of a query stream), D width, V symbols.
 """

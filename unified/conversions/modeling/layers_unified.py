@@ -42,7 +42,7 @@ class Cache:
 
 @dataclass
 class View:
-    """What attentions know beside the states.
+    """Inputs of attention besides the hidden states.
 
     Attributes:
         visible: bool (B, Q, S), True where a query may attend to a key.

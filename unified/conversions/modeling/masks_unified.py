@@ -1,4 +1,4 @@
-"""Who may attend to whom, as dense matrices; True means "may attend".
+"""Attention masks as dense matrices; True means "may attend".
 
 Letters: B rows, T tokens, Q queries (the tokens, and behind them those of a query stream), S keys.
 """

@@ -32,7 +32,7 @@ __all__ = ["Hypothesis", "Reader", "Search", "UnifiedForMaskedLM", "UnifiedModel
 
 
 class UnifiedPreTrainedModel(PreTrainedModel):
-    """What ``transformers`` asks of a model."""
+    """The attributes and methods that ``transformers`` expects of a model."""
 
     config_class = UnifiedConfig
     base_model_prefix = "transformer"
@@ -212,7 +212,7 @@ class _WithTaskHead(UnifiedPreTrainedModel):
 
     @property
     def scores(self) -> int:
-        """How many scores the head gives."""
+        """Number of scores that the head gives."""
         return len(self.config.id2label)
 
     def read(

@@ -14,7 +14,7 @@ import torch
 
 from .reader_unified import Reader
 
-#: What summed log-probabilities are divided by, from the number of tokens and the exponent ``lenpen``.
+#: Divisors of summed log-probabilities, from the number of tokens and the exponent ``lenpen``.
 PENALTIES = {
     "fairseq": lambda length, exponent: float(length) ** exponent,
     "unilm": lambda length, exponent: ((5 + length) / 6) ** exponent,

@@ -1,4 +1,4 @@
-"""What is stripped from inside a sentence: addresses, paths and noise."""
+"""Patterns of what is removed from inside a sentence: addresses, paths and noise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GLUED = re.compile(
     r"\s?(?:\[(?:\d{1,3}|edit|update|citation needed)\]|\(\s*\)|\[\s*\]|\{\s*\})"
     "|[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufffd\ue000-\uf8ff]"
 )
-#: What is stripped may leave more to strip, as in "([1])" and "&lt;br&gt;"; nobody means what lies deeper than this.
+#: Depth of nesting to strip: removing a part may leave more to remove, as in "([1])" and "&lt;br&gt;".
 _DEEPEST = 20
 
 

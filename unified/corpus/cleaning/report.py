@@ -1,4 +1,4 @@
-"""How much of a text each rule of cleaning removed."""
+"""Amount of text that each rule of cleaning removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Counts:
-    """How much text: documents, sentences (items), words between white space, characters other than white space."""
+    """Amount of text: documents, sentences (items), words between white space, characters other than white space."""
 
     documents: int = 0
     sentences: int = 0
@@ -34,7 +34,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Report:
-    """What a text held, what each rule removed, in the order of the rules, and what was kept of it.
+    """Counts of a text as it was, of what each rule removed, in the order of the rules, and of what was kept.
 
     ``input`` is ``kept`` and all that was ``removed``. ``chunks`` documents were made of those kept; None where they
     stay as they are.

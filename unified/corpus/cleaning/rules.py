@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unified.corpus.encode import DocumentEncoder, EncodedDocuments
 
 Documents = list[tuple[int, list[str]]]
-#: What is left of the sentences of a document.
+#: A rule: from the sentences of a document to those that are left of it.
 Rule = Callable[[list[str]], list[str]]
 
 #: The set of ANNA's appendix; "language" and the order are ours (it speaks of detection for one of its corpora).
@@ -26,7 +26,7 @@ ANNA = "urls,paths,noise,short_sentences=10,short_documents=100,language=en,chun
 
 @dataclass(frozen=True)
 class Cleaning:
-    """Which rules clean a text; they apply in the order of these fields, whatever order they are given in.
+    """Rules that clean a text; they apply in the order of these fields, whatever order they are given in.
 
     Words are what stands between white space. With ``sentences``, ``short_sentences`` or ``chunks``, lines are first
     divided into sentences by :func:`unified.corpus.cleaning.sentences.split_sentences`, and each sentence becomes an
@@ -114,7 +114,7 @@ class Cleaning:
         return rules
 
     def clean(self, documents: Documents) -> tuple[Documents, Report]:
-        """What is left of (number, lines) of each document, and what was removed.
+        """Cleans documents given as (number, lines); returns what is left of each, and what was removed.
 
         Chunks of one document are documents with the same number, one after another.
         """

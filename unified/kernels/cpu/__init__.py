@@ -1,4 +1,4 @@
-"""What makes a CPU fast: :func:`accelerate` a model after it is built, :func:`keep_freed_memory` in its process."""
+"""Faster models on a CPU: :func:`accelerate` a built model, :func:`keep_freed_memory` in its process."""
 
 from unified.kernels.cpu.allocator import keep_freed_memory
 from unified.kernels.cpu.swaps import accelerate

@@ -194,7 +194,7 @@ def attention_weights(
 
 
 def _added(bias: torch.Tensor | None, hidden: torch.Tensor | None, heads: int) -> torch.Tensor:
-    """What is added to scores, (H, q, k), a tensor of its own."""
+    """Terms added to scores, (H, q, k), as a new tensor."""
     if bias is None:
         assert hidden is not None  # the caller adds nothing where there is neither
         return hidden.expand(heads, -1, -1).clone()

@@ -50,7 +50,7 @@ class Dropout(nn.Dropout):
 
 
 class _Dropped(torch.autograd.Function):
-    """What is kept is remembered for the gradient, one byte for each value."""
+    """Dropout that remembers for the gradient which values are kept, one byte for each value."""
 
     @staticmethod
     def forward(ctx: Any, states: torch.Tensor, rate: float) -> torch.Tensor:

@@ -61,7 +61,7 @@ def why_not_onednn() -> str | None:
 
 
 def processor_vendor(described: Path = Path("/proc/cpuinfo")) -> str | None:
-    """Who made the processor, such as ``GenuineIntel``, by what Linux says of it; None where it does not say."""
+    """The processor's vendor as Linux names it, such as ``GenuineIntel``; None where it does not say."""
     lines = described.read_text().splitlines() if described.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("vendor_id")), None)
 

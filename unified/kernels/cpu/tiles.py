@@ -69,13 +69,13 @@ def tiles_of(mask: AttentionMask) -> list[DocumentTile]:
 
 
 def _edges(of_query: np.ndarray, own: np.ndarray) -> list[int]:
-    """Where another document begins, or after its tokens a stream of queries: those have their own positions."""
+    """Indices at which another document begins, or a query stream behind the tokens, which has its own positions."""
     begins = (np.diff(of_query) != 0) | ((own[:-1] != NO_KEY) & (own[1:] == NO_KEY))
     return (np.flatnonzero(begins) + 1).tolist()
 
 
 def hidden_pairs(mask: AttentionMask) -> float:
-    """How many pairs of a batch's rows lie in no document, for each document."""
+    """Pairs of a query and a key in different documents, divided by the number of documents."""
     rows = torch.arange(len(mask.query_step), device=mask.device).unsqueeze(1)
     count = 1 + mask.document_count
     queries, keys = (

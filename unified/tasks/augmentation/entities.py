@@ -22,7 +22,7 @@ _VALUES = {
 _VALUE = re.compile("|".join(f"(?P<{entity_type}>{pattern})" for entity_type, pattern in _VALUES.items()))
 _NAME = "name"
 _WORD = re.compile(r"[^\W\d_](?:[\w’'-]*\w)?")
-#: What joins capitalized words to one name.
+#: Words that join capitalized words to one name.
 _JOINS = frozenset("of the de da del la le du von van der den di al".split())
 #: Words that begin sentences with a capital and are no names.
 _FUNCTION_WORDS = frozenset(

@@ -19,7 +19,7 @@ from unified.tasks.prediction import Predictor
 
 #: Names of the stages.
 PASSAGES, ANSWERS, QUESTIONS, KEPT, UNANSWERABLE = "passages", "answers", "questions", "kept", "unanswerable"
-#: What the pipeline makes, below its folder.
+#: Files that the pipeline makes, below its folder.
 GENERATED, COUNTS = Path("generated") / "train-v2.0.json", "counts.json"
 
 

@@ -1,4 +1,4 @@
-"""What the three models of augmentation do with some passages: candidate answers, questions, and those that hold."""
+"""The work of augmentation's three models on some passages: candidate answers, questions, and those that hold."""
 
 from __future__ import annotations
 

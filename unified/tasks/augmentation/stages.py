@@ -40,7 +40,7 @@ class Stages:
         return self.folder / f"{name}.jsonl"
 
     def rows(self, *names: str) -> Iterator[tuple[Row, ...]]:
-        """What some stages wrote for each passage."""
+        """Rows that some stages wrote for each passage."""
         streams = [self.path(name).open(encoding="utf-8") for name in names]
         try:
             for lines in zip(*streams, strict=True):

@@ -11,7 +11,7 @@ from unified.files.text_files import numbered_lines
 from unified.tasks.datasets.files import checked
 from unified.tasks.heads.items import WordsItem
 
-#: What stands in the first column where a document begins.
+#: Word in the first column where a document begins.
 _DOCUMENT = "-DOCSTART-"
 _TAG = re.compile(r"O|[BI]-\S+")
 

@@ -74,7 +74,7 @@ def _turn(turn: CoqaTurn) -> QuestionItem:
 
 
 _WORD = re.compile(r"\S+")
-#: What may stand beside an answer without belonging to it.
+#: Characters beside an answer that do not belong to it.
 _BEFORE, _BEHIND = "\"'([{“‘", "\"')]}”’.,;:!?"
 
 
@@ -192,7 +192,7 @@ class AnswerPair:
 
 @dataclass(frozen=True)
 class AnswerSource:
-    """What an answer is written from.
+    """Text from which an answer is written.
 
     Attributes:
         said: the last words of the history, and the question.

@@ -20,7 +20,7 @@ NO_SPAN = -1
 
 @dataclass(frozen=True)
 class CoqaAnswer:
-    """What one person answered.
+    """One person's answer.
 
     Attributes:
         text: the free answer; "unknown" where the passage does not say.
@@ -88,13 +88,13 @@ def read_coqa_file(path: str | Path) -> list[CoqaTurn]:
 
 
 def misaligned_reasons(turns: Iterable[CoqaTurn]) -> Counter[str]:
-    """How many rationales do not stand where the file says, by reason."""
+    """Number of rationales that do not stand where the file says, by reason."""
     return Counter(answer.misaligned for turn in turns for answer in turn.answers if answer.misaligned)
 
 
 @dataclass(frozen=True)
 class _Story:
-    """What the turns of a story share; ``location`` names it in messages."""
+    """Parts of a story that its turns share; ``location`` names it in messages."""
 
     location: str
     id: str

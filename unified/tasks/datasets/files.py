@@ -1,4 +1,4 @@
-"""Which files of a folder hold the splits of a data set, and what all readers of them check."""
+"""Finding the files of a data set's splits in a folder, and the checks that all readers share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HasId(Protocol):
 
     @property
     def id(self) -> str:
-        """What predictions are named by."""
+        """Name of the item in predictions."""
 
 
 def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, list[Path]]:
@@ -80,7 +80,7 @@ def matching_files(folder: Path, pattern: str) -> list[Path]:
 def read_together(
     paths: Sequence[Path], read: Callable[[Path], Sequence[_Record]], ids: Callable[[_Record], Iterable[str]]
 ) -> list[_Record]:
-    """What several files hold, one after another.
+    """Items of several files, one after another.
 
     Args:
         read: reads the records of a file, such as paragraphs; it refuses ids that the file itself repeats.

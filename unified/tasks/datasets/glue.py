@@ -26,7 +26,7 @@ _UNILM = Training(epochs=5, batch_size=32, lr=5e-5, max_length=512, optimizer="a
 _UNILM_DROPOUT = {"MNLI": 0.3, "CoLA": 0.05, "SST-2": 0.05}
 #: Settings of the published script, which has STS-B only: 1,200 updates, of whose checkpoints the best one is taken.
 _XLNET = {"STS-B": Training(epochs=7, batch_size=32, lr=5e-5, max_length=128, weight_decay=0.0, select="best")}
-#: What the papers chose among on each development set.
+#: Settings from which the papers chose on each development set.
 _BERT_GRID = Grid({"lr": (5e-5, 4e-5, 3e-5, 2e-5)}, "Devlin et al. 2019, section 4.1")
 _SOURCE = (
     "Devlin et al. 2019, appendix A.3; "
@@ -133,7 +133,7 @@ class Submission:
     split: str = "test"
 
 
-#: What the server wants, by the name of the file.
+#: Submissions for the server, by the name of the file.
 SUBMISSIONS: dict[str, Submission] = {
     "CoLA": Submission("CoLA", 1063),
     "SST-2": Submission("SST-2", 1821),
@@ -195,7 +195,7 @@ def write_submissions(task: str, predictions: Path, folder: Path) -> list[Path]:
 
 
 def _cells(path: str | Path, task: GlueTask, rows: int) -> dict[int, str]:
-    """What stands beside each row."""
+    """The extra cells of each row."""
     entries, cells = Entries(path), {}
     for one in read_rows(path):
         location = one.place

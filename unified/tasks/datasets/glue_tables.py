@@ -26,7 +26,7 @@ _NUMBERS = ("index", "id", "pair_ID")
 
 @dataclass(frozen=True)
 class GlueTask:
-    """What is asked, and how the files say it.
+    """Description of one task of GLUE, and of its files.
 
     Attributes:
         name: as the benchmark writes it.

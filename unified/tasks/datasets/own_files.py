@@ -15,7 +15,7 @@ from unified.files.text_files import without_compression
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.items import Item, read_items
 
-#: How files of splits are called in a folder, beside the names that other programs have for them.
+#: Names of the splits' files in a folder, with the names that other programs give them.
 _SPLITS = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "val": "valid", "test": "test"}
 
 

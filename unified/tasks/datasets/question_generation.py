@@ -16,7 +16,7 @@ from unified.tokenization import single_spaced
 
 #: Tokens of window, separator and answer [UniLM, sec. 3.3].
 MAX_SOURCE = 456
-#: How SQuAD 1.1, whose test set is not public, is divided, see :func:`divide`.
+#: Divisions of SQuAD 1.1, whose test set is not public, see :func:`divide`.
 SPLITS = ("du", "reversed", "paper")
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])")
 

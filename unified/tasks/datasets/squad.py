@@ -115,7 +115,7 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> W
 
 
 def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What ``unified score question-generation`` reads, one a line.
+    """Files that ``unified score question-generation`` reads, one question a line.
 
     These are ``questions.txt``, and of the items
     ``references.txt``, tokenized as Du's files are, ``sentences.txt``, by which Du's program pools questions, and

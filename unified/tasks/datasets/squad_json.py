@@ -103,7 +103,7 @@ def read_squad_file(path: str | Path, labelled: bool = True) -> list[SquadParagr
 
 
 def misaligned_reasons(paragraphs: Iterable[SquadParagraph]) -> Counter[str]:
-    """How many answers cannot be used, by reason."""
+    """Number of answers that cannot be used, by reason."""
     return Counter(
         answer.reason for paragraph in paragraphs for question in paragraph.questions for answer in question.misaligned
     )

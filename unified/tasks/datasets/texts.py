@@ -50,7 +50,7 @@ def _source(fields: dict[str, Any]) -> str | tuple[str, ...]:
     return source
 
 
-#: What ``--source-field`` and ``--target-field`` name.
+#: Parts of an item that ``--source-field`` and ``--target-field`` name.
 PARTS = {"source": "source", "target": "target"}
 #: UniLM's search for summaries.
 NO_TRIGRAM_TWICE = {"beam": 5, "no_repeat_ngram_size": 3, "length_penalty": "unilm"}

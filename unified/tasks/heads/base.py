@@ -1,4 +1,4 @@
-"""What tasks of understanding share: how items become sequences, what a head reads of them, and what it learns."""
+"""Base class of understanding tasks: how items become sequences, what a head reads of them, and what it learns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unified.model.heads import LossSum, TaskHead
 from unified.tasks.heads.items import Item, read_items
 from unified.tasks.metrics.subsets import score_subsets
 
-#: What a head and its loss read of a batch beside the states, see :meth:`Encoded.reading`.
+#: Inputs of a head and its loss for a batch besides the states, see :meth:`Encoded.reading`.
 Reading = Mapping[str, torch.Tensor]
 #: The class of a task's items.
 ItemT = TypeVar("ItemT", bound=Item)
@@ -49,7 +49,7 @@ class Encoded:
     remarks: Sequence[str] = ()
 
     def reading(self, members: np.ndarray) -> dict[str, torch.Tensor]:
-        """What a head reads of a batch of examples, int64 where nothing else is said.
+        """Inputs of a head for a batch of examples, int64 where nothing else is said.
 
         Args:
             members: int64 (E,), numbers of the examples in the order of the batch.
@@ -67,7 +67,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Understanding(ABC, Generic[ItemT]):
-    """What ``--head`` names: a form of fine-tuning, such as classification, tagging or answering from a passage.
+    """A form of fine-tuning that ``--head`` names, such as classification, tagging or answering from a passage.
 
     It reads items, makes sequences of them, builds the module that scores them (:meth:`head`, a
     :class:`~unified.model.heads.TaskHead`), and has the loss, the predictions and the official scores. A data set
@@ -101,11 +101,11 @@ class Understanding(ABC, Generic[ItemT]):
     @property
     @abstractmethod
     def signature(self) -> str:
-        """How the scores are computed, ``|`` between its parts, as sacrebleu signs its BLEU."""
+        """Description of how the scores are computed, ``|`` between its parts, as sacrebleu signs its BLEU."""
 
     @property
     def longest_run(self) -> int | None:
-        """How many examples of an item training reads at once, a run of them drawn anew in every epoch; None for all.
+        """Number of consecutive examples of an item that an epoch of training reads, drawn each time; None for all.
 
         Validation and prediction always read all.
         """
@@ -113,7 +113,7 @@ class Understanding(ABC, Generic[ItemT]):
 
     @property
     def markers(self) -> int:
-        """How many markers its sequences take of the dictionary, see :mod:`unified.data.markers`."""
+        """Number of markers that its sequences take of the dictionary, see :mod:`unified.data.markers`."""
         return 0
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Which of a task's examples are read together, and how they share rows."""
+"""Choice of a task's examples that are read together, and how they share rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def packed_length(transformer: Transformer, longest: int, device: torch.device) 
 
 
 def drawn(weight: float, units: int) -> int:
-    """How many of so many units an epoch reads that reads each ``weight`` times."""
+    """Number of units, such as items, that an epoch reads when it reads each ``weight`` times on average."""
     return max(1, round(weight * units))
 
 

@@ -20,7 +20,7 @@ from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
 from unified.tasks.heads.items import item_subset, stated
 from unified.tasks.metrics import score_classification
 
-#: Where a question leaves room for the choice, as RACE's do.
+#: Mark in a question that the choice replaces, as in RACE.
 BLANK = "_"
 
 
@@ -60,7 +60,7 @@ class ChoiceItem:
 
 @dataclass(frozen=True)
 class Choice(EnsembleUnderstanding[ChoiceItem]):
-    """Which of an item's choices is right; the loss is the cross-entropy among them.
+    """Head that finds an item's right choice; the loss is the cross-entropy among the choices.
 
     Attributes:
         dropout: before the last projection.

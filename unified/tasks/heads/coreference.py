@@ -57,7 +57,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
         return replace(encoded, facts={**encoded.facts, "genres": genres}, remarks=self._remarks(items))
 
     def _remarks(self, items: Sequence[DocumentItem]) -> list[str]:
-        """How many mentions are no candidates."""
+        """A remark on the number of mentions that are no candidates."""
         count = beyond = 0
         for item in items:
             sentence = np.repeat(np.arange(len(item.sentences)), [len(words) for words in item.sentences])

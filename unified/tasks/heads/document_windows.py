@@ -68,7 +68,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
 
 
 def window_starts(sizes: np.ndarray, lengths: np.ndarray, max_tokens: int) -> tuple[list[int], bool]:
-    """Where windows begin that take one sentence after another while they fit.
+    """First sentences of windows that take one sentence after another while they fit.
 
     Args:
         sizes: int64 (W,), tokens of each word, at most ``max_tokens``.

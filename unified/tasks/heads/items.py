@@ -19,11 +19,11 @@ from unified.tasks.heads.named_entities import NamedEntities, read_named_entitie
 
 
 class Item(Protocol):
-    """What a task learns from or predicts: a frozen dataclass with an ``id``, by which predictions are named."""
+    """Unit that a task learns from or predicts: a frozen dataclass with an ``id``, which names it in predictions."""
 
     @property
     def id(self) -> str:
-        """What predictions are named by."""
+        """Name of the item in predictions."""
 
 
 #: Items by the name of their split. Each task has a class of its own for them, which only the task itself knows.
@@ -101,7 +101,7 @@ def write_items(path: str | Path, items: Sequence[Item]) -> None:
 
 
 def items_text(items: Sequence[Item]) -> str:
-    """What :func:`write_items` writes."""
+    """Text of the file that :func:`write_items` writes."""
     return "".join(json.dumps(_fields(item), ensure_ascii=False, default=_fields) + "\n" for item in items)
 
 

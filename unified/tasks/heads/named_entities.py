@@ -32,11 +32,11 @@ class Markable(Protocol):
 
     @property
     def id(self) -> str:
-        """What predictions are named by."""
+        """Name of the item in predictions."""
 
     @property
     def named_entities(self) -> NamedEntities | None:
-        """Where named entities are in its texts; None where nobody has said so."""
+        """Named entities of its texts; None where the texts are not annotated."""
 
     @property
     def texts(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ _UNMARKED = "no part of the passage is marked as the answer"
 
 @dataclass(frozen=True)
 class UnlearntAnswers:
-    """Which questions have answers that cannot be learnt, and why.
+    """Counts of questions whose answers cannot be learnt, by reason.
 
     Attributes:
         lost: questions without any other answer.
@@ -39,7 +39,7 @@ class UnlearntAnswers:
             self.replaced.add(f"item {item.id}", reasons[0])
 
     def remarks(self, total: int) -> list[str]:
-        """What to say of ``total`` questions; nothing where all their answers are learnt."""
+        """Remarks on ``total`` questions; empty where all their answers are learnt."""
         said = [
             (self.lost, "cannot be learnt from and count in no loss"),
             (self.replaced, "have an answer that cannot be learnt, and another that is"),
@@ -48,7 +48,7 @@ class UnlearntAnswers:
 
 
 def unanswerable_remarks(items: Sequence[QuestionItem], rules: str) -> list[str]:
-    """What to say of questions without an answer, such as empty cells of a table; nothing where all have one.
+    """Remarks on questions without an answer, such as empty cells of a table; empty where all have one.
 
     Args:
         rules: that scores follow, as ``SpanAnswers.scored_by``.

@@ -53,7 +53,7 @@ class _Read:
         return _ordered(self.query, self.passage[first : first + size], passage_first)
 
     def marks(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray] | None:
-        """Which tokens of :meth:`segments` lie within named entities; None where nobody asks."""
+        """True for tokens of :meth:`segments` within named entities; None where no head reads them."""
         if self.query_marks is None or self.passage_marks is None:
             return None
         return _ordered(self.query_marks, self.passage_marks[first : first + size], passage_first)

@@ -14,7 +14,7 @@ from unified.tasks.heads.named_entities import NamedEntities, read_named_entitie
 
 #: The answer of questions that have none in their passage (SQuAD 2.0).
 NOTHING = ""
-#: What stands for a question where answers are looked for that have none yet [UniLM, app. A].
+#: Placeholder for the question of a candidate answer that has none yet [UniLM, app. A].
 UNASKED = "[UNK]"
 
 

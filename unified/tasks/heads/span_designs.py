@@ -61,7 +61,7 @@ class BatchScores:
 
 
 class AnswerTypes(ABC):
-    """How a design learns the type of an answer: a span of the passage, or one of the labels, which stand in none."""
+    """Way in which a design learns the type of an answer: a span of the passage, or a label, which stands in none."""
 
     @abstractmethod
     def losses(self, logits: torch.Tensor, answer_types: torch.Tensor) -> torch.Tensor:

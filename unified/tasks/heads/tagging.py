@@ -85,7 +85,7 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
         return Encoded(examples, owners, {"labels": labels}, divided, lost)
 
     def _documents(self, items: Sequence[WordsItem]) -> list[int | str] | None:
-        """What each sentence is shown in; to be tagged, one may stand by itself."""
+        """Id of the document that surrounds each sentence; a sentence to be tagged may stand alone."""
         if not self.context:
             return None
         lacking = next((item for item in items if item.tags and item.document is None), None)

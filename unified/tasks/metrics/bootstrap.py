@@ -21,7 +21,7 @@ class Examples(Protocol):
 
     @property
     def size(self) -> int:
-        """How many examples there are: what a sample draws from."""
+        """Number of examples that a sample draws from."""
 
     def scores(self) -> dict[str, Any]:
         """All that is reported of them: the measures, counts and signatures."""
@@ -65,7 +65,7 @@ def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = 
 
 
 def drawn(rng: np.random.Generator, size: int) -> np.ndarray:
-    """How often each of ``size`` examples is in a sample of as many, float64 (size,)."""
+    """Number of times that each of ``size`` examples is in a sample of as many, float64 (size,)."""
     return np.bincount(rng.integers(size, size=size), minlength=size).astype(np.float64)
 
 

@@ -60,11 +60,11 @@ class Confusion:
 
     @property
     def size(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
         return len(self.gold)
 
     def matrix(self, counts: np.ndarray | None = None) -> np.ndarray:
-        """How often class i was taken for class j in a sample: (C, C), float64.
+        """Number of times that class i was taken for class j in a sample: (C, C), float64.
 
         Args:
             counts: how often each example is in the sample, (N,); None: once.
@@ -82,7 +82,7 @@ class ConfusionScores(ABC):
 
     @property
     def size(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
         return self.confusion.size
 
     def scores(self) -> dict[str, float]:
@@ -163,7 +163,7 @@ class Regression:
 
     @property
     def size(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
         return len(self.gold)
 
     def scores(self) -> dict[str, float]:

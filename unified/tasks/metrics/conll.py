@@ -27,7 +27,7 @@ _ONE_TOKEN, _OPENED, _CLOSED = re.compile(r"\((\d+)\)"), re.compile(r"\((\d+)"),
 
 @dataclass(frozen=True)
 class CoreferenceDocument:
-    """What a file in the format of CoNLL-2012 says of a document, or of a part of one.
+    """A document, or a part of one, in the format of CoNLL-2012.
 
     Attributes:
         chains: of mentions (first token, last token), tokens counted from 0 in the document.
@@ -85,7 +85,7 @@ def read_coreference(path: str | Path, words: bool = False) -> dict[str, Corefer
 
 
 def coreference_text(documents: Mapping[str, CoreferenceDocument]) -> str:
-    """What :func:`read_coreference` and the official scorer read, in the twelve columns of CoNLL-2012.
+    """File for :func:`read_coreference` and the official scorer, in the twelve columns of CoNLL-2012.
 
     Args:
         documents: by name, with their sentences.

@@ -14,7 +14,7 @@ from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.squad import exact_match, word_f1
 
-#: How these scores are computed, as results files say it.
+#: Description of how these scores are computed, for files of results.
 COQA_SIGNATURE = "rules:coqa|refs:leave-one-out"
 #: Source of a story to the name of its domain in the published tables.
 IN_DOMAIN = {

@@ -60,7 +60,7 @@ class CoreferenceDocuments:
                     "this refuses: put every mention into one chain, once"
                 )
             found.append([*(getattr(document, metric)() for metric in _METRICS), *document.blanc()])
-        #: What was found and what there was to find, for recall; the same for precision: (documents, metrics x 4),
+        #: Numerators and denominators of recall, then of precision: (documents, metrics x 4),
         #: BLANC's two kinds of links last.
         self._counts = np.array(found, dtype=np.float64).reshape(len(key), -1)
 
@@ -84,7 +84,7 @@ class CoreferenceDocuments:
 
 
 class _Document:
-    """What the metrics count in one document. Each returns (recall found, recall total, precision found, ... total)."""
+    """Counts of the metrics in one document. Each returns (recall found, recall total, precision found, ... total)."""
 
     def __init__(self, key: Chains, response: Chains):
         key = [list(chain) for chain in key if len(chain)]

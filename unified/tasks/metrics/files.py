@@ -76,7 +76,7 @@ def read_tagged(
 
 
 def _types(sentences: list[list[str]]) -> list[str]:
-    """What stands behind B- and I- of each tag but O."""
+    """Entity type of each tag, which stands behind B- or I-; O has none."""
     return [tag.partition("-")[2] for tags in sentences for tag in tags if tag != "O"]
 
 

@@ -122,7 +122,7 @@ class GeneratedTexts:
 
 
 class _BleuCounts:
-    """What sacrebleu's corpus BLEU counts of each text."""
+    """Counts that sacrebleu's corpus BLEU takes of each text."""
 
     def __init__(self, hypotheses: Sequence[str], reference_groups: list[list[str]], tokenizer: str):
         from sacrebleu.metrics.bleu import BLEU

@@ -1,4 +1,4 @@
-"""Which length penalty and which limits of length would have chosen the best hypotheses of one n-best list.
+"""Search for the length penalty and limits of length that choose the best hypotheses of one n-best list.
 
 As UniLM's ``gen_seq_from_trace.py``, which ranks hypotheses anew after one decoding instead of decoding again.
 """

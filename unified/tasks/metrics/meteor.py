@@ -90,7 +90,7 @@ class _Program:
             raise self._failure() from None
 
     def answer(self, fields: Sequence[str]) -> str:
-        """What it says to a line."""
+        """The Java program's answer to a line."""
         self.say(fields)
         return self._read()
 

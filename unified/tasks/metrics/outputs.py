@@ -63,7 +63,7 @@ def read_references(path: str | Path, names: FieldNames = TARGET) -> list[list[s
 
 
 def _of_rows(path: str | Path, names: FieldNames, read: Callable[[Fields], _T]) -> list[_T]:
-    """What is read of each row of a file.
+    """Values that are read of each row of a file.
 
     Raises:
         UnifiedError: rows are wrong, or there is none.

@@ -84,7 +84,7 @@ class GeneratedQuestions:
         self.size = len(grouped)
         self._questions = len(hypotheses)
         self._signature = _signature(answers, form, meteor)
-        #: What BLEU counts of each source (:func:`_bleu_counts`), and its ROUGE-L from 0 to 1: (N, 11).
+        #: BLEU's counts of each source (:func:`_bleu_counts`), and its ROUGE-L from 0 to 1: (N, 11).
         self._values = np.array(
             [
                 [*_bleu_counts(question, group), _rouge_l(question, group)]

@@ -1,4 +1,4 @@
-"""How alike two strings are."""
+"""Similarity of two strings."""
 
 from __future__ import annotations
 

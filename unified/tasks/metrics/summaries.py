@@ -194,7 +194,7 @@ QUESTIONS = PostProcessing("squad_qg", words={k: v.lower() for k, v in _BRACKETS
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """What BERT's tokenizer separates; unknown words and words that have the references' form stay as they are."""
+    """Words separated as BERT's tokenizer does; unknown words and words in the references' form stay as they are."""
     for word in text.split():
         for part in _UNKNOWN.split(word):
             if _UNKNOWN.fullmatch(part) or _IN_FORM.fullmatch(part):

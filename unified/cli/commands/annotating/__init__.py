@@ -1,1 +1,1 @@
-"""What commands that annotate texts share."""
+"""Options and sources of annotation, shared by commands that annotate texts."""

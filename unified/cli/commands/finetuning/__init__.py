@@ -1,1 +1,1 @@
-"""What `unified finetune` does beside one fine-tuning."""
+"""Parts of `unified finetune` besides a single fine-tuning."""

@@ -93,7 +93,7 @@ def _run(
 
 
 def _grid_of(args: argparse.Namespace, task: Task | WritingTask | SeveralTasks) -> Grid:
-    """What the user asks for: a grid, the published one, or one setting with several seeds."""
+    """The grid that the options name: the user's, the published one, or one setting with several seeds."""
     if args.grid is None:
         return Grid({})
     grid = parse_grid(args.grid) if args.grid else task.grid
@@ -110,7 +110,7 @@ def _grid_of(args: argparse.Namespace, task: Task | WritingTask | SeveralTasks) 
 
 
 def _claim(args: argparse.Namespace) -> Claim:
-    """What all runs of a folder have in common; further settings and seeds may be tried in it later."""
+    """The settings that all runs of a folder share; further settings and seeds may be tried in it later."""
     from unified.conversions.named_models import checkpoint_named
 
     data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.init)
@@ -126,7 +126,7 @@ def _claim(args: argparse.Namespace) -> Claim:
 
 
 def _result_files(task: Task | WritingTask | SeveralTasks, folder: Path) -> list[Path]:
-    """What a run writes at its end: one file, or one for each of several tasks."""
+    """Names of the files that a finished run has written: one, or one for each of several tasks."""
     from unified.tasks.several import SeveralTasks
 
     folders = [folder / member.name for member in task.members] if isinstance(task, SeveralTasks) else [folder]

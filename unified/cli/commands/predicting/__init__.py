@@ -1,1 +1,1 @@
-"""What `unified predict` needs beside its options."""
+"""Parts of `unified predict` besides its options."""

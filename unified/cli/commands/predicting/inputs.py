@@ -82,5 +82,5 @@ def is_object(source: str) -> bool:
 
 
 def called(source: str) -> str:
-    """What messages call it."""
+    """Name of the input in messages."""
     return "standard input" if source == "-" else "the item" if is_object(source) else source

@@ -49,7 +49,7 @@ def _text_part(names: FieldNames) -> str | None:
 
 
 def item_of_text(text: str, second: str | None, predictor: Predictor | Writer, names: FieldNames, task: str) -> Any:
-    """What is to be predicted of a text, and of the second one of a pair.
+    """The item that a text, or a pair of texts, stands for.
 
     Args:
         names: what the task calls its parts.

@@ -1,4 +1,4 @@
-"""What `unified score` is made of: one module for each family of scores.
+"""Modules of `unified score`, one for each family of scores.
 
 Each has ``add_parsers(scores)``, which adds a parser for each type of score. Its default ``score`` makes of the options
 :class:`unified.tasks.metrics.bootstrap.Examples`, whose scores are a dict for JSON; its default ``show``, where there

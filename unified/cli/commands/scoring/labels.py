@@ -60,7 +60,7 @@ def _add_files(parser: argparse.ArgumentParser, lines: str, classes: bool = Fals
 
 
 def _names(args: argparse.Namespace, own: FieldNames) -> FieldNames:
-    """What the fields of the gold labels are called."""
+    """Names of the gold labels' fields."""
     return replace(field_names(args), parts=own.parts)
 
 

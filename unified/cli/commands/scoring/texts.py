@@ -1,4 +1,4 @@
-"""How good generated text is, from generate's output or from two files."""
+"""Scores of generated text, from generate's output or from two files."""
 
 from __future__ import annotations
 

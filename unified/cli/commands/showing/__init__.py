@@ -1,1 +1,1 @@
-"""What `unified objectives` and `unified masks` print; imported when they run, so that help waits for nothing."""
+"""Output of `unified objectives` and `unified masks`; imported when they run, so that help is quick."""

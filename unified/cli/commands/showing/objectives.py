@@ -108,7 +108,7 @@ def _described(objective: type[Objective]) -> dict[str, Any]:
 
 
 def _needs(objective: Objective) -> list[str]:
-    """What an objective with its default settings cannot do without."""
+    """The requirements of an objective with its default settings."""
     documents = "several documents" if objective.wants_random_second else "documents"
     needs = ["source/target pairs" if objective.paired else documents]
     special = Vocabulary([]).special
@@ -210,7 +210,7 @@ def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
 
 
 def _predicted(example: Example, vocabulary: Vocabulary) -> dict[int, list[str]]:
-    """What each token predicts: a symbol, the label of a head of the objective's own, and its weight unless it is 1."""
+    """Prediction at each token: a symbol or the label of the objective's own head, and its weight unless 1."""
     found: dict[int, list[str]] = {}
     for head, targets in example.targets.items():
         if targets.labels is None or (head != TOKEN and head in PREDICTION_HEADS):

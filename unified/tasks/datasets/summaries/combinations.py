@@ -1,4 +1,4 @@
-"""Which sentences of a source an extractive summary should take: the best combination of sentences by ROUGE-2.
+"""Choice of the sentences for an extractive summary: the best combination of sentences by ROUGE-2.
 
 The method is that of Zhou et al. 2018, "Neural document summarization by jointly learning to score and select
 sentences", which UniLM names in section 3.1, with the limits of the authors' program (magic282/cnndm_acl18,
@@ -90,7 +90,7 @@ def _bigrams(sentence: str) -> list[tuple[str, str]]:
 
 
 def _counts(texts: Sequence[Sequence[tuple[str, str]]], bigrams: Sequence[tuple[str, str]]) -> np.ndarray:
-    """How often each text holds each of the bigrams, int16 (texts, bigrams)."""
+    """Count of each of the bigrams in each text, int16 (texts, bigrams)."""
     columns = {bigram: column for column, bigram in enumerate(bigrams)}
     found = [(row, columns[bigram]) for row, text in enumerate(texts) for bigram in text if bigram in columns]
     counts = np.zeros((len(texts), len(bigrams)), dtype=np.int16)

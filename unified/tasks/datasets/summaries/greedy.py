@@ -1,4 +1,4 @@
-"""Which sentences of a source an extractive summary should take: the greedy ROUGE oracle."""
+"""Choice of the sentences for an extractive summary: the greedy ROUGE oracle."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Search:
 
 
 def _counts(texts: Sequence[Iterable[_Ngram]], columns: dict[_Ngram, int]) -> np.ndarray:
-    """How often each text holds each n-gram of ``columns``, int64 (texts, columns)."""
+    """Count of each n-gram of ``columns`` in each text, int64 (texts, columns)."""
     counts = np.zeros((len(texts), len(columns)), dtype=np.int64)
     for row, text in enumerate(texts):
         for ngram in text:

@@ -19,7 +19,7 @@ _FILES_AT_ONCE = 256
 
 #: Rows with fields, lines of two text files, or files of one pair each.
 InputChunk = RowChunk | PairChunk | tuple[Path, ...]
-#: Where a row is, its bytes, and what makes a pair of it or raises UnifiedError.
+#: A row's location, its bytes, and a function that makes a pair of it or raises UnifiedError.
 Row = tuple[str, int, Callable[[], SummaryPair]]
 
 
@@ -56,7 +56,7 @@ class Inputs:
 
     @property
     def form(self) -> Format:
-        """How the files of this data set are read."""
+        """The format of this data set's files."""
         return FORMATS[self.name]
 
     @property

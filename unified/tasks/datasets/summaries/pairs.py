@@ -19,7 +19,7 @@ from unified.tasks.datasets.summaries.oracles import ORACLES
 
 @dataclass
 class Counts:
-    """What became of the rows.
+    """Outcome of the rows, in numbers.
 
     Attributes:
         pairs: those that were written.
@@ -146,7 +146,7 @@ def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, 
 
 
 def _starts(sentences: Sequence[str]) -> list[int]:
-    """Where each sentence begins when they stand one blank apart."""
+    """Index of the first character of each sentence in their text, in which one blank divides them."""
     starts = [0]
     for sentence in sentences[:-1]:
         starts.append(starts[-1] + len(sentence) + 1)
