@@ -66,6 +66,21 @@ def test_relative_links_lead_to_files(page):
     assert not missing
 
 
+def paragraphs(page: Path) -> list[str]:
+    """Paragraphs and items of lists: no headings, tables, pictures or code."""
+    text = BLOCK.sub("\n", page.read_text(encoding="utf-8"))
+    items = [
+        item for paragraph in re.split(r"\n\s*\n", text) for item in re.split(r"\n(?=\s*(?:[-*]|\d+\.) )", paragraph)
+    ]
+    return [item.strip("\n") for item in items if not re.match(r"\n*(?: {4}|\s*[|#!<])", item)]
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name)
+def test_a_paragraph_has_at_most_eighty_words(page):
+    words = {paragraph: len(re.sub(r"\]\([^)]*\)", "]", paragraph).split()) for paragraph in paragraphs(page)}
+    assert {paragraph: count for paragraph, count in words.items() if count > 80} == {}
+
+
 def test_pages_that_other_files_name_exist():
     """A comment, a message or a script that says docs/background/results.md means a page that is there."""
     folders = ("unified", "fairseq_plugins", "recipes", "benchmarks", "tests", "tools", "docs")
