@@ -24,7 +24,7 @@ from unified.tasks.settings import Training
 #: Updates from one line of the log to the next.
 LOGGED = 50
 #: Seconds of training from one snapshot to the next.
-KEPT = 60.0
+SNAPSHOT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def train(
     updates: int,
     seed: int,
     snapshot: Path,
+    snapshot_seconds: float = SNAPSHOT_SECONDS,
 ) -> Spent:
     """Fine-tune in place: AdamW, a rate that rises linearly and falls linearly to 0, clipped gradients.
 
@@ -60,7 +61,8 @@ def train(
         inputs: of each example.
         collate: makes a batch of some.
         updates: in all.
-        snapshot: file of what an interrupted run goes on from; written now and then, and at the end.
+        snapshot: file from which an interrupted run resumes; written now and then, and at the end.
+        snapshot_seconds: seconds of training from one snapshot to the next.
 
     Raises:
         UnifiedError: the snapshot is of a training with other settings.
@@ -89,7 +91,7 @@ def train(
         if last or done.updates % LOGGED == 0:
             print(json.dumps({"update": done.updates, "seconds": seconds, "loss": float(np.mean(losses))}), flush=True)
             losses = []
-        if last or seconds - kept > KEPT:
+        if last or seconds - kept > snapshot_seconds:
             _keep(snapshot, stateful, settings, done)
             kept = seconds
         began = time.monotonic()

@@ -181,8 +181,7 @@ def test_ours_takes_the_same_steps(model, tmp_path):
     assert max(losses) - min(losses) > 0.05 and found == pytest.approx(losses, abs=2e-5)
 
 
-def test_an_interrupted_training_ends_as_one_that_was_not(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("training_loop.KEPT", 0.0)
+def test_an_interrupted_training_ends_as_one_that_was_not(model, tmp_path):
     items = texts(30, np.random.default_rng(12))
     peer = Texts(Classification.of(items), model, 32)
     features, training = peer.features(items), Training(batch_size=8, lr=1e-3)
@@ -197,7 +196,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(model, tmp_path, monke
                 raise KeyboardInterrupt
             return peer.collate(inputs)
 
-        arguments = (features.inputs, collate, training, 7, 1, tmp_path / f"{stop}.pt")
+        arguments = (features.inputs, collate, training, 7, 1, tmp_path / f"{stop}.pt", 0.0)
         calls.clear()
         if stop < 7:
             with pytest.raises(KeyboardInterrupt):

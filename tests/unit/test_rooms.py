@@ -49,6 +49,40 @@ def test_masks_import_numpy_and_torch_alone():
     assert others == {"numpy", "torch", "unified"}
 
 
+def test_unit_tests_have_the_folders_of_the_library():
+    folders = {path.relative_to(ROOT / "tests" / "unit") for path in (ROOT / "tests" / "unit").rglob("test_*.py")}
+    missing = {folder.parent for folder in folders if not (ROOT / "unified" / folder.parent / "__init__.py").exists()}
+    assert missing == set()
+
+
+def texts(*folders: str) -> dict[str, str]:
+    """Content of the Python files in some folders, by path."""
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_tests_use_public_names():
+    """A name with an underscore in front is private, unless it is the test's own or that of another library."""
+    defined = re.compile(r"^\s*(?:(?:def|class) |self\.)?(_[a-zA-Z]\w*)\b(?=\(|:| =|$)", re.MULTILINE)
+    ours = set(defined.findall("\n".join(texts("unified", "fairseq_plugins", "recipes", "benchmarks").values())))
+    assert len(ours) > 500
+    used = re.compile(r"(?:[\w)\]]\.|\bimport )(_[a-zA-Z]\w*[a-zA-Z])\b")
+    foreign = {"_actions", "_name"}  # of argparse's parsers and omegaconf's settings, which have no public one
+    found = {
+        f"{path}: {name}"
+        for path, text in texts("tests").items()
+        for name in set(used.findall(text)) & ours - set(defined.findall(text)) - foreign
+    }
+    assert found == set()
+
+
+def test_no_test_patches_a_constant():
+    patched = re.compile(r"""setattr\(\s*(?:[\w.]+,\s*["']|["'][\w.]*\.)([A-Z][A-Z_]+)["']""")
+    registries = {"BACKENDS"}  # a copy of the registry, to which a test adds
+    found = {f"{path}: {name}" for path, text in texts("tests").items() for name in patched.findall(text)}
+    assert {name for name in found if name.rpartition(" ")[2] not in registries} == set()
+
+
 def test_hooks_before_a_commit_are_what_make_lint_runs():
     tool = r"ruff \w+|mypy|lint-imports"
     hooks = re.findall(r"^ +entry: (.*)$", (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"), re.MULTILINE)

@@ -199,10 +199,10 @@ class BackendChoice(nn.Module):
             backend = found
         return prepare(mask, dtype, device, dropout, backend, needs, self.automatic)
 
-    def goes_by_documents(self, device: torch.device) -> bool:
-        """Whether a backend that may be taken goes by documents there, see :class:`Backend`."""
+    def skips_other_documents(self, device: torch.device) -> bool:
+        """Whether a backend that may be chosen skips other documents on this device, see :class:`Backend`."""
         names = self.automatic if self.backend == "auto" else (self.backend,)
-        return any(BACKENDS[name].goes_by_documents(device) for name in names)
+        return any(BACKENDS[name].skips_other_documents(device) for name in names)
 
 
 def attend(

@@ -73,8 +73,8 @@ class Backend(ABC):
         """
 
     @staticmethod
-    def goes_by_documents(device: torch.device) -> bool:
-        """Whether what documents of a row hide from each other costs nothing there, however long the row is."""
+    def skips_other_documents(device: torch.device) -> bool:
+        """Whether pairs of tokens in different documents of a row cost no time there, however long the row is."""
         return False
 
     @abstractmethod

@@ -30,7 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         # Whoever read our output has left (`unified … | head`); nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (UnifiedError, OSError) as error:  # of anything else, a bug, the traceback is shown
+    # An OSError is a file that cannot be read or written, or a full disk: no bug. A bug keeps its traceback.
+    except (UnifiedError, OSError) as error:
         if verbose:
             traceback.print_exception(error)
         message = " ".join(str(error).split())

@@ -7,27 +7,33 @@ from collections.abc import Iterator
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Fields, object_or_error
-from unified.files.text_files import LONGEST_LINE_BYTES, text_pieces
+from unified.files.text_files import CHUNK_BYTES, LONGEST_LINE_BYTES, text_pieces
 
 _BLANKS = " \t\r\n"
 #: An error of ``json`` so close to the end of what was read may only mean that more has to be read.
 _NEAR_THE_END = 16
 
 
-def array_entries(path: str) -> Iterator[tuple[str, Fields | UnifiedError]]:
-    """Place, such as "line 7", and fields of each entry; why there are none where it is no object.
+def array_entries(
+    path: str, piece_bytes: int = CHUNK_BYTES, longest: int = LONGEST_LINE_BYTES
+) -> Iterator[tuple[str, Fields | UnifiedError]]:
+    """Place, such as "line 7", and fields of each entry; the error instead of fields where an entry is no object.
+
+    Args:
+        piece_bytes: bytes that are read at once.
+        longest: most characters of an entry.
 
     Raises:
         UnifiedError: the file cannot be read, or is no JSON array, or an entry is longer than a line may be.
     """
-    yield from _Array(path).entries()
+    yield from _Array(path, piece_bytes, longest).entries()
 
 
 class _Array:
     """The file and how far it was read: ``buffer[position:]`` is what comes next, on line ``line``."""
 
-    def __init__(self, path: str):
-        self.path, self.pieces = path, text_pieces(path)
+    def __init__(self, path: str, piece_bytes: int, longest: int):
+        self.path, self.pieces, self.longest = path, text_pieces(path, piece_bytes), longest
         self.buffer, self.position, self.line = "", 0, 1
 
     def entries(self) -> Iterator[tuple[str, Fields | UnifiedError]]:
@@ -81,8 +87,8 @@ class _Array:
     def read_on(self) -> bool:
         """Read about as much again as is left in the buffer, and forget what lies behind; False at the file's end."""
         rest = self.buffer[self.position :]
-        if len(rest) > LONGEST_LINE_BYTES:
-            raise UnifiedError(f"{self.path}, line {self.line}: an entry is longer than {LONGEST_LINE_BYTES >> 20} MiB")
+        if len(rest) > self.longest:
+            raise UnifiedError(f"{self.path}, line {self.line}: an entry is longer than {self.longest >> 20} MiB")
         new = next(self.pieces, "")
         while new and len(new) < len(rest) and (piece := next(self.pieces, "")):
             new += piece

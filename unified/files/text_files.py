@@ -143,8 +143,8 @@ class LineReader:
         return _undamaged(self.path, read)
 
 
-def text_pieces(path: str) -> Iterator[str]:
-    """The text of a file in pieces of about :data:`CHUNK_BYTES`, cut anywhere; line ends are kept as they are.
+def text_pieces(path: str, piece_bytes: int = CHUNK_BYTES) -> Iterator[str]:
+    """The text of a file in pieces of about ``piece_bytes``, cut anywhere; line ends do not change.
 
     Raises:
         UnifiedError: there is no such file, it is not UTF-8, or its compressed data are damaged.
@@ -154,7 +154,7 @@ def text_pieces(path: str) -> Iterator[str]:
     with _open(path) as stream:
         data = b"..."
         while data:
-            data = _undamaged(path, lambda: stream.read(CHUNK_BYTES))
+            data = _undamaged(path, lambda: stream.read(piece_bytes))
             try:
                 piece = decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:

@@ -151,9 +151,9 @@ class Transformer(nn.Module):
         """True for each attention sublayer whose queries do not see their own token."""
         return tuple(attention_type in _WITHOUT_SELF for attention_type in self._all_attention_types)
 
-    def goes_by_documents(self, device: torch.device) -> bool:
+    def skips_other_documents(self, device: torch.device) -> bool:
         """Whether packed rows may be of any length there; not where attention reads distances, whose tables grow."""
-        return self.backend.goes_by_documents(device) and not self.relates
+        return self.backend.skips_other_documents(device) and not self.relates
 
     @property
     def relates(self) -> bool:

@@ -98,7 +98,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         # CLS and every SEP, those between documents of running text included.
         functional = (tokens == texts.special.separator) | (tokens == texts.special.begin)
         halves, of_halves = self._halves(extents.lengths), draws.pieces(2)
-        targets = self._targets(texts, sequences, halves, of_halves) & ~functional
+        targets = self.drawn_targets(texts, sequences, halves, of_halves) & ~functional
         self._ensure_targets(targets, functional, extents, draws)
         indices, last = np.flatnonzero(targets), extents.lengths - 1
         of_each = steps.bidirectional(extents.lengths)
@@ -151,8 +151,8 @@ class XLNet(MayPredictNext, BatchedObjective):
         first = np.where(first > 0, first, lengths)
         return Extents(np.stack([first, lengths - first], axis=1).ravel())
 
-    def _targets(self, texts: Texts, sequences: Sequences, halves: Extents, draws: Draws) -> np.ndarray:
-        """bool (T,), one token in ``context``; of an odd number of targets the first half has more."""
+    def drawn_targets(self, texts: Texts, sequences: Sequences, halves: Extents, draws: Draws) -> np.ndarray:
+        """True at the drawn targets, bool (T,): one token in ``context``; of an odd number the first half has more."""
         lengths = sequences.extents.lengths
         total = np.maximum(1, lengths // self.context)
         later = total * halves.lengths[1::2] // lengths
@@ -161,15 +161,15 @@ class XLNet(MayPredictNext, BatchedObjective):
         if texts.word_starts is not None or self.span_words:
             starts = sequences.word_starts(texts, self.name)
         if not texts.backward.any():
-            return self._spans(starts, halves, counts, draws)
+            return self.drawn_spans(starts, halves, counts, draws)
         # Words begin where they begin in the text, whichever way it is read.
         turned = np.repeat(texts.backward, lengths)
         ends = np.repeat(halves.starts + halves.stops - 1, halves.lengths)
         own = np.arange(len(starts))
         mirrored = np.where(turned, ends - own, own)
-        return self._spans(starts[mirrored], halves, counts, draws)[mirrored]
+        return self.drawn_spans(starts[mirrored], halves, counts, draws)[mirrored]
 
-    def _spans(self, starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws) -> np.ndarray:
+    def drawn_spans(self, starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``counts`` (n,) tokens of n stretches in spans that begin where words do, bool (T,) (``_sample_mask``).
 
         A span of n tokens, or words, is given n x K tokens, of which those before it are uniform; what spans leave is

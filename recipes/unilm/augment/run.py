@@ -75,7 +75,7 @@ class Work:
         words = [*UNIFIED, "augment", *self.corpus, "--output", output, *self.size.augment, "--seed", self.seed]
         words += [word for name, path in models.items() for word in (ROLES[name], path)]
         words += ["--data", self.data("few"), "--init", model, "--finetune"]
-        words += ["--first", options, "--second", f"--epochs 1 {options}"]
+        words += ["--first-stage", options, "--second-stage", f"--epochs 1 {options}"]
         self.run.run(Step("augment", words, output / "second" / FILE_NAME))
         return output
 

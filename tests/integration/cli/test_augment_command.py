@@ -218,7 +218,16 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
     for part in ("train", "dev"):
         shutil.copy(work / "out" / "generated" / "train-v2.0.json", squad / f"{part}-v2.0.json")
     shutil.copytree(work / "out", work / "done")
-    then = ("--data", squad, "--init", work / "asks", "--second", "--epochs 3", "--first", "--max-length 64")
+    then = (
+        "--data",
+        squad,
+        "--init",
+        work / "asks",
+        "--second-stage",
+        "--epochs 3",
+        "--first-stage",
+        "--max-length 64",
+    )
     assert run(work, "done", *then) == 0
     first, second = map(shlex.split, capsys.readouterr().out.splitlines()[-2:])
     done = work / "done"

@@ -60,4 +60,4 @@ def test_what_help_writes_out_is_what_the_library_has():
     assert f"seed of the embeddings of new symbols, with --vocabulary (default: {SEED})" in help_of(convert)
     assert {name: form.known for name, form in FORMATS.items()} == pairs.DATA_SETS and tuple(ORACLES) == pairs.ORACLES
     builders = {name: vars(unified.masks)[name] for name in masks_command.BUILDERS}
-    assert {name: masks_command._signature(builder) for name, builder in builders.items()} == masks_command.BUILDERS
+    assert {name: masks_command.signature_of(builder) for name, builder in builders.items()} == masks_command.BUILDERS

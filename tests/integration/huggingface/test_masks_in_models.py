@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -196,7 +197,13 @@ def test_weights_are_given_where_they_are_asked_for(models, name):
 
 def test_layers_share_one_preparation_which_ends_with_the_mask(models, monkeypatch):
     made = []
-    monkeypatch.setattr(attention, "prepare", lambda *args, **named: made.append(None) or prepare(*args, **named))
+
+    def noted(*args, **named):
+        prepared = prepare(*args, **named)
+        made.append(weakref.ref(prepared))
+        return prepared
+
+    monkeypatch.setattr(attention, "prepare", noted)
     ids = rows("tree")[2]
     mask = rows("tree")[0]
     for _ in range(2):
@@ -207,7 +214,7 @@ def test_layers_share_one_preparation_which_ends_with_the_mask(models, monkeypat
     models["llama"](ids, unified_mask=mask)
     del mask
     gc.collect()
-    assert attention._preparations._made == {}
+    assert [prepared() for prepared in made] == [None] * len(made), "masks that are gone are not kept"
 
 
 def test_a_mask_met_in_inference_mode_can_be_trained_with():

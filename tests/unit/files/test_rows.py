@@ -15,7 +15,7 @@ import zstandard
 from tests.support.corpora import csv_text, parquet, run, tree, write
 from unified.corpus.readers import DocumentCorpus, RowPairCorpus
 from unified.errors import UnifiedError
-from unified.files import json_array, text_files
+from unified.files.json_array import array_entries
 from unified.files.rows import has_fields, read_rows, row_chunks
 
 PIECES = ["a", "Ärger", " ", ",", ";", "\t", '"', '""', "\n", "'", "\\", "中文", "\u2028", "{", "[", "1", "x y", "\x0c"]
@@ -108,20 +108,18 @@ def test_data_sets_of_the_hub(monkeypatch):
         list(read_rows("hub:owner/none"))
 
 
-def test_large_arrays_are_read_in_pieces(tmp_path, monkeypatch):
+def test_large_arrays_are_read_in_pieces(tmp_path):
     """An array on one line is never held whole; entries may lie across any number of pieces."""
     rows = [{"text": "é\\" * length, "n": -1.5e3, "list": [{"a": None}, [], "]"]} for length in (0, 1, 50, 3, 400)]
     for content in (json.dumps(rows), json.dumps(rows, indent=2, ensure_ascii=False), " [ ] ", "[]"):
         path = write(tmp_path / "a.json", content)
         for size in (1, 2, 7, 1 << 20):
-            monkeypatch.setattr(text_files, "CHUNK_BYTES", size)
-            assert [row.fields for row in read_rows(path)] == json.loads(content)
-    monkeypatch.setattr(text_files, "CHUNK_BYTES", 100)
-    monkeypatch.setattr(json_array, "LONGEST_LINE_BYTES", 1000)
+            assert [fields for _, fields in array_entries(str(path), piece_bytes=size)] == json.loads(content)
     path = write(tmp_path / "a.json", json.dumps([{"text": "x" * 90}] * 200))
-    assert len(list(read_rows(path))) == 200
+    assert len(list(array_entries(str(path), 100, longest=1000))) == 200
+    path = write(tmp_path / "a.json", json.dumps([{"text": "x" * 2000}], indent=0))
     with pytest.raises(UnifiedError, match="a.json, line 2: an entry is longer than"):
-        list(read_rows(write(tmp_path / "a.json", json.dumps([{"text": "x" * 2000}], indent=0))))
+        list(array_entries(str(path), 100, longest=1000))
 
 
 BROKEN = {

@@ -102,7 +102,7 @@ def test_every_plain_module_is_swapped_and_no_other_is(idle_avx512, caplog):
     first, (second, third), fourth, fifth = model
     kinds = [type(module) for module in (first, second, third, fourth)]
     assert kinds == [Linear, Dropout, Doubled, OneDnnLinearMap]
-    assert fifth.goes_by_documents(torch.device("cpu")) and not fifth.goes_by_documents(torch.device("cuda"))
+    assert fifth.skips_other_documents(torch.device("cpu")) and not fifth.skips_other_documents(torch.device("cuda"))
     assert note == (
         "modules of ModuleList for a CPU: swapped: Linear x 1 (oneDNN), LinearMap x 1 (oneDNN), "
         "Dropout x 1 (16 random bits a decision), BackendChoice x 1 (attention in tiles where it pays)"

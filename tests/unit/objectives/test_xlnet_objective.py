@@ -68,7 +68,7 @@ def test_spans_are_those_of_the_published_loop(seed, words):
     size, context, max_span = int(rng.integers(1, 300)), int(rng.integers(2, 8)), int(rng.integers(1, 6))
     starts, goal = rng.random(size) < rng.random(), min(size, int(rng.integers(0, 60)))
     draws, goals = Draws.from_generator(rng), np.array([goal])
-    found = XLNet(context=context, max_span=max_span, span_words=words)._spans(
+    found = XLNet(context=context, max_span=max_span, span_words=words).drawn_spans(
         starts, Extents(np.array([size])), goals, draws
     )
     shares = np.cumsum(1 / np.arange(1, max_span + 1))
@@ -84,7 +84,7 @@ def test_lengths_of_spans_are_in_inverse_proportion():
     """P(n) = .438 .219 .146 .109 .088: chi-square over spans that neither the budget nor the end has cut."""
     rng, counts = np.random.default_rng(5), Counter()
     extents = Extents(np.full(400, 4000))
-    all_taken = XLNet()._spans(
+    all_taken = XLNet().drawn_spans(
         np.ones(extents.total, dtype=bool), extents, np.full(400, 300), Draws.from_generator(rng, 400)
     )
     for taken in all_taken.reshape(400, 4000):
@@ -214,7 +214,7 @@ def test_backward_texts_have_their_words_as_they_stand_in_the_text(seed):
     def targets(text, key):
         both = Texts.of([text])
         draws = Draws.from_generator(np.random.default_rng(key), 2)
-        return XLNet()._targets(both, Sequences.cls_last(both, "xlnet"), one_half, draws)
+        return XLNet().drawn_targets(both, Sequences.cls_last(both, "xlnet"), one_half, draws)
 
     forward, backward = (targets(text, seed) for text in texts)
     assert forward.sum() == 15 and (forward == backward[::-1]).all()

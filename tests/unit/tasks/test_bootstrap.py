@@ -168,13 +168,13 @@ def test_the_command_adds_intervals_that_a_seed_repeats(tmp_path, capsys):
         assert main(["score", *words]) == 0
         return capsys.readouterr().out
 
-    words = ["classification", *files, "--intervals", "--samples", "200"]
+    words = ["classification", *files, "--intervals", "--resamples", "200"]
     plain, first = json.loads(scored("classification", *files)), json.loads(scored(*words))
     assert first == plain | {"intervals": first["intervals"]} and plain["accuracy"] == 75
     low, high = first["intervals"]["accuracy"]
     assert 55 < low < 75 < high < 95 and first["intervals"].keys() == plain.keys() - {"total"}
     assert json.loads(scored(*words)) == first and json.loads(scored(*words, "--seed", "2")) != first
-    shown = scored("generation", *reversed(files), "--intervals", "--samples", "50")
+    shown = scored("generation", *reversed(files), "--intervals", "--resamples", "50")
     (line,) = [line for line in shown.splitlines() if line.startswith("exact sentences, %")]
     assert line.split()[3] == "75.00" and line.endswith("]")
 
@@ -184,6 +184,6 @@ def test_what_has_no_interval_is_refused(tmp_path, capsys):
         bootstrap_intervals(Classification(Confusion.of(["a"], ["a"])))
     (tmp_path / "gold").write_text("a\nb\n")
     files = [str(tmp_path / "gold")] * 2
-    for option, value in (("--samples", "1"), ("--seed", "-1")):
+    for option, value in (("--resamples", "1"), ("--seed", "-1")):
         assert main(["score", "classification", *files, option, value]) == 2
-        assert "--samples must be at least 2 and --seed at least 0, got --samples" in capsys.readouterr().err
+        assert "--resamples must be at least 2 and --seed at least 0, got --resamples" in capsys.readouterr().err

@@ -154,13 +154,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="weight of the loss of masked language modelling in both stages; 0 disables it (default: 0.3)",
     )
     training.add_argument(
-        "--first",
+        "--first-stage",
         default="",
         metavar="OPTIONS",
         help="further options of `unified finetune` for the first stage, in one string",
     )
     training.add_argument(
-        "--second",
+        "--second-stage",
         default="",
         metavar="OPTIONS",
         help="further options of `unified finetune` for the second stage, in one string",
@@ -254,7 +254,8 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
         if args.data or args.init or args.finetune:
             raise UnifiedError("fine-tuning needs both --data and --init")
         return None
-    first, second = tuple(words_of("--first", args.first)), tuple(words_of("--second", args.second))
+    first = tuple(words_of("--first-stage", args.first_stage))
+    second = tuple(words_of("--second-stage", args.second_stage))
     generated = (output / GENERATED).parent
     then = TwoStages(
         output, generated, Path(args.data), Path(args.init), args.auxiliary_masking, first, second, args.seed

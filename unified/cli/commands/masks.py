@@ -162,7 +162,7 @@ def _call(name: str, builder: Builder, arguments: list[str]) -> AttentionMask:
     try:
         bound = inspect.signature(builder).bind(*positional, **names)
     except TypeError as error:
-        raise UnifiedError(f"{name}: {error}; it takes {_signature(builder)}") from None
+        raise UnifiedError(f"{name}: {error}; it takes {signature_of(builder)}") from None
     mask = builder(*bound.args, **bound.kwargs)
     if not isinstance(mask, AttentionMask):
         raise UnifiedError(f"{name} must return an AttentionMask of unified.masks, got {type(mask).__name__}")
@@ -175,8 +175,8 @@ def _argument(text: str, value: str) -> Argument:
     return _integers(f"the argument {text!r}", value) if "," in value else _whole(f"the argument {text!r}", value)
 
 
-def _signature(builder: Builder) -> str:
-    """``(length, left, right=0)``."""
+def signature_of(builder: Builder) -> str:
+    """Arguments of a builder as help shows them, such as ``(length, left, right=0)``."""
     parameters = inspect.signature(builder).parameters.values()
     return f"({', '.join(str(parameter.replace(annotation=parameter.empty)) for parameter in parameters)})"
 

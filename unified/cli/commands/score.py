@@ -37,23 +37,23 @@ def _add_intervals(parser: argparse.ArgumentParser) -> None:
         "--intervals", action="store_true", help="add the 95 %% bootstrap interval of every measure over the examples"
     )
     group.add_argument(
-        "--samples", type=int, default=1000, metavar="N", help="samples of the bootstrap (default: 1000)"
+        "--resamples", type=int, default=1000, metavar="N", help="resamples of the bootstrap (default: 1000)"
     )
-    group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the samples (default: 1)")
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the resamples (default: 1)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    if args.samples < 2 or args.seed < 0:
+    if args.resamples < 2 or args.seed < 0:
         raise UnifiedError(
-            f"--samples must be at least 2 and --seed at least 0, got --samples {args.samples} --seed {args.seed}"
+            f"--resamples must be at least 2 and --seed at least 0, got --resamples {args.resamples} --seed {args.seed}"
         )
     examples: Examples = args.score(args)
     scores = examples.scores()
     if args.intervals:
         from unified.tasks.metrics.bootstrap import bootstrap_intervals
 
-        scores["intervals"] = bootstrap_intervals(examples, args.samples, args.seed)
+        scores["intervals"] = bootstrap_intervals(examples, args.resamples, args.seed)
     if args.output:
         Path(args.output).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     if args.json or args.show is None:

@@ -62,7 +62,7 @@ class BlockedAttention(Backend):
         return mask.structure == "mixed" and hidden_pairs(mask) >= _SPARED
 
     @staticmethod
-    def goes_by_documents(device: torch.device) -> bool:
+    def skips_other_documents(device: torch.device) -> bool:
         return device.type == "cpu"
 
     @staticmethod

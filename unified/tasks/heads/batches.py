@@ -20,7 +20,7 @@ ANY_LENGTH = sys.maxsize
 
 def packed_length(transformer: Transformer, longest: int, device: torch.device) -> int:
     """Most tokens of packed rows: those of the longest example; where length is free any, so that nothing is padded."""
-    return ANY_LENGTH if transformer.goes_by_documents(device) else longest
+    return ANY_LENGTH if transformer.skips_other_documents(device) else longest
 
 
 def drawn(weight: float, units: int) -> int:
