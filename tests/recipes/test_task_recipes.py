@@ -17,8 +17,8 @@ import torch
 
 import unified
 from tests.recipes.test_recipes import RECIPES, load, run
-from tests.unit.tasks.test_choice import SWAG, race_passage
-from tests.unit.tasks.test_relation import SEMEVAL, numbered_semeval
+from tests.unit.tasks.heads.test_choice import SWAG, race_passage
+from tests.unit.tasks.heads.test_relation import SEMEVAL, numbered_semeval
 from unified.checkpoints.trained import Trained, write
 from unified.cli.parsing import make_parser
 from unified.data.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.cli.test_task_commands import refused
 from tests.support.corpora import jsonl, write
-from tests.unit.tasks.test_own_files import files_of
+from tests.unit.tasks.datasets.test_own_files import files_of
 from unified.cli import main
 
 

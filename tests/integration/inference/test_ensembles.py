@@ -17,9 +17,9 @@ from tests.support.tiny_models import eight_symbols, next_logits
 from tests.support.understanding_runs import UNUSED
 from tests.unit.generation.test_search import EIGHT
 from tests.unit.generation.test_search import WORDS as EIGHT_WORDS
-from tests.unit.tasks.test_choice import random_item as choice_item
-from tests.unit.tasks.test_relation import random_item as relation_item
-from tests.unit.tasks.test_span_decoding import every_span, sigmoid
+from tests.unit.tasks.heads.test_choice import random_item as choice_item
+from tests.unit.tasks.heads.test_relation import random_item as relation_item
+from tests.unit.tasks.heads.test_span_decoding import every_span, sigmoid
 from tests.unit.tasks.test_thresholds import note
 from unified import TaskModel, UnifiedLM, load
 from unified.checkpoints import load_checkpoint

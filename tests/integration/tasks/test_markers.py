@@ -10,7 +10,7 @@ import transformers
 
 from fairseq_plugins.models.unified_lm import UnifiedLMModel
 from tests.support.published_models import published
-from tests.unit.tasks.test_relation import TACRED, numbered_semeval
+from tests.unit.tasks.heads.test_relation import TACRED, numbered_semeval
 from unified import load, masks
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import Trained, write

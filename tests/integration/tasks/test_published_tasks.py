@@ -11,9 +11,9 @@ import pytest
 from tests.support import fairseq_runs as fairseq
 from tests.support.prepared_python import interpreter
 from tests.support.task_folders import language_model
-from tests.unit.tasks.test_choice import SWAG, race_passage
-from tests.unit.tasks.test_relation import TACRED, numbered_semeval
-from tests.unit.tasks.test_word_formats import CONLL
+from tests.unit.tasks.datasets.test_word_formats import CONLL
+from tests.unit.tasks.heads.test_choice import SWAG, race_passage
+from tests.unit.tasks.heads.test_relation import TACRED, numbered_semeval
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import TASKS, task_named
 from unified.tasks.datasets.glue import SUBMISSIONS, write_submission

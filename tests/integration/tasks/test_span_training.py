@@ -8,7 +8,7 @@ import torch
 
 from tests.support import fairseq_runs as fairseq
 from tests.support.understanding_runs import TASK
-from tests.unit.tasks.test_span_decoding import every_span
+from tests.unit.tasks.heads.test_span_decoding import every_span
 from unified import load
 from unified.data.vocabulary import Vocabulary
 from unified.tasks.heads.batches import assembled

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.unit.tasks.test_passages import WORDS, words  # noqa: F401
+from tests.unit.tasks.heads.test_passages import WORDS, words  # noqa: F401
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.tasks.heads.passages import windows

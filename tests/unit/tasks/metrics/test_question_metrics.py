@@ -11,7 +11,7 @@ import sacrebleu
 from rouge_score.rouge_scorer import RougeScorer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from tests.unit.tasks.test_metrics import WORDS, lcs, sentences, systems
+from tests.unit.tasks.metrics.test_metrics import WORDS, lcs, sentences, systems
 from unified import __version__
 from unified.tasks.datasets.squad_json import read_squad_file
 from unified.tasks.metrics import score_question_generation

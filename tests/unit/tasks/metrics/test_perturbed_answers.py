@@ -10,7 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from tests.unit.tasks.test_answer_metrics import exact_by_definition, f1_by_definition, squad_file, words_by_definition
+from tests.unit.tasks.metrics.test_answer_metrics import (
+    exact_by_definition,
+    f1_by_definition,
+    squad_file,
+    words_by_definition,
+)
 from unified.tasks.metrics import score_squad_v1, score_squad_v2
 from unified.tasks.metrics.answer_files import read_squad
 
