@@ -1,0 +1,134 @@
+"""The end of a fine-tuning: scores, predictions, files of results, and what is printed of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unified.cli.commands.finetuning.own_data import next_command
+from unified.cli.fairseq_train import publish_or_say
+from unified.errors import UnifiedError
+
+if TYPE_CHECKING:
+    from unified.tasks.finetuning import Job, Learnt
+    from unified.tasks.heads.items import Splits
+    from unified.tasks.settings import Task
+    from unified.tasks.thresholds import FoundThreshold, Threshold
+    from unified.tasks.writing import WritingTask
+
+
+def report(
+    args: argparse.Namespace,
+    job: Job,
+    splits: Splits,
+    words: list[str],
+    seconds: float,
+    threshold: Threshold | None,
+) -> None:
+    """Scores the trained model, writes its results and the files beside them, and prints what to do next.
+
+    Args:
+        args: parsed options of the command.
+        job: the fine-tuning that has ended.
+        splits: its items.
+        words: the command line of ``fairseq-train``.
+        seconds: time that the training took.
+        threshold: probability of no answer, or the search for it; None where the options name none.
+    """
+    from unified.reports.results import write_result
+    from unified.tasks.loading import load
+    from unified.tasks.run_settings import model_of, settings_of
+
+    model, settings = model_of(args.init, job), settings_of(vars(args), job, words)
+    handle, scores, paths = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}, []
+    for learnt in job.learnt(handle, splits):
+        learnt.folder.mkdir(exist_ok=True)
+        scores[learnt.task.name], found = _scores(learnt, threshold)
+        path = write_result(
+            learnt.folder,
+            task=learnt.task.name,
+            run=args.run_name,
+            scores=scores[learnt.task.name],
+            seed=args.seed,
+            command=words,
+            model=model,
+            settings=settings,
+            data=learnt.data,
+            published=learnt.task.published,
+            checkpoint=job.training.select,
+            measure=learnt.measure,
+            seconds=round(seconds, 1),
+            **({"null_threshold": asdict(found)} if found else {}),
+            **({"together": learnt.together} if learnt.together else {}),
+        )
+        paths.append(path)
+        _submit(learnt.task, learnt.folder)
+        _announce(learnt, scores[learnt.task.name])
+    _publish(job, paths)
+    print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
+    written = f"{path} and the other tasks' folders" if learnt.together else path
+    print(f"written to {written}; `unified results {job.folder}` makes a table of it", file=sys.stderr)
+    following = next_command(args, learnt, job.items)
+    if following is not None:
+        print(f"the model is in {job.folder}; predict with it:\n  {following}", file=sys.stderr)
+
+
+def _submit(task: Task | WritingTask, folder: Path) -> None:
+    """Writes files for the task's server, where there is one and its whole test set was predicted."""
+    try:
+        written = task.submit(folder, folder / "submission") if task.submit else []
+    except UnifiedError as problem:
+        print(f"no submission: {problem}", file=sys.stderr)
+        return
+    for path in written:
+        print(f"for the task's server: {path}", file=sys.stderr)
+
+
+def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
+    """Prints the score by which a checkpoint or a setting is chosen."""
+    for split, measured in scores.items():
+        if learnt.measure in measured:
+            items = len(learnt.splits[split])
+            print(
+                f"{learnt.task.name}: {learnt.measure} {measured[learnt.measure]:.2f} on {items:,} items of {split}",
+                file=sys.stderr,
+            )
+
+
+def _publish(job: Job, results: list[Path]) -> None:
+    """Writes files for ``transformers`` and a model card beside the checkpoints."""
+    if publish_or_say(job.folder, job.data, results):
+        print(f"README.md in {job.folder} is a model card", file=sys.stderr)
+
+
+def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
+    """Writes the predictions of every split; returns scores of those with labels, and the threshold that was chosen."""
+    from unified.tasks.evaluation import outcomes
+    from unified.tasks.prediction import cut_note
+
+    folder, scores, found = learnt.folder, {}, None
+    for outcome in outcomes(learnt, threshold):
+        if outcome.threshold and found is None:
+            found = outcome.threshold
+            print(
+                f"{learnt.task.name}: no answer where its probability exceeds {found.value:.4g}, which gives the "
+                f"highest F1 of {found.found_on}; --threshold NUMBER sets it",
+                file=sys.stderr,
+            )
+        cut = sum("cut" in one for one in outcome.predictions)
+        note = cut_note(cut, len(outcome.predictions), learnt.predictor.reads)
+        if note:
+            print(f"{outcome.name}: {note}", file=sys.stderr, flush=True)
+        with (folder / f"predictions.{outcome.name}.jsonl").open("w", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in outcome.predictions)
+        for name, content in outcome.official.items():
+            if not isinstance(content, str):
+                content = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+            (folder / f"{outcome.name}.{name}").write_text(content, encoding="utf-8")
+        if outcome.scores is not None:
+            scores[outcome.name] = outcome.scores
+    return scores, found
